@@ -1,0 +1,85 @@
+"""Every error that perftrail raises on purpose.
+
+::
+
+    PerftrailError
+    ├── UsageError            the command line or the request makes no sense      exit 2
+    ├── StudyError            the study file has mistakes, all of them listed     exit 2
+    ├── SourceError           a history cannot be read as asked                   exit 2
+    │   └── CheckoutFailed        one revision cannot be had; recorded, not fatal
+    ├── StoreError            the results cannot be read or written               exit 1
+    │   └── StoreHeld         another perftrail is writing to them                exit 1
+    ├── LauncherError         the launcher is missing, died or answered nonsense  exit 1
+    └── NoAnswer              the question could not be answered                  exit 1
+
+A build that fails or a benchmark that crashes is no error: it is a recorded `Failure`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class PerftrailError(Exception):
+    """The base of all errors that perftrail raises on purpose; its text is fit for people."""
+
+    exit_code = 1
+
+
+class UsageError(PerftrailError):
+    """The command line or a request to the library makes no sense."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """One thing wrong in a study file: where, at which key, and what to do about it."""
+
+    file: str
+    line: int
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.key}: {self.message}"
+
+
+class StudyError(PerftrailError):
+    """A study file has mistakes; `mistakes` holds every one, in the order of the file."""
+
+    exit_code = 2
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(sorted(mistakes, key=lambda mistake: (mistake.file, mistake.line)))
+        super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+
+class SourceError(PerftrailError):
+    """A history cannot be read: no repository there, an unknown range, a tool that is missing."""
+
+    exit_code = 2
+
+
+class CheckoutFailed(SourceError):
+    """One revision of a history cannot be had; whoever asked for it records that and goes on."""
+
+
+class StoreError(PerftrailError):
+    """The store of results cannot be read or written."""
+
+
+class StoreHeld(StoreError):
+    """Another perftrail is writing to this store; the message says which process, since when."""
+
+
+class LauncherError(PerftrailError):
+    """The launcher is missing, died, or answered something that is not its protocol."""
+
+
+class NoAnswer(PerftrailError):
+    """The question could not be answered: nothing could be built, or nothing could be measured."""

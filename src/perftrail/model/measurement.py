@@ -1,0 +1,82 @@
+"""One start of one process: which, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from perftrail.model.build import Failure
+from perftrail.model.parameters import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Phase = Literal["warmup", "sample"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvocationKey:
+    """Which start this is: of what (a content key), on which machine, in which phase, the how manieth.
+
+    `runnable` is the content of everything that can matter: artefact, command, environment, point and
+    what is read from it. The store holds each key at most once.
+    """
+
+    runnable: str
+    machine: str
+    phase: Phase
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What one invocation gave: a value for each metric, in the metric's unit.
+
+    `methods` says of a metric how it was got where several ways exist. `flags` are words such as
+    ``busy`` or ``output-cut`` that limit what the values mean.
+    """
+
+    key: InvocationKey
+    started: str
+    seconds: float
+    values: Mapping[str, float]
+    methods: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedInvocation:
+    """An invocation that gave no usable value, and why. It counts as done: it is not run again."""
+
+    key: InvocationKey
+    started: str
+    seconds: float
+    failure: Failure
+
+
+Outcome = Measurement | FailedInvocation
+"""What performing a job ends in; both are facts that the store keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Where invocations ran: a fingerprint of what matters for speed, and the facts behind it."""
+
+    id: str
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runnable:
+    """A subject at one point of one benchmark, ready to start; `key` is the content that can matter.
+
+    Two revisions whose artefacts are equal share their key, and so their samples.
+    """
+
+    key: str
+    revision: str
+    variant: str
+    benchmark: str
+    point: Point
+    artefact: str

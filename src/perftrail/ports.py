@@ -1,0 +1,153 @@
+"""What perftrail asks of the world: one Protocol for each edge, written for whoever implements it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Recipe
+    from perftrail.model.measurement import Machine, Outcome, Runnable
+    from perftrail.model.process import Command, Ran
+    from perftrail.model.subject import Revision, Subject
+    from perftrail.model.trail import Json, SearchRecord, StepRecord
+
+Job = TypeVar("Job")
+Done = TypeVar("Done")
+
+
+class Starter(Protocol):
+    """Starts one process at a time and accounts for it and all its descendants."""
+
+    def run(self, command: Command) -> Ran:
+        """Start, wait for and account for one process; nothing it started is left behind.
+
+        Raises `LauncherError` when the launcher itself fails, `KeyboardInterrupt` after killing the tree.
+        """
+        ...
+
+
+class Source(Protocol):
+    """A program's history. Never changes the user's own repository or checkout."""
+
+    def history(self, range: str | None = None) -> tuple[Revision, ...]:
+        """Give the study's revisions, or those of another range, oldest first, parents before children.
+
+        Both ends of the range belong. Raises `SourceError` with the remedy when it cannot be read.
+        """
+        ...
+
+    def within(self, range: str) -> frozenset[str]:
+        """Give the ids of every revision of a range, also of one with an open end (``..B``, ``A..``)."""
+        ...
+
+    def content(self, revision: Revision) -> str:
+        """Name the content of a revision's tree; equal names, equal trees. Needs no checkout."""
+        ...
+
+    def materialise(self, revision: Revision, directory: str, log: str) -> None:
+        """Put a revision's whole tree into a directory that does not exist yet.
+
+        What was tried is appended to the file `log`. Raises `CheckoutFailed`, which the caller records.
+        """
+        ...
+
+
+class Builder(Protocol):
+    """Makes subjects usable, each in its own directory, and keeps what came of it by content."""
+
+    def key(self, subject: Subject, recipe: Recipe) -> str:
+        """Name what goes into a build: tree, recipe, toolchain. Equal keys, equal builds."""
+        ...
+
+    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+        """Make a subject in a clean directory, or give the one that is there already."""
+        ...
+
+    def prepare(
+        self,
+        built: Built,
+        *,
+        steps: Sequence[str],
+        env: Mapping[str, str],
+        files: Collection[str],
+        timeout_seconds: float,
+    ) -> Prepared | Failure:
+        """Run a benchmark's own build lines against a built subject, in an ``{out}`` of its own.
+
+        `steps` and `env` still hold their placeholders. `files` are absolute paths of the study's own
+        files that the command uses: their content goes into the artefact beside what the lines make.
+        """
+        ...
+
+    def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
+        """Give what ``{build}``, ``{out}``, ``{study}`` and ``{cpus}`` stand for when the command runs."""
+        ...
+
+
+class Store(Protocol):
+    """Keeps every outcome, each durable when its call returns, and never changes one.
+
+    One perftrail writes at a time; reading needs no permission.
+    """
+
+    def add_machine(self, machine: Machine) -> None:
+        """Keep what a machine is, once."""
+        ...
+
+    def machines(self) -> Mapping[str, Machine]:
+        """Give every machine seen, by id."""
+        ...
+
+    def add_build(self, record: BuildRecord) -> None:
+        """Keep what came of a build; a later record of the same key stands for it from then on."""
+        ...
+
+    def build(self, key: str) -> BuildRecord | None:
+        """Give what came of a build, `None` when it was never tried."""
+        ...
+
+    def add_runnable(self, runnable: Runnable) -> None:
+        """Keep which revision, variant, benchmark and point a runnable stands for; again is no error."""
+        ...
+
+    def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
+        """Give every runnable, or those of one benchmark, in the order they were first kept."""
+        ...
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep an outcome. Raises `StoreError` when its key is there already."""
+        ...
+
+    def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
+        """Give the outcomes of runnables on a machine: by runnable, warm-ups first, then by ordinal."""
+        ...
+
+    def open_search(self, record: SearchRecord) -> None:
+        """Keep that a search began; one that is there already is left as it is."""
+        ...
+
+    def close_search(self, key: str, machine: str, answer: Mapping[str, Json]) -> None:
+        """Keep a search's answer; a later answer to the same question replaces it."""
+        ...
+
+    def searches(self) -> Sequence[SearchRecord]:
+        """Give every search, the one begun last at the end."""
+        ...
+
+    def add_step(self, key: str, machine: str, step: StepRecord) -> None:
+        """Keep a step of a search; the same number again replaces it, as a resumed search retells it."""
+        ...
+
+    def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
+        """Give the steps of a search in order."""
+        ...
+
+
+class Engine(Protocol):
+    """Performs jobs, here or elsewhere."""
+
+    def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
+        """Perform each job and yield what came of it as soon as it is known."""
+        ...
