@@ -81,6 +81,12 @@ class Builder(Protocol):
         """
         ...
 
+    def link_key(
+        self, built: Built, *, steps: Sequence[str], env: Mapping[str, str], files: Collection[str]
+    ) -> str:
+        """Name what goes into a benchmark's build, as `prepare` would make it; makes nothing."""
+        ...
+
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
         """Give what ``{build}``, ``{out}``, ``{study}`` and ``{cpus}`` stand for when the command runs."""
         ...

@@ -1,14 +1,19 @@
-"""A study: one question about a program's performance, as its file asks it."""
+"""A study: one question about a program's performance, as its file asks it.
+
+What is said of a field in its `Key` is the reference of the study file: its JSON Schema, its messages and
+its documentation are made from it.
+"""
+
+# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Annotated, Literal
 
+from perftrail.model.key import AXIS, ENVIRONMENT, FIGURE, Key
 from perftrail.model.parameters import Point, Value, every_point
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SourceKind = Literal["git", "fossil", "release", "directory"]
 Walk = Literal["first-parent", "all", "merges", "tags"]
@@ -21,8 +26,8 @@ Pick = Literal["first", "last", "min", "max", "sum", "median"]
 class Label:
     """Where a revision's human name (its release, say) is written: a file and a pattern with one group."""
 
-    file: str
-    pattern: str
+    file: Annotated[str, Key("A file of the revision, relative to its root.", stand_in="-")]
+    pattern: Annotated[str, Key("A regular expression whose only group is the label.", stand_in="()")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,75 +39,117 @@ class Source:
     of the history. `requires`, `index`, `prereleases` and `yanked` are for releases only.
     """
 
-    kind: SourceKind
-    location: str
-    range: str | None = None
-    walk: Walk = "first-parent"
-    touching: tuple[str, ...] = ()
-    label: Label | None = None
-    requires: tuple[str, ...] = ()
-    index: str | None = None
-    prereleases: bool = False
-    yanked: bool = False
+    kind: Annotated[SourceKind, Key("What the history is kept in.", stand_in="git")]
+    location: Annotated[
+        str,
+        Key(
+            "A repository's path, relative to this file, or its address; of releases, pypi:NAME.",
+            stand_in=".",
+        ),
+    ]
+    range: Annotated[
+        str | None, Key("The stretch of history, A..B; A is the known-old end and belongs to it.")
+    ] = None
+    walk: Annotated[Walk, Key("Which revisions of a git or Fossil history; always in topological order.")] = (
+        "first-parent"
+    )
+    touching: Annotated[
+        tuple[str, ...], Key("Only revisions that change one of these files, relative to the root.")
+    ] = ()
+    label: Annotated[Label | None, Key("Where a revision says which release it belongs to.")] = None
+    requires: Annotated[
+        tuple[str, ...], Key("Releases only: what else to install beside each release, as for pip.")
+    ] = ()
+    index: Annotated[str | None, Key("Releases only: the address of another package index.")] = None
+    prereleases: Annotated[bool, Key("Releases only: whether pre-releases belong to the history.")] = False
+    yanked: Annotated[bool, Key("Releases only: whether yanked releases belong to the history.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Era:
     """Another recipe for a stretch of the history; what it leaves out stays as in `[build]`."""
 
-    range: str
-    directory: str | None = None
-    steps: tuple[str, ...] | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    timeout_seconds: float | None = None
-    outputs: tuple[str, ...] | None = None
+    range: Annotated[str, Key("The stretch, A..B; either end may be left open.", stand_in="..")]
+    directory: Annotated[str | None, Key("Where the steps run, relative to the revision's root.")] = None
+    steps: Annotated[tuple[str, ...] | None, Key("Shell lines that build a revision.")] = None
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+    timeout_seconds: Annotated[
+        float | None, Key("How long a build may take.", name="timeout", form="duration", above=0)
+    ] = None
+    outputs: Annotated[
+        tuple[str, ...] | None, Key("Files a benchmark may use, relative to the revision's root.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
     """How a revision is made usable: shell lines, run in `directory` of a clean tree."""
 
-    directory: str = "."
-    steps: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    timeout_seconds: float = 1800.0
-    outputs: tuple[str, ...] = ()
-    when: tuple[Era, ...] = ()
+    directory: Annotated[str, Key("Where the steps run, relative to the revision's root.")] = "."
+    steps: Annotated[tuple[str, ...], Key("Shell lines (sh -eu) that build a revision.")] = ()
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+    timeout_seconds: Annotated[
+        float, Key("How long a build may take.", name="timeout", form="duration", above=0)
+    ] = 1800.0
+    outputs: Annotated[
+        tuple[str, ...],
+        Key(
+            "Files a benchmark may use, relative to the revision's root, * and ? allowed. "
+            "Builds with equal outputs are one build, measured once."
+        ),
+    ] = ()
+    when: Annotated[
+        tuple[Era, ...], Key("Other recipes for eras of the history; the last that fits wins.")
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantBuild:
     """What a variant changes of the build."""
 
-    steps: tuple[str, ...] | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
+    steps: Annotated[tuple[str, ...] | None, Key("Shell lines instead of those of [build].")] = None
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantRun:
     """What a variant changes of the run: environment, and words put before the command."""
 
-    env: Mapping[str, str] = field(default_factory=dict)
-    prefix: tuple[str, ...] = ()
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+    prefix: Annotated[tuple[str, ...], Key("Words put before the command, one item each.")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """A named way to build or to run; `rebuild = false` shares the plain build."""
 
-    rebuild: bool = True
-    build: VariantBuild = field(default_factory=VariantBuild)
-    run: VariantRun = field(default_factory=VariantRun)
+    rebuild: Annotated[bool, Key("false: this variant only changes how the command is run.")] = True
+    build: Annotated[VariantBuild, Key("What this variant changes of the build.")] = field(
+        default_factory=VariantBuild
+    )
+    run: Annotated[VariantRun, Key("What this variant changes of the run.")] = field(
+        default_factory=VariantRun
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A figure read from what a benchmark prints: the pattern's only group, as a number."""
 
-    pattern: str
-    unit: str = ""
-    better: Better = "lower"
-    pick: Pick = "last"
+    pattern: Annotated[
+        str, Key("A regular expression, by lines, whose only group is the number.", stand_in="()")
+    ]
+    unit: Annotated[str, Key("The metric's unit; s and B are scaled for people.")] = ""
+    better: Annotated[Better, Key("Which direction is an improvement.")] = "lower"
+    pick: Annotated[Pick, Key("Which number counts when the pattern is found several times.")] = "last"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,17 +160,38 @@ class Benchmark:
     unless `shell`. `give_up`: after a point fails on time or memory, larger values of that axis are skipped.
     """
 
-    command: str
-    build: tuple[str, ...] = ()
-    parameters: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    exclude: tuple[Mapping[str, Value], ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    stdin: str | None = None
-    shell: bool = False
-    timeout_seconds: float = 300.0
-    memory_limit_bytes: int | None = None
-    give_up: bool = False
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    command: Annotated[
+        str,
+        Key("What is run and measured, split into words; {parameter} stands for its value.", stand_in="-"),
+    ]
+    build: Annotated[
+        tuple[str, ...], Key("Shell lines (sh -eu) that make what the command needs in {out}.")
+    ] = ()
+    parameters: Annotated[
+        Mapping[str, tuple[Value, ...]], Key("The axes: for each parameter, its values.", names=AXIS)
+    ] = field(default_factory=dict)
+    exclude: Annotated[
+        tuple[Mapping[str, Value], ...],
+        Key("Points to leave out: each rule gives values of parameters, or a variant.", names=AXIS),
+    ] = ()
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+    stdin: Annotated[str | None, Key("A file that the command reads as its standard input.")] = None
+    shell: Annotated[bool, Key("true: the command is one shell line.")] = False
+    timeout_seconds: Annotated[
+        float, Key("How long one invocation may take.", name="timeout", form="duration", above=0)
+    ] = 300.0
+    memory_limit_bytes: Annotated[
+        int | None,
+        Key("How much memory one invocation may take.", name="memory_limit", form="size", above=0),
+    ] = None
+    give_up: Annotated[
+        bool, Key("true: after a point fails on time or memory, larger values of that axis are skipped.")
+    ] = False
+    metrics: Annotated[
+        Mapping[str, Metric], Key("Figures read from what the command prints.", names=FIGURE)
+    ] = field(default_factory=dict)
 
     def points(self, variant: str) -> tuple[Point, ...]:
         """Every point at which this benchmark runs for a variant, exclusions left out."""
@@ -138,10 +206,15 @@ class Benchmark:
 class Derived:
     """A metric computed from others of one benchmark, for instance ``real[threads=2] / real[threads=8]``."""
 
-    benchmark: str
-    value: str
-    unit: str = ""
-    better: Better = "lower"
+    value: Annotated[
+        str,
+        Key(
+            "An expression over the benchmark's metrics, as real[threads=2] / real[threads=8].", stand_in="1"
+        ),
+    ]
+    benchmark: Annotated[str, Key("The benchmark it belongs to; may be left out when there is one.")] = ""
+    unit: Annotated[str, Key("The metric's unit; empty for a ratio.")] = ""
+    better: Annotated[Better, Key("Which direction is an improvement.")] = "lower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,29 +228,40 @@ class Invocations:
         if not 1 <= self.least <= self.most:
             raise ValueError(f"invocations {self.least}..{self.most}: write AT_LEAST..AT_MOST, from 1")
 
+    def __str__(self) -> str:
+        return f"{self.least}..{self.most}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurePolicy:
     """How `run` measures: how often, how precisely, in which order."""
 
-    invocations: Invocations = field(default_factory=Invocations)
-    precision: float = 0.02
-    order: Order = "interleaved"
-    warmups: int = 1
-    seed: int = 1
+    invocations: Annotated[
+        Invocations, Key("How often each point is run: at least..at most, or a number.", form="invocations")
+    ] = field(default_factory=Invocations)
+    precision: Annotated[
+        float, Key("A point is done when its interval is this narrow, relative to it.", above=0, below=1)
+    ] = 0.02
+    order: Annotated[Order, Key("In which order subjects are run; interleaved is ABBA.")] = "interleaved"
+    warmups: Annotated[int, Key("Invocations before the first that counts.", least=0)] = 1
+    seed: Annotated[int, Key("Makes every random choice repeatable.", least=0)] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindPolicy:
     """What `find` looks for. `metric` is ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``."""
 
-    metric: str | None = None
-    variant: str | None = None
-    smallest: float = 0.05
-    confidence: float = 0.99
-    budget_seconds: float | None = None
-    budget_invocations: int | None = None
-    budget_builds: int | None = None
+    metric: Annotated[
+        str | None, Key("What changed: NAME or BENCHMARK.NAME, with [parameter=value] where several remain.")
+    ] = None
+    variant: Annotated[str | None, Key("In which variant.")] = None
+    smallest: Annotated[float, Key("The smallest change worth finding, relative.", above=0)] = 0.05
+    confidence: Annotated[float, Key("How sure an answer must be.", above=0.5, below=1)] = 0.99
+    budget_seconds: Annotated[
+        float | None, Key("How long a search may take.", name="budget", form="duration", above=0)
+    ] = None
+    budget_invocations: Annotated[int | None, Key("How many invocations a search may make.", least=1)] = None
+    budget_builds: Annotated[int | None, Key("How many builds a search may make.", least=1)] = None
 
 
 PLAIN = "plain"

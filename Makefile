@@ -1,0 +1,35 @@
+# perftrail: everything a contributor does, each with its own set-up. `make help` lists it.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/*)
+
+.PHONY: help setup demo check test benchmarks clean
+
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+setup: .venv/ready ## make .venv with perftrail in it; needs Python 3.11, a C compiler, make and git
+
+.venv/ready: $(SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "perftrail needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing perftrail into .venv ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: setup ## find the release of a real Python package that changed its speed
+	@$(BIN)/perftrail find studies/quick-start
+
+check: setup ## format, lint, import rules, types and the quick tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/pytest -q -n 2 -m 'not slow'
+
+test: setup ## every test: real builds, simulations, real kills
+	$(BIN)/pytest -n 2
+
+clean: ## remove what make made here (measurements in .perftrail stay)
+	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,176 @@
+#include "cgroup.h"
+
+#include "clock.h"
+#include "files.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct leaf *first_with(const struct cgroups *cgroups, bool (*has)(const struct leaf *))
+{
+    for (int i = 0; i < cgroups->count; i++)
+        if (has(&cgroups->leaves[i]))
+            return &cgroups->leaves[i];
+    return NULL;
+}
+
+static bool has_memory(const struct leaf *leaf) { return leaf->memory; }
+static bool has_cpu(const struct leaf *leaf) { return leaf->cpu; }
+static bool has_kill(const struct leaf *leaf) { return leaf->kill; }
+
+const struct leaf *cgroups_for_memory(const struct cgroups *cgroups) { return first_with(cgroups, has_memory); }
+const struct leaf *cgroups_for_cpu(const struct cgroups *cgroups) { return first_with(cgroups, has_cpu); }
+const struct leaf *cgroups_for_kill(const struct cgroups *cgroups) { return first_with(cgroups, has_kill); }
+
+/* Swap is part of the limit where the kernel counts it; its file is missing where it does not. */
+static bool limit_memory(const struct leaf *leaf, int64_t bytes)
+{
+    char digits[24];
+    struct text text = text_in(digits, sizeof digits);
+    text_add_number(&text, bytes);
+    if (leaf->version == 2) {
+        file_write_in(leaf->path, "memory.swap.max", "0");
+        file_write_in(leaf->path, "memory.oom.group", "1");
+        return file_write_in(leaf->path, "memory.max", digits);
+    }
+    bool limited = file_write_in(leaf->path, "memory.limit_in_bytes", digits);
+    file_write_in(leaf->path, "memory.memsw.limit_in_bytes", digits);
+    return limited;
+}
+
+static bool make_leaf(struct leaf *leaf, int64_t memory_limit_bytes)
+{
+    if (mkdir(leaf->path, 0755) != 0)
+        return false;
+    if (leaf->memory && memory_limit_bytes > 0 && !limit_memory(leaf, memory_limit_bytes))
+        return false;
+    char path[LEAF_PATH + 16];
+    struct text text = text_in(path, sizeof path);
+    text_add(&text, leaf->path);
+    text_add(&text, "/cgroup.procs");
+    leaf->procs = open(path, O_RDWR | O_CLOEXEC);
+    return leaf->procs >= 0;
+}
+
+bool cgroups_make(struct cgroups *cgroups, int64_t memory_limit_bytes)
+{
+    for (int i = 0; i < cgroups->count; i++)
+        if (!make_leaf(&cgroups->leaves[i], memory_limit_bytes)) {
+            cgroups_remove(cgroups);
+            return false;
+        }
+    return cgroups->count > 0;
+}
+
+int cgroups_enter(const struct cgroups *cgroups)
+{
+    for (int i = 0; i < cgroups->count; i++)
+        if (write(cgroups->leaves[i].procs, "0", 1) != 1)
+            return errno;
+    return 0;
+}
+
+static void kill_listed(const struct leaf *leaf)
+{
+    char list[4096];
+    ssize_t length = file_read_in(leaf->path, "cgroup.procs", list, sizeof list);
+    for (char *at = list; length > 0 && at < list + length; at++) {
+        int64_t pid = number_in(at);
+        at += strspn(at, "0123456789");
+        /* A list that did not fit may end within a number: it is read again in the next round. */
+        if (*at == '\n' && pid > 1 && pid != getpid())
+            kill((pid_t)pid, SIGKILL);
+    }
+}
+
+void cgroups_kill(const struct cgroups *cgroups)
+{
+    const struct leaf *leaf = cgroups_for_kill(cgroups);
+    if (leaf && file_write_in(leaf->path, "cgroup.kill", "1"))
+        return;
+    if (!leaf)
+        leaf = cgroups_for_memory(cgroups);
+    if (!leaf)
+        leaf = cgroups_for_cpu(cgroups);
+    if (leaf)
+        kill_listed(leaf);
+}
+
+static int64_t read_number(const struct leaf *leaf, const char *file, const char *key)
+{
+    char content[4096];
+    if (!leaf || file_read_in(leaf->path, file, content, sizeof content) <= 0)
+        return -1;
+    const char *at = content;
+    size_t length = strlen(key);
+    while (length && strncmp(at, key, length) != 0) {
+        at = strchr(at, '\n');
+        if (!at++)
+            return -1;
+    }
+    return number_in(at + length);
+}
+
+int64_t cgroups_peak_memory_bytes(const struct cgroups *cgroups)
+{
+    const struct leaf *leaf = cgroups_for_memory(cgroups);
+    return leaf ? read_number(leaf, leaf->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes", "") : -1;
+}
+
+int64_t cgroups_file_memory_bytes(const struct cgroups *cgroups)
+{
+    const struct leaf *leaf = cgroups_for_memory(cgroups);
+    return leaf ? read_number(leaf, "memory.stat", leaf->version == 2 ? "file " : "total_cache ") : -1;
+}
+
+int64_t cgroups_cpu_ns(const struct cgroups *cgroups)
+{
+    const struct leaf *leaf = cgroups_for_cpu(cgroups);
+    if (!leaf || leaf->version == 1)
+        return read_number(leaf, "cpuacct.usage", "");
+    int64_t microseconds = read_number(leaf, "cpu.stat", "usage_usec ");
+    return microseconds < 0 ? -1 : microseconds * NS_PER_US;
+}
+
+int64_t cgroups_oom_kills(const struct cgroups *cgroups)
+{
+    const struct leaf *leaf = cgroups_for_memory(cgroups);
+    return leaf ? read_number(leaf, leaf->version == 2 ? "memory.events" : "memory.oom_control", "oom_kill ") : -1;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status;
+    (void)place;
+    if (type == FTW_DP)
+        rmdir(path);
+    return 0;
+}
+
+/* A leaf is busy until the kernel has let go of its last process, a moment after it was reaped,
+ * and while it has children: a target that runs containers makes some. */
+static void remove_directory(const char *path)
+{
+    struct timespec pause = {.tv_nsec = NS_PER_MS};
+    for (int tries = 0; rmdir(path) != 0 && errno != ENOENT && tries < 500; tries++) {
+        nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        nanosleep(&pause, NULL);
+    }
+}
+
+void cgroups_remove(struct cgroups *cgroups)
+{
+    for (int i = 0; i < cgroups->count; i++) {
+        struct leaf *leaf = &cgroups->leaves[i];
+        if (leaf->procs >= 0)
+            close(leaf->procs);
+        leaf->procs = -1;
+        remove_directory(leaf->path);
+    }
+}

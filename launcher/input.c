@@ -1,0 +1,78 @@
+#include "input.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROOM_FOR_A_READ ((size_t)4096)
+#define KEPT_BETWEEN_JOBS ((size_t)16384)
+
+enum input_read input_read(struct input *input, int descriptor)
+{
+    if (input->start > 0) {
+        memmove(input->memory.start, input->memory.start + input->start, input->end - input->start);
+        input->end -= input->start;
+        input->start = 0;
+    }
+    if (input->end >= LONGEST_LINE)
+        return READ_FULL;
+    if (input->end + ROOM_FOR_A_READ > input->memory.size
+        && !region_reserve(&input->memory, input->end + ROOM_FOR_A_READ))
+        return READ_CLOSED;
+    for (;;) {
+        ssize_t got = read(descriptor, input->memory.start + input->end, input->memory.size - input->end);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return READ_CLOSED;
+        input->end += (size_t)got;
+        return READ_SOME;
+    }
+}
+
+enum input_line input_take(struct input *input, char **line, size_t *length)
+{
+    size_t waiting = input->end - input->start;
+    if (waiting == 0)
+        return LINE_NONE;
+    char *start = input->memory.start + input->start;
+    char *newline = memchr(start, '\n', waiting);
+    if (!newline) {
+        input->skipping = input->skipping || waiting >= LONGEST_LINE;
+        if (input->skipping)
+            input->start = input->end = 0;
+        return LINE_NONE;
+    }
+    input->start += (size_t)(newline - start) + 1;
+    if (input->skipping) {
+        input->skipping = false;
+        return LINE_TOO_LONG;
+    }
+    *newline = '\0';
+    *line = start;
+    *length = (size_t)(newline - start);
+    return LINE_TAKEN;
+}
+
+bool input_take_if(struct input *input, const char *wanted)
+{
+    size_t length = strlen(wanted);
+    if (input->skipping || input->end - input->start < length + 1)
+        return false;
+    const char *start = input->memory.start + input->start;
+    if (memcmp(start, wanted, length) != 0 || start[length] != '\n')
+        return false;
+    input->start += length + 1;
+    return true;
+}
+
+void input_trim(struct input *input)
+{
+    if (input->start < input->end)
+        return;
+    input->start = input->end = 0;
+    if (input->memory.size > KEPT_BETWEEN_JOBS) {
+        region_release(&input->memory);
+        forget_peak();
+    }
+}

@@ -1,0 +1,30 @@
+/* Lines from the client: any length up to a cap, kept across reads. */
+#ifndef PERFTRAIL_INPUT_H
+#define PERFTRAIL_INPUT_H
+
+#include "region.h"
+
+#define LONGEST_LINE ((size_t)16 << 20) /* Linux lets arguments and environment take at most 6 MiB together */
+
+struct input {
+    struct region memory;
+    size_t start, end;  /* what has been read and not yet taken */
+    bool skipping;      /* inside a line that was too long */
+};
+
+enum input_line { LINE_NONE, LINE_TAKEN, LINE_TOO_LONG };
+enum input_read { READ_SOME, READ_FULL, READ_CLOSED };
+
+/* One read(2) from the client. It may move what was read before: no pointer into a line survives it. */
+enum input_read input_read(struct input *input, int descriptor);
+
+/* Take the next whole line, ended by a NUL in place of its newline. */
+enum input_line input_take(struct input *input, char **line, size_t *length);
+
+/* Take the next line only if it is this one. */
+bool input_take_if(struct input *input, const char *wanted);
+
+/* Give memory back once nothing is waiting in it. */
+void input_trim(struct input *input);
+
+#endif

@@ -1,0 +1,47 @@
+/* One job line: what to start and how. PROTOCOL.md lists the keys. */
+#ifndef PERFTRAIL_JOB_H
+#define PERFTRAIL_JOB_H
+
+#include "region.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#define LONGEST_ID 64
+#define MOST_LIMITS 16
+
+enum orphans { ORPHANS_WAIT, ORPHANS_KILL };
+enum tree_memory { TREE_AUTO, TREE_SAMPLED, TREE_OFF };
+
+struct job_limit {
+    int resource;
+    rlim_t value;
+};
+
+/* The strings stand in the line itself and die with it: once the target runs, only the plain values may be used. */
+struct job {
+    char id[LONGEST_ID + 1];
+    char **arguments;   /* ended by NULL */
+    char **environment; /* ended by NULL */
+    const char *program, *directory, *stdin_path, *stdout_path, *stderr_path;
+    int64_t output_cap_bytes;   /* 0: none */
+    int64_t timeout_ns;         /* 0: none */
+    int64_t memory_limit_bytes; /* 0: none */
+    bool cpus_chosen;
+    cpu_set_t cpus;
+    bool aslr;
+    bool counters;
+    enum orphans orphans;
+    enum tree_memory tree_memory;
+    struct job_limit limits[MOST_LIMITS];
+    size_t limit_count;
+};
+
+/* Read a line into `job`, rewriting the line in place. `slots` holds the argument and environment
+ * vectors. Returns NULL, or what is wrong; `job->id` is set as soon as it was seen. */
+const char *job_parse(struct job *job, char *line, size_t length, struct region *slots);
+
+#endif

@@ -1,0 +1,45 @@
+#include "region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+bool region_reserve(struct region *region, size_t size)
+{
+    if (size <= region->size)
+        return true;
+    size_t wanted = region->size ? region->size : 4096;
+    while (wanted < size)
+        wanted *= 2;
+    void *start = region->size
+        ? mremap(region->start, region->size, wanted, MREMAP_MAYMOVE)
+        : mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return false;
+    region->start = start;
+    region->size = wanted;
+    return true;
+}
+
+void region_release(struct region *region)
+{
+    if (region->size)
+        munmap(region->start, region->size);
+    region->start = NULL;
+    region->size = 0;
+}
+
+void pages_release(void *start, size_t size)
+{
+    madvise(start, size, MADV_DONTNEED);
+}
+
+void forget_peak(void)
+{
+    int descriptor = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return;
+    ssize_t ignored = write(descriptor, "5", 1); /* proc(5): resets VmHWM */
+    (void)ignored;
+    close(descriptor);
+}

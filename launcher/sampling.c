@@ -1,0 +1,54 @@
+#include "sampling.h"
+
+#include "clock.h"
+#include "descendants.h"
+#include "events.h"
+#include "files.h"
+#include "text.h"
+
+#include <string.h>
+
+#define FIRST_AFTER (2 * NS_PER_MS)
+#define SHORTEST_INTERVAL (10 * NS_PER_MS)
+#define LARGEST_SHARE 20 /* sampling takes at most a twentieth of one CPU's time */
+
+struct sampling sampling_from(int64_t start_ns)
+{
+    return (struct sampling){.next_ns = start_ns + FIRST_AFTER};
+}
+
+struct sampling sampling_off(void)
+{
+    return (struct sampling){.next_ns = NEVER};
+}
+
+static void add_process(pid_t process, void *sum)
+{
+    char path[64], rollup[2048];
+    struct text text = text_in(path, sizeof path);
+    text_add(&text, "/proc/");
+    text_add_number(&text, process);
+    text_add(&text, "/smaps_rollup");
+    if (file_read(path, rollup, sizeof rollup) <= 0)
+        return;
+    const char *line = strstr(rollup, "\nPss:");
+    if (!line)
+        return;
+    line += strlen("\nPss:");
+    int64_t kibibytes = number_in(line + strspn(line, " "));
+    if (kibibytes > 0)
+        *(int64_t *)sum += kibibytes * 1024;
+}
+
+void sampling_take(struct sampling *sampling)
+{
+    int64_t start_ns = clock_now_ns(), sum = 0;
+    descendants_visit(add_process, &sum);
+    int64_t end_ns = clock_now_ns(), cost_ns = end_ns - start_ns;
+    int64_t interval_ns = cost_ns * LARGEST_SHARE;
+    sampling->next_ns = end_ns + (interval_ns > SHORTEST_INTERVAL ? interval_ns : SHORTEST_INTERVAL);
+    sampling->samples++;
+    sampling->spent_ns += cost_ns;
+    if (sum > sampling->peak_bytes)
+        sampling->peak_bytes = sum;
+}

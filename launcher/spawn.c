@@ -1,0 +1,221 @@
+#include "spawn.h"
+
+#include "clock.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What the child needs, and what it reports. It shares our memory until it execs, hence volatile. */
+struct child {
+    const struct job *job;
+    const struct cgroups *cgroups;
+    const char *program;
+    int stdin_fd, stdout_fd, stderr_fd;
+    bool limit_address_space;
+    volatile int64_t exec_ns;
+    const char *volatile stage;
+    volatile int error;
+};
+
+#define LONGEST_PROGRAM 1024 /* found in PATH; on a stack whose pages count in every figure */
+
+static char child_stack[32768] __attribute__((aligned(64)));
+static unsigned long own_personality;
+static cpu_set_t all_cpus, current_cpus;
+
+void spawn_prepare(void)
+{
+    own_personality = (unsigned long)personality(0xffffffff);
+    sched_getaffinity(0, sizeof all_cpus, &all_cpus);
+    current_cpus = all_cpus;
+}
+
+static bool set_limits(const struct child *child)
+{
+    const struct job *job = child->job;
+    for (size_t i = 0; i < job->limit_count; i++) {
+        struct rlimit limit = {job->limits[i].value, job->limits[i].value};
+        if (prlimit(0, job->limits[i].resource, &limit, NULL) != 0)
+            return false;
+    }
+    struct rlimit space = {(rlim_t)job->memory_limit_bytes, (rlim_t)job->memory_limit_bytes};
+    return !child->limit_address_space || prlimit(0, RLIMIT_AS, &space, NULL) == 0;
+}
+
+static bool set_aslr(bool on)
+{
+    unsigned long flag = ADDR_NO_RANDOMIZE;
+    unsigned long wanted = on ? own_personality & ~flag : own_personality | flag;
+    return wanted == own_personality || personality(wanted) != -1;
+}
+
+static void stop(struct child *child, const char *stage)
+{
+    child->error = errno;
+    child->stage = stage;
+    _exit(127);
+}
+
+static int child_main(void *context)
+{
+    struct child *child = context;
+    sigset_t none;
+    sigemptyset(&none);
+    setpgid(0, 0); /* not setsid: a session is an autogroup of its own and gets another share of the CPU */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (child->cgroups && (errno = cgroups_enter(child->cgroups)) != 0)
+        stop(child, "cgroup");
+    if (chdir(child->job->directory) != 0)
+        stop(child, "chdir");
+    if (!set_limits(child))
+        stop(child, "rlimit");
+    if (!set_aslr(child->job->aslr))
+        stop(child, "aslr");
+    if (dup2(child->stdin_fd, 0) < 0 || dup2(child->stdout_fd, 1) < 0 || dup2(child->stderr_fd, 2) < 0)
+        stop(child, "dup2");
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    child->exec_ns = clock_now_ns();
+    execve(child->program, child->job->arguments, child->job->environment);
+    stop(child, "exec");
+    return 0;
+}
+
+/* A target bound to one CPU is waited for on that CPU: measured, this is where its end is seen soonest. */
+static bool move_to_cpus(const struct job *job)
+{
+    const cpu_set_t *wanted = job->cpus_chosen ? &job->cpus : &all_cpus;
+    if (CPU_EQUAL(wanted, &current_cpus))
+        return true;
+    if (sched_setaffinity(0, sizeof *wanted, wanted) != 0)
+        return false;
+    current_cpus = *wanted;
+    return true;
+}
+
+/* Opened before the clone and without blocking: a FIFO nobody writes to must not hold us up. */
+static int open_file(const char *path, int flags)
+{
+    int descriptor = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+    struct stat status;
+    if (descriptor < 0 || fstat(descriptor, &status) != 0)
+        return descriptor;
+    if (S_ISDIR(status.st_mode)) {
+        close(descriptor);
+        errno = EISDIR;
+        return -1;
+    }
+    fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+    return descriptor;
+}
+
+/* Appending makes cutting a file short effective while it is being written to. */
+#define FOR_OUTPUT (O_WRONLY | O_CREAT | O_TRUNC | O_APPEND)
+
+static const char *open_files(struct child *child)
+{
+    const struct job *job = child->job;
+    if ((child->stdin_fd = open_file(job->stdin_path, O_RDONLY)) < 0)
+        return "stdin";
+    if ((child->stdout_fd = open_file(job->stdout_path, FOR_OUTPUT)) < 0)
+        return "stdout";
+    bool same = strcmp(job->stdout_path, job->stderr_path) == 0;
+    child->stderr_fd =
+        same ? fcntl(child->stdout_fd, F_DUPFD_CLOEXEC, 3) : open_file(job->stderr_path, FOR_OUTPUT);
+    return child->stderr_fd < 0 ? "stderr" : NULL;
+}
+
+static void close_file(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+static void close_unless_regular(int *descriptor)
+{
+    struct stat status;
+    if (*descriptor >= 0 && (fstat(*descriptor, &status) != 0 || !S_ISREG(status.st_mode)))
+        close_file(descriptor);
+}
+
+static const char *path_variable(char *const *environment)
+{
+    for (; *environment; environment++)
+        if (strncmp(*environment, "PATH=", 5) == 0)
+            return *environment + 5;
+    return "/usr/local/bin:/usr/bin:/bin";
+}
+
+/* A program named without a slash is looked for as a shell would, in absolute directories only. */
+static const char *find_program(const struct job *job, char *buffer, size_t size)
+{
+    if (strchr(job->program, '/'))
+        return job->program;
+    int error = ENOENT;
+    for (const char *at = path_variable(job->environment); *at;) {
+        size_t length = strcspn(at, ":");
+        if (*at == '/' && length + strlen(job->program) + 2 <= size) {
+            memcpy(buffer, at, length);
+            buffer[length] = '/';
+            strcpy(buffer + length + 1, job->program);
+            struct stat status;
+            if (stat(buffer, &status) == 0 && S_ISREG(status.st_mode)) {
+                if (access(buffer, X_OK) == 0)
+                    return buffer;
+                error = EACCES;
+            }
+        }
+        at += length + (at[length] == ':');
+    }
+    errno = error;
+    return NULL;
+}
+
+static const char *prepare(struct child *child, char *path, size_t size)
+{
+    const char *failed = open_files(child);
+    if (failed)
+        return failed;
+    if (!(child->program = find_program(child->job, path, size)))
+        return "exec";
+    return move_to_cpus(child->job) ? NULL : "cpus";
+}
+
+struct spawned spawn(const struct job *job, const struct cgroups *cgroups, bool limit_address_space)
+{
+    char path[LONGEST_PROGRAM];
+    struct child child = {.job = job, .cgroups = cgroups, .limit_address_space = limit_address_space,
+                          .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct spawned spawned = {.stdout_fd = -1, .stderr_fd = -1};
+    spawned.stage = prepare(&child, path, sizeof path);
+    spawned.error = spawned.stage ? errno : 0;
+    spawned.pre_ns = spawned.exec_ns = clock_now_ns();
+    if (!spawned.stage) {
+        int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+        pid_t pid = clone(child_main, child_stack + sizeof child_stack, flags, &child);
+        spawned.stage = pid < 0 ? "clone" : child.stage;
+        spawned.error = pid < 0 ? errno : child.error;
+        spawned.exec_ns = child.exec_ns ? child.exec_ns : spawned.pre_ns;
+        if (pid > 0 && spawned.stage)
+            waitpid(pid, NULL, 0);
+        else if (pid > 0)
+            spawned.pid = pid;
+    }
+    close_file(&child.stdin_fd);
+    close_unless_regular(&child.stdout_fd);
+    close_unless_regular(&child.stderr_fd);
+    spawned.stdout_fd = child.stdout_fd;
+    spawned.stderr_fd = child.stderr_fd;
+    return spawned;
+}

@@ -1,0 +1,37 @@
+/* Building text in a fixed buffer: paths and JSON.
+ *
+ * printf would do, but brings 20 KiB of code into a process whose resident size is a floor under every figure. */
+#ifndef PERFTRAIL_TEXT_H
+#define PERFTRAIL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+    char *bytes;
+    size_t size;   /* of the buffer; the text ends with a NUL within it */
+    size_t length;
+    bool cut;      /* something did not fit */
+};
+
+struct text text_in(char *buffer, size_t size);
+void text_add(struct text *text, const char *string);
+void text_add_number(struct text *text, int64_t number);
+
+/* A JSON string. Bytes outside ASCII are written as U+0080..U+00FF, one for one, so that the line
+ * is valid JSON whatever bytes a path or a key holds. */
+void text_quoted(struct text *text, const char *string);
+
+/* `"key":` with a comma before it where JSON needs one. */
+void text_key(struct text *text, const char *key);
+void text_string(struct text *text, const char *key, const char *value); /* NULL gives null */
+void text_number(struct text *text, const char *key, int64_t value);
+void text_flag(struct text *text, const char *key, bool value);
+void text_open(struct text *text, const char *key); /* `"key":{`, or `{` where key is NULL */
+void text_close(struct text *text);
+
+/* The leading decimal number of a string, or -1 where there is none. */
+int64_t number_in(const char *string);
+
+#endif

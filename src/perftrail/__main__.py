@@ -1,0 +1,5 @@
+"""`python -m perftrail` is `perftrail`."""
+
+from perftrail.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""What the numbers say: pure functions of arrays, with the assumption behind each figure."""

@@ -1,0 +1,42 @@
+"""The environment of a build: small, clean and the same for everybody."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CCACHE_LINKS = Path("/usr/lib/ccache")
+"""Where Debian keeps compilers' names that lead to ccache."""
+
+_FROM_OURS = ("HOME", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""What tools find their own files and certificates by."""
+
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+def search_path() -> str:
+    """Where programs are looked for; absolute directories only."""
+    return os.pathsep.join(
+        part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part[:1] == "/"
+    )
+
+
+def build_environment(*, temporary: Path, compiler_cache: Path | None) -> dict[str, str]:
+    """Give what a build line sees before the recipe's own variables."""
+    ours = {name: os.environ[name] for name in (*_FROM_OURS, *_PROXIES) if name in os.environ}
+    base = {
+        **ours,
+        "PATH": search_path(),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "TMPDIR": str(temporary),
+    }
+    if compiler_cache is None:
+        return base
+    return {**base, "PATH": f"{_CCACHE_LINKS}{os.pathsep}{base['PATH']}", "CCACHE_DIR": str(compiler_cache)}
+
+
+def has_compiler_cache() -> bool:
+    """Whether ccache is installed the way that needs nothing of the recipe."""
+    return (_CCACHE_LINKS / "cc").exists()

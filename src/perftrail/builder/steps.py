@@ -1,0 +1,158 @@
+"""Runs the shell lines of a recipe one by one and keeps all that they say in a log."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.builder.telling import telling_lines
+from perftrail.model.process import (
+    Cancelled,
+    Command,
+    Exited,
+    NotStarted,
+    OutOfMemory,
+    Signalled,
+    TimedOut,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.model.process import Ended
+    from perftrail.ports import Starter
+
+MOST_OUTPUT_BYTES = 64 << 20
+"""What one line may print; a build that prints for ever fills no disk."""
+
+READ_BYTES = 4 << 20
+"""How much of a failed line's output is searched for the reason, at its start and at its end."""
+
+VERSION_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """The log of one build: what was run, what it said, how long it took."""
+
+    path: Path
+
+    def begin(self) -> None:
+        """Start the log anew."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_bytes(b"")
+
+    def note(self, text: str) -> None:
+        """Add a line of our own."""
+        with self.path.open("ab") as file:
+            file.write(f"{text}\n".encode(errors="surrogateescape"))
+
+    def take(self, output: Path) -> None:
+        """Add what a program printed into a file."""
+        if output.exists():
+            with self.path.open("ab") as file, output.open("rb") as printed:
+                shutil.copyfileobj(printed, file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Shell lines, each run as ``sh -eu -c``, all in one directory and within one time."""
+
+    lines: Sequence[str]
+    directory: Path
+    environment: Mapping[str, str]
+    timeout_seconds: float
+
+    def run(self, starter: Starter, log: Log) -> str:
+        """Run the lines until one fails; give the most telling part of what it said, else nothing."""
+        end = time.monotonic() + self.timeout_seconds
+        for line in self.lines:
+            left = end - time.monotonic()
+            if left <= 0:
+                log.note(f"[not started: {self._too_long()}]")
+                return self._too_long()
+            trouble = self._run_line(starter, log, line, left)
+            if trouble:
+                return trouble
+        return ""
+
+    def _run_line(self, starter: Starter, log: Log, line: str, seconds: float) -> str:
+        log.note(f"$ {line}")
+        output = log.path.with_suffix(".now")
+        began = time.monotonic()
+        ran = starter.run(
+            Command(
+                arguments=("/bin/sh", "-eu", "-c", line),
+                environment=self.environment,
+                directory=str(self.directory),
+                stdout=str(output),
+                stderr=str(output),
+                output_cap_bytes=MOST_OUTPUT_BYTES,
+                timeout_seconds=seconds,
+                tree_memory="off",
+            )
+        )
+        ended = self._in_words(ran.ended)
+        log.take(output)
+        log.note(f"[{ended or 'done'}, {time.monotonic() - began:.2f} s]")
+        said = _read_ends(output)
+        output.unlink(missing_ok=True)
+        if not ended:
+            return ""
+        telling = "" if isinstance(ran.ended, TimedOut) else telling_lines(said)
+        return telling or f"{ended}: {line}"
+
+    def _in_words(self, ended: Ended) -> str:
+        """How a line failed, nothing when it did not."""
+        match ended:
+            case Exited(code=code):
+                words = f"exit code {code}" if code else ""
+            case Signalled(signal=number):
+                words = f"killed by signal {number}"
+            case TimedOut():
+                words = self._too_long()
+            case OutOfMemory():
+                words = "out of memory"
+            case Cancelled():
+                words = "cancelled"
+            case NotStarted(message=message, stage=stage):
+                words = f"cannot be started ({stage}): {message}"
+            case _:
+                assert_never(ended)
+        return words
+
+    def _too_long(self) -> str:
+        return f"gave up after {self.timeout_seconds:g} s"
+
+
+def version_of(starter: Starter, program: str, argument: str, environment: Mapping[str, str]) -> str:
+    """Give what a program says when asked for its version: all of it that is text."""
+    with tempfile.TemporaryDirectory(prefix="perftrail-version-") as scratch:
+        output = Path(scratch) / "said"
+        starter.run(
+            Command(
+                arguments=(program, argument),
+                environment=environment,
+                directory=scratch,
+                stdout=str(output),
+                stderr=str(output),
+                output_cap_bytes=1 << 16,
+                timeout_seconds=VERSION_SECONDS,
+                tree_memory="off",
+            )
+        )
+        return output.read_text("utf-8", errors="replace") if output.exists() else ""
+
+
+def _read_ends(output: Path) -> str:
+    if not output.exists():
+        return ""
+    size = output.stat().st_size
+    with output.open("rb") as file:
+        start = file.read(READ_BYTES)
+        file.seek(max(len(start), size - READ_BYTES))
+        return (start + file.read()).decode("utf-8", errors="replace")

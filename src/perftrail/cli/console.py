@@ -1,0 +1,148 @@
+"""Events, rendered for people on stderr: a line for what matters, a status that moves where it can."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, assert_never
+
+from rich.console import Console
+from rich.text import Text
+
+from perftrail.cli.speech import plain
+from perftrail.model.build import Failure
+from perftrail.model.measurement import FailedInvocation
+from perftrail.model.quantity import duration
+from perftrail.workflows.events import (
+    BuildFinished,
+    BuildStarted,
+    GivenUp,
+    HistoryRead,
+    Invoked,
+    LinkFailed,
+    Progress,
+    SameArtefact,
+    Stepped,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import TracebackType
+    from typing import TypeVar
+
+    from rich.status import Status
+
+    from perftrail.store import Holder
+    from perftrail.workflows.events import Event
+
+    Result = TypeVar("Result")
+
+
+class Watcher:
+    """Renders a workflow's events as they come and gives back its result.
+
+    Everything goes to stderr, so that stdout is data. The status line appears only on a terminal.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._status: Status | None = None
+        self._left = ""
+
+    def __enter__(self) -> Watcher:
+        if self._console.is_terminal:
+            self._status = self._console.status("")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def follow(self, workflow: Generator[Event, None, Result]) -> Result:
+        """Render every event of a workflow; give what it returns."""
+        while True:
+            try:
+                event = next(workflow)
+            except StopIteration as stop:
+                result: Result = stop.value
+                return result
+            self._render(event)
+
+    def waiting(self, holder: Holder) -> None:
+        """Say who holds the results."""
+        self._say(f"{holder} is writing to these results; waiting for it (Ctrl-C to stop)", style="yellow")
+
+    def _render(self, event: Event) -> None:
+        match event:
+            case HistoryRead():
+                first, last = event.revisions[0], event.revisions[-1]
+                self._say(f"{len(event.revisions)} revisions, {first.short} to {last.short}", style="dim")
+            case BuildStarted():
+                self._now(f"making {event.subject}")
+            case BuildFinished():
+                self._build_finished(event)
+            case LinkFailed():
+                self._say(
+                    f"{event.subject}: {event.benchmark} cannot be made: {plain(event.failure.message)}"
+                    f" (log: {event.failure.log})",
+                    style="yellow",
+                )
+            case SameArtefact():
+                names = ", ".join(str(subject) for subject in event.subjects[:4])
+                more = len(event.subjects) - 4
+                self._say(
+                    f"{names}{f' and {more} more' if more > 0 else ''} are one build for {event.benchmark}:"
+                    " measured once",
+                    style="dim",
+                )
+            case Invoked():
+                self._invoked(event)
+            case GivenUp():
+                self._say(
+                    f"{len(event.cells)} larger points skipped, since {event.because} did not end",
+                    style="yellow",
+                )
+            case Progress():
+                self._progress(event)
+            case Stepped():
+                self._say(f"{event.number:>3}  {event.words}", style="dim" if event.resumed else "")
+            case _:
+                assert_never(event)
+
+    def _build_finished(self, event: BuildFinished) -> None:
+        if isinstance(event.outcome, Failure):
+            failed = "could not be had" if event.outcome.stage == "checkout" else "does not build"
+            known = ", as known from before" if event.known else ""
+            why = f"{plain(event.outcome.message)} (log: {event.outcome.log})"
+            self._say(f"{event.subject} {failed}{known}: {why}", style="yellow")
+        elif not event.known:
+            self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
+
+    def _invoked(self, event: Invoked) -> None:
+        if isinstance(event.outcome, FailedInvocation):
+            failure = event.outcome.failure
+            self._say(
+                f"{event.cell}: {failure.stage}: {plain(failure.message)} (log: {failure.log})",
+                style="yellow",
+            )
+        else:
+            self._now(f"measuring {event.cell}{self._left}")
+
+    def _progress(self, event: Progress) -> None:
+        least, most = duration(event.seconds_least), duration(event.seconds_most)
+        span = least if event.left_least == event.left_most else f"{least} to {most}"
+        self._left = f" · {event.done} starts done, {span} left" if event.left_most else ""
+
+    def _now(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(Text(text))
+
+    def _say(self, text: str, *, style: str = "") -> None:
+        self._console.print(Text(text, style=style))
+
+
+def output() -> Console:
+    """The console of answers: stdout, plain when it is not a terminal."""
+    return Console(file=sys.stdout, highlight=False, soft_wrap=True)

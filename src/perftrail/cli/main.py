@@ -1,0 +1,84 @@
+"""The command `perftrail`: finds the asked command, imports only that, and speaks every error."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from perftrail import __version__
+from perftrail.errors import PerftrailError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "check": "Validate a study and show what it would take.",
+    "run": "Make and measure what the plan still lacks.",
+    "find": "Find which revision changed a metric.",
+    "show": "Show what was measured, or how a search went.",
+}
+"""Every command with the line that --help shows for it, so that --help imports none of them."""
+
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when that command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The commands in the order of a user's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        """Import one command, `None` when there is no such."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"perftrail.cli.commands.{cmd_name.replace('-', '_')}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="perftrail")
+def cli() -> None:
+    """Find which change made a program faster or slower, how it scales, and how sure that is.
+
+    A study is named by its directory or its perftrail.toml; without one, the nearest upwards is meant.
+
+    Exit codes: 0 an answer was reached, 1 it could not be, 2 wrong usage or study file, 3 a gate tripped,
+    130 interrupted.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    try:
+        code = cli.main(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except click.exceptions.Abort:
+        code = _interrupted()
+    except KeyboardInterrupt:
+        code = _interrupted()
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except PerftrailError as error:
+        click.echo(str(error), err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted() -> int:
+    click.echo("interrupted; what was measured is kept, and the same command goes on from there", err=True)
+    return INTERRUPTED

@@ -1,0 +1,61 @@
+"""Options that several commands share: the same name and meaning everywhere."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from perftrail.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perftrail.model.study import Study
+
+Function = TypeVar("Function", bound="Callable[..., object]")
+
+
+def study_argument(function: Function) -> Function:
+    """STUDY: a directory or a file."""
+    return click.argument("study", required=False, type=click.Path())(function)
+
+
+def store_option(function: Function) -> Function:
+    """--store: where results live instead of beside the study."""
+    text = "Where results live, instead of .perftrail beside the study."
+    return click.option("--store", metavar="DIR", help=text)(function)
+
+
+def json_option(function: Function) -> Function:
+    """--json: for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(function)
+
+
+def writing_options(function: Function) -> Function:
+    """What every command that makes and measures takes."""
+    function = click.option(
+        "--no-wait", is_flag=True, help="Fail at once when another perftrail holds the results."
+    )(function)
+    return click.option("--retry-failed", is_flag=True, help="Try builds that failed before once more.")(
+        function
+    )
+
+
+def only_option(function: Function) -> Function:
+    """--only: a part of the plan."""
+    text = "Only what matches: revision, variant, benchmark or a parameter, with * and ?; may be repeated."
+    return click.option("--only", multiple=True, metavar="NAME=PATTERN", help=text)(function)
+
+
+def load_study(named: str | None) -> Study:
+    """Load the study that a command names, or the nearest one upwards."""
+    from perftrail import studyfile
+
+    if named is not None:
+        return studyfile.load(named)
+    found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - a path as text, as the study file gives them
+    if found is None:
+        raise UsageError("no perftrail.toml here or above; name a study, or write one")
+    return studyfile.load(found)

@@ -1,0 +1,79 @@
+"""Tables of what was measured and of how a search went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from perftrail.cli.console import output
+from perftrail.cli.speech import plain
+from perftrail.model.quantity import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.trail import SearchRecord, StepRecord
+    from perftrail.workflows.show import Row
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """Print one line for each metric of each subject at each point."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    columns = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
+    shown = [name for name in columns if _needed(name, rows)]
+    for name in shown:
+        table.add_column(name, justify="right" if name == "n" else "left", no_wrap=True)
+    for row in rows:
+        texts = _texts(row)
+        table.add_row(*(Text(texts[name]) for name in shown))
+    output().print(table)
+
+
+def print_search(record: SearchRecord, steps: Sequence[StepRecord]) -> None:
+    """Replay a search in words."""
+    console = output()
+    question = record.question
+    console.print(
+        Text(
+            f"What changed {question['metric']} between {question['first']} and {question['last']}?",
+            style="bold",
+        )
+    )
+    for step in steps:
+        console.print(Text(f"{step.number:>3}  {step.words}"))
+    if record.answer is None:
+        console.print(Text("not ended; perftrail find goes on from here", style="dim"))
+    else:
+        console.print(Text(f"     {record.answer['verdict']}: {record.answer['reason']}"))
+
+
+def _needed(name: str, rows: Sequence[Row]) -> bool:
+    """A column that would say the same in every line, or nothing, is left out."""
+    if name in ("variant", "benchmark"):
+        return len({_texts(row)[name] for row in rows}) > 1
+    if name in ("point", "notes"):
+        return any(_texts(row)[name] for row in rows)
+    return True
+
+
+def _texts(row: Row) -> dict[str, str]:
+    found = row.estimate
+    label = row.subject.revision.label
+    notes = [*row.flags, *([f"{row.failures} failed"] if row.failures else [])]
+    reached = found.confidence if found else 0.0
+    if found and found.count > 1 and reached < 0.9495:
+        notes.append(f"interval only {reached * 100:.0f} %")
+    return {
+        "revision": f"{row.subject.revision.short}{f' {plain(label)}' if label else ''}",
+        "variant": row.subject.variant,
+        "benchmark": row.benchmark,
+        "point": plain(str(row.point)),
+        "metric": row.metric,
+        "median [95 % interval]": quantity(found.value, row.unit, low=found.low, high=found.high)
+        if found
+        else "no value",
+        "n": str(found.count if found else 0),
+        "notes": ", ".join(notes),
+    }

@@ -1,0 +1,9 @@
+"""Starts processes through the launcher, a small C program, and says what became of them."""
+
+from __future__ import annotations
+
+from perftrail.launcher.binary import launcher_path
+from perftrail.launcher.client import Launcher
+from perftrail.launcher.protocol import Capabilities
+
+__all__ = ["Capabilities", "Launcher", "launcher_path"]

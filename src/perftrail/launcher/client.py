@@ -1,0 +1,174 @@
+"""The Python side of the launcher: keeps it running, sends it commands, reads what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import subprocess
+import tempfile
+import threading
+from typing import IO, TYPE_CHECKING, Self
+
+from perftrail.errors import LauncherError
+from perftrail.launcher.binary import launcher_path
+from perftrail.launcher.protocol import (
+    CANCEL,
+    Capabilities,
+    job_line,
+    read_answer,
+    read_hello,
+    read_result,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from perftrail.model.process import Command, Ran
+
+SECONDS_TO_LEAVE = 10.0
+"""How long a launcher may take to kill everything and go, before it is killed itself."""
+
+
+class Launcher:
+    """One launcher process, started when first needed and again after it died; a context manager.
+
+    A launcher runs one command at a time: `run` may be called from any thread, and calls wait for each
+    other. Leaving the context, the end of this process and the launcher's own death all kill what runs.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._turn = threading.RLock()
+        self._server: _Server | None = None
+        self._ids = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> Capabilities:
+        """Start the launcher unless it runs already, and give what it can do here.
+
+        Raises `LauncherError` when it is missing, cannot be run or is not of this version.
+        """
+        with self._turn:
+            if self._server is None:
+                self._server = _Server(self._path or launcher_path())
+            return self._server.capabilities
+
+    def run(self, command: Command) -> Ran:
+        """Run a command and give what became of it and of all its descendants; none of them is left.
+
+        Raises `LauncherError` when the launcher died or refuses the command. When interrupted, by Ctrl-C
+        or anything else, the tree is killed before the exception goes on. Either way the next call starts
+        a new launcher where one is needed.
+        """
+        with self._turn:
+            id = str(next(self._ids))
+            line = job_line(command, id=id)
+            self.start()
+            server = self._server
+            assert server is not None
+            try:
+                answer = read_answer(server.ask(line))
+            except BaseException:
+                self.close()
+                raise
+            return read_result(answer, id=id)
+
+    def cancel(self) -> None:
+        """Kill what another thread's `run` has started; that call gives `Cancelled`. Else does nothing."""
+        server = self._server
+        if server is not None:
+            server.tell(CANCEL)
+
+    def close(self) -> None:
+        """Kill what runs, end the launcher and wait until both are gone. May be called again."""
+        with self._turn:
+            server, self._server = self._server, None
+            if server is not None:
+                server.close()
+
+
+class _Server:
+    """One started launcher, its two pipes and its complaints."""
+
+    def __init__(self, path: Path) -> None:
+        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+        self._waiting = bytearray()
+        try:
+            # In a session of its own: Ctrl-C in the terminal reaches us, and we tell the launcher.
+            self._process = subprocess.Popen(
+                [path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._complaints.close()
+            raise LauncherError(f"{path} — the launcher cannot be started: {error.strerror}") from error
+        try:
+            self.capabilities = read_hello(read_answer(self._read_line()))
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, line: bytes) -> bytes:
+        if not self.tell(line):
+            raise self._death()
+        return self._read_line()
+
+    def tell(self, line: bytes) -> bool:
+        assert self._process.stdin is not None
+        unsent = memoryview(line)
+        try:
+            while unsent:
+                unsent = unsent[os.write(self._process.stdin.fileno(), unsent) :]
+        except (BrokenPipeError, ValueError):  # it died, or another thread has closed it
+            return False
+        return True
+
+    def _read_line(self) -> bytes:
+        assert self._process.stdout is not None
+        while b"\n" not in self._waiting:
+            more = os.read(self._process.stdout.fileno(), 65536)
+            if not more:
+                raise self._death()
+            self._waiting += more
+        line, _, rest = self._waiting.partition(b"\n")
+        self._waiting = bytearray(rest)
+        return bytes(line)
+
+    def _death(self) -> LauncherError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(SECONDS_TO_LEAVE)
+        self._complaints.seek(0)
+        said = self._complaints.read()[-2000:].decode(errors="replace").strip()
+        return LauncherError(
+            f"launcher — died while it was needed (status {self._process.poll()}); "
+            "what it had started was killed; was it killed from outside?" + (f"\n{said}" if said else "")
+        )
+
+    def close(self) -> None:
+        """Hang up, which makes the launcher kill everything and go; insist when it does not."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(SECONDS_TO_LEAVE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        finally:
+            process.stdout.close()
+            self._complaints.close()

@@ -1,0 +1,146 @@
+"""Placeholders such as ``{threads}`` in what a study tells perftrail to run.
+
+A brace stands for itself unless it encloses a name and nothing else; ``{{name}}`` is then a literal
+``{name}``. What the shell writes as ``${name}`` is the shell's own, with all that it nests. A ``}}`` that no
+``{{`` opened stays as it is, so that most shell, awk and JSON texts need no doubling at all.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from perftrail.model.parameters import Value
+
+Quote = Callable[[str], str]
+
+MACHINE = ("build", "study", "cpus", "revision")
+"""What may stand in every line that is run."""
+
+OUT = "out"
+"""Where a benchmark's own build puts things: in that build's lines and in the command."""
+
+_TOKEN = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}|(\$\{)|(\{\{)|(\}\})|(\})")
+_STUDY_FILE = re.compile(r"\{study\}/+([^\s'\"<>|;&()]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Placeholder:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    written: str
+    meant: str
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Name the placeholders of a text, each once, in the order they come.
+
+    >>> names("{out}/mt -t {threads} ${HOME} {{literal}} { print $1 }")
+    ('out', 'threads')
+    """
+    return tuple(dict.fromkeys(piece.name for piece in _pieces(text) if isinstance(piece, _Placeholder)))
+
+
+def fill(text: str, values: Mapping[str, str], quote: Quote | None = None) -> str:
+    """Put values in place of their placeholders and make doubled braces single.
+
+    `quote` is applied to each value: `shlex.quote` for a line that a shell reads. Names without a value
+    stay as they are; what a value holds is never read as a placeholder.
+
+    >>> fill("{out}/mt -t {threads} {{x}}", {"threads": "4"})
+    '{out}/mt -t 4 {x}'
+    """
+    parts = []
+    for piece in _pieces(text):
+        if isinstance(piece, _Text):
+            parts.append(piece.meant)
+        elif piece.name in values:
+            parts.append(quote(values[piece.name]) if quote else values[piece.name])
+        else:
+            parts.append(f"{{{piece.name}}}")
+    return "".join(parts)
+
+
+def fill_some(text: str, values: Mapping[str, str], quote: Quote | None = None) -> str:
+    """Put some values in place and leave a text whose other placeholders are for a later `fill`.
+
+    Doubled braces stay doubled, and what looks like a placeholder in a value is made literal.
+
+    >>> fill_some("{out}/{name} {{x}}", {"name": "{cpus}"})
+    '{out}/{{cpus}} {{x}}'
+    """
+    parts = []
+    for piece in _pieces(text):
+        if isinstance(piece, _Text):
+            parts.append(piece.written)
+        elif piece.name in values:
+            value = quote(values[piece.name]) if quote else values[piece.name]
+            parts.append(_literal(value))
+        else:
+            parts.append(f"{{{piece.name}}}")
+    return "".join(parts)
+
+
+def split_command(command: str) -> tuple[str, ...]:
+    """Split a command into words as a shell does, without expanding anything.
+
+    Values are filled in afterwards, word by word, so that none can become two words. Raises `ValueError`
+    that says what is wrong with the quotes, or that there is no word at all.
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise ValueError(f"cannot be split into words: {str(error).lower()}") from error
+    if not words or not words[0]:
+        raise ValueError("names no program to run")
+    return words
+
+
+def study_files(texts: Iterable[str], values: Mapping[str, Value]) -> tuple[str, ...]:
+    """Name the files below the study's directory that texts mention, relative to it, sorted.
+
+    >>> study_files(["{study}/data-{size}.txt"], {"size": 5})
+    ('data-5.txt',)
+    """
+    plain = {name: str(value) for name, value in values.items()}
+    return tuple(sorted({fill(path, plain) for text in texts for path in _STUDY_FILE.findall(text)}))
+
+
+def _pieces(text: str) -> Iterator[_Placeholder | _Text]:
+    at = opened = nested = 0
+    for found in _TOKEN.finditer(text):
+        yield _Text(text[at : found.start()], text[at : found.start()])
+        at = found.end()
+        brace = found.group()
+        name = found.group(1)
+        if name is not None:
+            yield _Placeholder(name)
+        elif brace == "${":
+            nested += 1
+            yield _Text(brace, brace)
+        elif brace == "{{" and not nested:
+            opened += 1
+            yield _Text(brace, "{")
+        elif brace == "}}" and not nested and opened:
+            opened -= 1
+            yield _Text(brace, "}")
+        else:
+            nested = max(0, nested - brace.count("}"))
+            yield _Text(brace, brace)
+    yield _Text(text[at:], text[at:])
+
+
+def _literal(value: str) -> str:
+    return "".join(
+        f"{{{{{piece.name}}}}}" if isinstance(piece, _Placeholder) else piece.written
+        for piece in _pieces(value)
+    )

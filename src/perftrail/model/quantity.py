@@ -1,0 +1,102 @@
+"""Numbers for people: value, interval and unit, with no more digits than the interval supports."""
+
+from __future__ import annotations
+
+import math
+
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def quantity(value: float, unit: str, *, low: float | None = None, high: float | None = None) -> str:
+    """Write a value with its unit, and its interval when there is one.
+
+    >>> quantity(0.04215, "s", low=0.0418, high=0.0431)
+    '42.1 ms [41.8, 43.1]'
+    >>> quantity(123456789, "B")
+    '118 MiB'
+    """
+    scale, name = _scale(value, unit)
+    suffix = f" {name}" if name else ""
+    if low is None or high is None:
+        return f"{number(value / scale)}{suffix}"
+    digits = decimals(value / scale, low / scale, high / scale)
+    return f"{value / scale:.{digits}f}{suffix} [{low / scale:.{digits}f}, {high / scale:.{digits}f}]"
+
+
+def number(value: float) -> str:
+    """Write a bare number with three significant digits, whole above a hundred.
+
+    >>> number(0.98765), number(1234.5), number(0.0)
+    ('0.988', '1234', '0')
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return "0" if value == 0.0 else str(value)
+    if abs(value) >= 100.0:
+        return f"{value:.0f}"
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def decimals(value: float, low: float, high: float) -> int:
+    """How many decimals an interval supports: its width's first two digits, nothing finer."""
+    width = high - low
+    if width <= 0.0:
+        width = abs(value) * 1e-3
+    if width == 0.0 or not math.isfinite(width):
+        return 0
+    return min(9, max(0, 1 - math.floor(math.log10(width))))
+
+
+def change(ratio: float) -> str:
+    """Write a ratio after/before as a change with a direction word, plain of any judgement.
+
+    >>> change(1.041), change(0.5), change(2.5)
+    ('4.1 % more', '50 % less', '2.50 times')
+    """
+    if ratio >= 2.0 or ratio <= 0.0:
+        return f"{number(ratio)} times"
+    percent = abs(ratio - 1.0) * 100.0
+    digits = 0 if percent >= 10.0 else 1 if percent >= 0.1 else 2
+    return f"{percent:.{digits}f} % {'more' if ratio >= 1.0 else 'less'}"
+
+
+def duration(seconds: float) -> str:
+    """Write how long something takes, coarsely, as one says it.
+
+    >>> duration(3.2), duration(95), duration(7300)
+    ('3.2 s', '1 min 35 s', '2 h 1 min')
+    """
+    if seconds < 10.0:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def probability(value: float) -> str:
+    """Write a probability in percent without claiming certainty.
+
+    >>> probability(0.9974), probability(0.99999), probability(0.5)
+    ('99.7 %', 'more than 99.9 %', '50 %')
+    """
+    if value > 0.9995:
+        return "more than 99.9 %"
+    if value < 0.0005:
+        return "less than 0.1 %"
+    percent = value * 100.0
+    return f"{percent:.1f} %" if percent > 99.0 or percent < 1.0 else f"{percent:.0f} %"
+
+
+def _scale(value: float, unit: str) -> tuple[float, str]:
+    table = {"s": _SECONDS, "B": _BYTES}.get(unit)
+    if table is None:
+        return 1.0, unit
+    for scale, name in table:
+        if abs(value) >= scale:
+            return scale, name
+    return table[-1] if value else table[0]

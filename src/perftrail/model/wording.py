@@ -1,0 +1,67 @@
+"""How messages quote what somebody wrote, list choices and suggest the near miss."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LONGEST_QUOTE = 80
+MOST_LISTED = 12
+
+
+def quoted(text: str) -> str:
+    r"""Quote text for a message: control and direction characters escaped, the middle of long text cut.
+
+    >>> print(quoted("a\tb"))
+    "a\tb"
+    """
+    if len(text) > LONGEST_QUOTE:
+        half = LONGEST_QUOTE // 2
+        text = f"{text[:half]} … {text[-half:]}"
+    if all(letter.isprintable() for letter in text):
+        return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text)
+
+
+def listed(choices: Iterable[str]) -> str:
+    """List choices for a message, not more than people read.
+
+    >>> listed(["git", "fossil", "release"])
+    'git, fossil or release'
+    """
+    names = list(choices)
+    if len(names) > MOST_LISTED:
+        return ", ".join(names[:MOST_LISTED]) + f" or {len(names) - MOST_LISTED} more"
+    if len(names) < 2:
+        return "".join(names)
+    return ", ".join(names[:-1]) + f" or {names[-1]}"
+
+
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """Give the choice that `word` was most likely meant to be, `None` when none is near.
+
+    >>> nearest("colour", ["color", "size"])
+    'color'
+    """
+    by_folded = {choice.casefold(): choice for choice in choices}
+    near = difflib.get_close_matches(word.casefold()[:200], by_folded, n=1, cutoff=0.6)
+    return by_folded[near[0]] if near else None
+
+
+def suggestion(word: str, choices: Iterable[str]) -> str:
+    """End a message about an unknown word: the near miss, or else what there is to choose from.
+
+    >>> suggestion("gti", ["git", "fossil"])
+    '; did you mean "git"?'
+    >>> suggestion("cvs", ["git", "fossil"])
+    '; choose git or fossil'
+    """
+    names = list(choices)
+    near = nearest(word, names)
+    if near is not None:
+        return f"; did you mean {quoted(near)}?"
+    return f"; choose {listed(names)}" if names else ""

@@ -1,0 +1,1 @@
+"""What a benchmark printed, read as metrics."""

@@ -1,0 +1,74 @@
+r"""How likely a revision is to be unusable, learnt from those tried.
+
+Broken stretches cluster: a two-state Markov chain along the history with a share f of unusable revisions and a
+correlation falling as ``lambda^distance``. f and lambda are marginalised over a small grid, weighed by the chain's
+likelihood of what was tried. Assumes the same f and lambda everywhere, and takes the tried ones as if drawn blindly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+_SHARES = np.array([0.02, 0.07, 0.15, 0.30, 0.60])
+_SHARES_PRIOR = np.array([0.30, 0.25, 0.25, 0.13, 0.07])
+_LENGTHS = np.array([0.3, 1.0, 2.0, 4.0, 16.0])
+_SHARE = np.repeat(_SHARES, len(_LENGTHS))
+_LAMBDA = np.tile(np.exp(-1 / _LENGTHS), len(_SHARES))
+_PRIOR = np.repeat(_SHARES_PRIOR / len(_LENGTHS), len(_LENGTHS))
+
+
+class Breakage:
+    """What has been tried, as positions (ascending) and whether each was unusable."""
+
+    def __init__(self, positions: npt.NDArray[np.int64], unusable: npt.NDArray[np.bool_]) -> None:
+        self._positions = positions
+        self._unusable = unusable
+        self._weight = self._learn()
+
+    def _learn(self) -> Floats:
+        if len(self._positions) == 0:
+            return _PRIOR
+        fading = _LAMBDA[:, None] ** np.diff(self._positions)[None, :]
+        into = _turns_bad(fading, self._unusable[None, :-1])
+        steps = np.where(self._unusable[None, 1:], into, 1 - into)
+        first = _SHARE if self._unusable[0] else 1 - _SHARE
+        log_weight = np.log(_PRIOR) + np.log(first) + np.log(np.maximum(steps, 1e-300)).sum(axis=1)
+        weight: Floats = np.exp(log_weight - log_weight.max())
+        return weight / weight.sum()
+
+    def probability(self, candidates: npt.NDArray[np.int64]) -> Floats:
+        """P(unusable) of untried candidates, given the nearest tried ones on both sides; shape of `candidates`."""
+        after = np.searchsorted(self._positions, candidates)
+        bad = np.broadcast_to(_SHARE[:, None], (len(_SHARE), len(candidates))).copy()
+        good = 1 - bad
+        has_left = after > 0
+        if has_left.any():
+            left = after[has_left] - 1
+            fading = _LAMBDA[:, None] ** (candidates[has_left] - self._positions[left])[None, :]
+            into = _turns_bad(fading, self._unusable[left][None, :])
+            bad[:, has_left], good[:, has_left] = into, 1 - into
+        has_right = after < len(self._positions)
+        if has_right.any():
+            right = after[has_right]
+            fading = _LAMBDA[:, None] ** (self._positions[right] - candidates[has_right])[None, :]
+            end = self._unusable[right][None, :]
+            bad_on = _turns_bad(fading, np.True_)
+            good_on = _turns_bad(fading, np.False_)
+            bad[:, has_right] *= np.where(end, bad_on, 1 - bad_on)
+            good[:, has_right] *= np.where(end, good_on, 1 - good_on)
+        chance: Floats = self._weight @ (bad / np.maximum(bad + good, 1e-300))
+        return chance
+
+
+def _turns_bad(fading: Floats, from_bad: npt.NDArray[np.bool_] | np.bool_) -> Floats:
+    """P(unusable) at a distance, from a known state: ``f + (1-f) lambda^d`` or ``f (1 - lambda^d)``."""
+    share = _SHARE[:, None]
+    turned: Floats = np.where(from_bad, share + (1 - share) * fading, share * (1 - fading))
+    return turned

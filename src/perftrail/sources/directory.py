@@ -1,0 +1,127 @@
+"""A plain directory: a history of one revision, the files as they are now."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.model.subject import Revision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perftrail.model.study import Source as Asked
+
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftrail"})
+"""Version control's own files, and ours: what is built from a tree does not depend on them."""
+
+
+class DirectorySource:
+    """The files below a directory; the revision is named by what they hold, so an edit makes another one."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._root = Path(asked.location)
+
+    def history(self, range: str | None = None) -> tuple[Revision, ...]:
+        """Give the one revision there is."""
+        self._refuse_range(self._asked.range if range is None else range)
+        if not self._root.is_dir():
+            raise SourceError(f"{self._root}: no such directory; source.location must name one")
+        return (Revision(id=_digest(self._root), summary="the files as they are", label=self._label()),)
+
+    def within(self, range: str) -> frozenset[str]:
+        """Refuse: a directory has no history that a range could be part of."""
+        self._refuse_range(range)
+        return frozenset()
+
+    def content(self, revision: Revision) -> str:
+        """Name the content by its digest, which is the revision's id."""
+        return revision.id
+
+    def materialise(self, revision: Revision, directory: str, log: str) -> None:
+        """Copy the files, links as links; refuses when they are not what the revision was named for."""
+        target = Path(directory)
+        if target.exists():
+            raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
+        with Path(log).open("a", encoding="utf-8") as file:
+            print(f"$ copy {self._root} to {directory}", file=file)
+        try:
+            _copy(self._root, target)
+        except OSError as error:
+            shutil.rmtree(target, ignore_errors=True)
+            raise CheckoutFailed(f"{self._root}: cannot be copied: {error}") from error
+        if _digest(target) != revision.id:
+            shutil.rmtree(target, ignore_errors=True)
+            raise CheckoutFailed(f"{self._root}: its files changed since they were listed; start again")
+
+    def _refuse_range(self, range: str | None) -> None:
+        if range:
+            raise SourceError(
+                f'{self._root}: range "{range}": a directory has one revision; leave the range out, '
+                "or use a git repository as source"
+            )
+
+    def _label(self) -> str:
+        label = self._asked.label
+        if label is None or not (self._root / label.file).is_file():
+            return ""
+        text = (self._root / label.file).read_text("utf-8", errors="replace")
+        found = re.search(label.pattern, text, re.MULTILINE)
+        return (found.group(1) or "").strip() if found else ""
+
+
+def _digest(root: Path) -> str:
+    digest = hashlib.sha256()
+    for name in _names(root):
+        path = root / name
+        if path.is_symlink():
+            kind, content = "link", os.fsencode(path.readlink())
+        elif path.is_dir():
+            kind, content = "directory", b""
+        else:
+            kind, content = _kind(path), path.read_bytes()
+        digest.update(
+            f"{name}\0{kind}\0{hashlib.sha256(content).hexdigest()}\n".encode(errors="surrogateescape")
+        )
+    return digest.hexdigest()
+
+
+def _copy(root: Path, target: Path) -> None:
+    target.mkdir(parents=True)
+    for name in _names(root):
+        path, copy = root / name, target / name
+        if path.is_symlink():
+            copy.symlink_to(path.readlink())
+        elif path.is_dir():
+            copy.mkdir()
+        else:
+            shutil.copy2(path, copy)
+
+
+def _names(root: Path) -> list[str]:
+    """Every directory, file and link below a directory, parents first; sockets are no content."""
+    return sorted(_walk(root, ""), key=lambda name: name.split("/"))
+
+
+def _walk(root: Path, prefix: str) -> Iterator[str]:
+    with os.scandir(root / prefix) as entries:
+        for entry in entries:
+            if entry.name in _LEFT_OUT:
+                continue
+            name = f"{prefix}{entry.name}"
+            if entry.is_symlink() or entry.is_file(follow_symlinks=False):
+                yield name
+            elif entry.is_dir(follow_symlinks=False):
+                yield name
+                yield from _walk(root, f"{name}/")
+
+
+def _kind(path: Path) -> str:
+    return "program" if path.stat().st_mode & stat.S_IXUSR else "file"

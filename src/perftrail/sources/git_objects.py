@@ -1,0 +1,77 @@
+"""Asks a git repository for objects by name, many in one go and never through an option."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError
+from perftrail.sources.client import refuse_control_characters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from perftrail.sources.git_command import Git
+
+LARGEST_FILE_BYTES = 4 << 20
+"""A file that holds a version's number is small; more is not read for a label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An object: its full id, its kind and how large it is."""
+
+    id: str
+    kind: str
+    size_bytes: int
+
+
+def find_objects(git: Git, repository: Path, names: Sequence[str]) -> list[Found | None]:
+    """Look names up (``v1.0^{commit}``, ``ID:FILE``); `None` for one that is not there, or not unique.
+
+    Names come in on standard input, one a line, so that none of them can be taken for an option.
+    """
+    for name in names:
+        refuse_control_characters(name, what="git name")
+    answer = git.ask(
+        "cat-file", "--batch-check", repository=repository, stdin="".join(f"{n}\n" for n in names).encode()
+    )
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot read it: {answer.why}")
+    return [_found(line) for line in answer.output.split(b"\n")[: len(names)]]
+
+
+def _found(line: bytes) -> Found | None:
+    words = line.split(b" ")
+    if len(words) != 3 or not words[2].isdigit():
+        return None
+    return Found(id=words[0].decode(), kind=words[1].decode(), size_bytes=int(words[2]))
+
+
+def read_blobs(git: Git, repository: Path, blobs: Sequence[Found]) -> Mapping[str, bytes]:
+    """Read files' contents by id, each once; what is larger than `LARGEST_FILE_BYTES` is left out."""
+    wanted = sorted(
+        {blob.id for blob in blobs if blob.kind == "blob" and blob.size_bytes <= LARGEST_FILE_BYTES}
+    )
+    if not wanted:
+        return {}
+    answer = git.ask(
+        "cat-file", "--batch", repository=repository, stdin="".join(f"{id_}\n" for id_ in wanted).encode()
+    )
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot read it: {answer.why}")
+    return _contents(answer.output)
+
+
+def _contents(output: bytes) -> Mapping[str, bytes]:
+    contents, at = {}, 0
+    while at < len(output):
+        end = output.index(b"\n", at)
+        found = _found(output[at:end])
+        at = end + 1
+        if found is None:
+            continue
+        contents[found.id] = output[at : at + found.size_bytes]
+        at += found.size_bytes + 1
+    return contents

@@ -1,0 +1,49 @@
+"""Checks revisions out of a mirror, many at a time, each as a worktree of its own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import CheckoutFailed
+from perftrail.sources.client import LONG_SECONDS
+from perftrail.sources.lock import alone_if_free, together
+
+if TYPE_CHECKING:
+    from perftrail.sources.git_mirror import Mirror
+
+_UNFINISHED = "initializing"
+"""What git writes into a worktree's lock while it makes it; one that was killed leaves it there."""
+
+
+def add_worktree(mirror: Mirror, commit: str, directory: str, log: str) -> None:
+    """Check a commit out into a new directory, tied to the mirror so that ``git describe`` works there.
+
+    Forced twice: a directory that was removed after a kill is still known, and locked, as a worktree.
+    """
+    if Path(directory).exists():
+        raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
+    Path(directory).parent.mkdir(parents=True, exist_ok=True)
+    with together(mirror.lock):
+        answer = mirror.git.ask(
+            "worktree", "add", "--force", "--force", "--detach", "--", directory, commit,
+            repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
+        )  # fmt: skip
+    if answer.failed:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise CheckoutFailed(f"git cannot check out {commit}: {answer.why}")
+
+
+def forget_removed_worktrees(mirror: Mirror) -> None:
+    """Tidy away what the mirror knows of directories that are gone, unless somebody makes worktrees now."""
+    known = mirror.path / "worktrees"
+    if not known.is_dir():
+        return
+    with alone_if_free(mirror.lock) as alone:
+        if not alone:
+            return
+        for lock in known.glob("*/locked"):
+            if lock.read_text(errors="replace").strip() == _UNFINISHED:
+                lock.unlink()
+        mirror.git.ask("worktree", "prune", repository=mirror.path)

@@ -1,0 +1,131 @@
+"""What a store accepts and in which form, the same for every kind of store.
+
+Text: a store holds valid Unicode without NUL, because PostgreSQL refuses anything else. What a benchmark or
+a file name brings beyond that (lone surrogates of `os.fsdecode`, NUL) is kept as a backslash escape. Inside
+JSON it stands escaped anyway and comes back as it was.
+
+Numbers: finite. A negative zero comes back as zero: the two are equal, and SQLite keeps whole numbers small.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perftrail.errors import StoreError
+from perftrail.model.build import Failure
+from perftrail.model.measurement import FailedInvocation, Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.measurement import InvocationKey, Outcome, Runnable
+    from perftrail.model.trail import Json
+
+
+def storable(text: str) -> str:
+    r"""Give a text with everything escaped that a database could refuse.
+
+    >>> storable("b\udce9b\x00")
+    'b\\udce9b\\x00'
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def identifier(text: str, what: str) -> str:
+    """Give a text that others are looked up by, unchanged; raise `StoreError` when it would need escapes."""
+    if text != storable(text):
+        raise StoreError(f"{what} {text!r}: it holds characters that no store can keep; give it another name")
+    return text
+
+
+def finite(number: float, what: str) -> float:
+    """Give a number as a plain float; raise `StoreError` when it is not a finite one."""
+    try:
+        plain = float(number) + 0.0
+    except OverflowError:
+        plain = math.inf
+    if not math.isfinite(plain):
+        raise StoreError(f"{what} is {plain}: a store keeps finite numbers only; record a failure instead")
+    return plain
+
+
+def to_json(value: Json | Mapping[str, Json], what: str) -> str:
+    """Write plain data as JSON text of ASCII characters; raise `StoreError` for anything else."""
+    try:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"{what}: {error}; only plain data can be kept") from error
+
+
+def named(key: InvocationKey) -> str:
+    """Say in words which invocation a key names."""
+    return f"{key.phase} {key.ordinal} of {key.runnable[:12]} on machine {key.machine[:12]}"
+
+
+def unknown(key: InvocationKey, what: str) -> StoreError:
+    """Give the error of an invocation whose machine or runnable (`what`) was not kept before it."""
+    return StoreError(f"{named(key)}: the store does not know this {what}; keep it with add_{what} first")
+
+
+def taken(key: InvocationKey, where: str) -> StoreError:
+    """Give the error of an invocation that the store has already."""
+    return StoreError(
+        f"{where}: {named(key)} is there already; outcomes are never changed, give it another ordinal"
+    )
+
+
+def unknown_machine(machine: str, where: str) -> StoreError:
+    """Give the error of a machine that was not kept before it was named."""
+    return StoreError(f"{where}: machine {machine!r} is unknown; keep it with add_machine first")
+
+
+def unknown_search(key: str, machine: str, where: str) -> StoreError:
+    """Give the error of a search that was never begun."""
+    return StoreError(
+        f"{where}: search {key!r} on machine {machine!r} was never begun; open it with open_search first"
+    )
+
+
+def accepted(outcome: Outcome) -> Outcome:
+    """Give an outcome as it is kept; raise `StoreError` when it cannot be."""
+    where = named(outcome.key)
+    seconds = finite(outcome.seconds, f"{where}: its time")
+    if isinstance(outcome, FailedInvocation):
+        failure = Failure(
+            stage=outcome.failure.stage,
+            message=storable(outcome.failure.message),
+            log=storable(outcome.failure.log),
+            seconds=finite(outcome.failure.seconds, f"{where}: its failure's time"),
+        )
+        return replace(outcome, started=storable(outcome.started), seconds=seconds, failure=failure)
+    if without := set(outcome.methods) - set(outcome.values):
+        raise StoreError(
+            f"{where}: a method but no value for {', '.join(sorted(without))}; leave the method out"
+        )
+    return Measurement(
+        key=outcome.key,
+        started=storable(outcome.started),
+        seconds=seconds,
+        values={
+            identifier(metric, "metric"): finite(value, f"{where}: metric {metric}")
+            for metric, value in outcome.values.items()
+        },
+        methods={metric: storable(method) for metric, method in outcome.methods.items()},
+        flags=tuple(storable(flag) for flag in outcome.flags),
+        log=storable(outcome.log),
+    )
+
+
+def accepted_runnable(runnable: Runnable) -> Runnable:
+    """Give a runnable as it is kept; raise `StoreError` when its key cannot be."""
+    return replace(
+        runnable,
+        key=identifier(runnable.key, "runnable"),
+        revision=storable(runnable.revision),
+        variant=storable(runnable.variant),
+        benchmark=storable(runnable.benchmark),
+        artefact=storable(runnable.artefact),
+    )

@@ -1,0 +1,202 @@
+"""The store's public fake: the same promises, kept in this process only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from perftrail.errors import StoreError
+from perftrail.model.measurement import Machine
+from perftrail.model.trail import StepRecord
+from perftrail.store.accepted import (
+    accepted,
+    accepted_runnable,
+    identifier,
+    storable,
+    taken,
+    to_json,
+    unknown,
+    unknown_machine,
+    unknown_search,
+)
+from perftrail.store.rows import build_outcome_from_json, build_outcome_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from perftrail.model.build import BuildRecord
+    from perftrail.model.measurement import InvocationKey, Outcome, Runnable
+    from perftrail.model.trail import Json, SearchRecord
+
+WHERE = "store in memory"
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search and its steps by number."""
+
+    record: SearchRecord
+    steps: dict[int, StepRecord] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """A `perftrail.ports.Store` without a file: for tests, and for measuring without a study.
+
+    With a `refusal` nothing can be written to it: every attempt raises `StoreError` with that text.
+    """
+
+    def __init__(self, *, refusal: str = "") -> None:
+        self._refusal = refusal
+        self._machines: dict[str, Machine] = {}
+        self._builds: dict[str, BuildRecord] = {}
+        self._keys: set[str] = set()
+        self._runnables: dict[Runnable, Runnable] = {}
+        self._outcomes: dict[str, dict[InvocationKey, Outcome]] = {}
+        self._searches: list[_Search] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do nothing: what is kept stays for as long as the object does."""
+
+    def add_machine(self, machine: Machine) -> None:
+        """Keep what a machine is; one that is there already keeps its first facts."""
+        self._write()
+        facts = _copy(dict(machine.facts), f"machine {machine.id}")
+        self._machines.setdefault(identifier(machine.id, "machine"), Machine(id=machine.id, facts=facts))
+
+    def machines(self) -> Mapping[str, Machine]:
+        """Give every machine seen, by id, in the order they were first kept."""
+        return dict(self._machines)
+
+    def add_build(self, record: BuildRecord) -> None:
+        """Keep what came of a build; a later record of the same key stands for it from then on."""
+        self._write()
+        self._builds[identifier(record.key, "build")] = replace(
+            record,
+            revision=storable(record.revision),
+            variant=storable(record.variant),
+            benchmark=storable(record.benchmark),
+            finished=storable(record.finished),
+            outcome=build_outcome_from_json(build_outcome_to_json(record)),
+        )
+
+    def build(self, key: str) -> BuildRecord | None:
+        """Give what came of a build last, `None` when it was never tried."""
+        return self._builds.get(key)
+
+    def add_runnable(self, runnable: Runnable) -> None:
+        """Keep what a runnable stands for: every revision, variant, benchmark and point, each once."""
+        self._write()
+        plain = accepted_runnable(runnable)
+        self._keys.add(plain.key)
+        self._runnables.setdefault(replace(plain, artefact=""), plain)
+
+    def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
+        """Give every runnable, or those of one benchmark, in the order they were first kept."""
+        return [kept for kept in self._runnables.values() if benchmark in (None, kept.benchmark)]
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep an outcome. Raises `StoreError` when its key is there already."""
+        self.add_all([outcome])
+
+    def add_all(self, outcomes: Iterable[Outcome]) -> None:
+        """Keep many outcomes, all or none. Raises `StoreError` as `add` does."""
+        self._write()
+        new: dict[InvocationKey, Outcome] = {}
+        for outcome in map(accepted, outcomes):
+            key = outcome.key
+            if key.machine not in self._machines:
+                raise unknown(key, "machine")
+            if key.runnable not in self._keys:
+                raise unknown(key, "runnable")
+            if key in new or key in self._outcomes.get(key.runnable, {}):
+                raise taken(key, WHERE)
+            new[key] = outcome
+        for key, outcome in new.items():
+            self._outcomes.setdefault(key.runnable, {})[key] = outcome
+
+    def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
+        """Give the outcomes of runnables on a machine: warm-ups first, then by ordinal."""
+        return {runnable: self._of(runnable, machine) for runnable in runnables}
+
+    def _of(self, runnable: str, machine: str) -> tuple[Outcome, ...]:
+        kept = self._outcomes.get(runnable, {}).values()
+        here = [outcome for outcome in kept if outcome.key.machine == machine]
+        return tuple(sorted(here, key=lambda outcome: (outcome.key.phase != "warmup", outcome.key.ordinal)))
+
+    def open_search(self, record: SearchRecord) -> None:
+        """Keep that a search began; one that is there already is left as it is."""
+        self._write()
+        where = f"search {identifier(record.key, 'search')}"
+        if record.machine not in self._machines:
+            raise unknown_machine(record.machine, WHERE)
+        plain = replace(
+            record,
+            question=_copy(dict(record.question), where),
+            started=storable(record.started),
+            answer=None if record.answer is None else _copy(dict(record.answer), where),
+        )
+        if self._find(record.key, record.machine) is None:
+            self._searches.append(_Search(plain))
+
+    def close_search(self, key: str, machine: str, answer: Mapping[str, Json]) -> None:
+        """Keep a search's answer; a later answer to the same question replaces it."""
+        self._write()
+        search = self._open(key, machine)
+        search.record = replace(search.record, answer=_copy(dict(answer), f"search {key}"))
+
+    def searches(self) -> Sequence[SearchRecord]:
+        """Give every search, the one begun last at the end."""
+        return [search.record for search in self._searches]
+
+    def add_step(self, key: str, machine: str, step: StepRecord) -> None:
+        """Keep a step of a search; the same number again replaces it."""
+        self._write()
+        where = f"search {key}, step {step.number}"
+        self._open(key, machine).steps[step.number] = StepRecord(
+            number=step.number,
+            action=_copy(dict(step.action), where),
+            news=_copy(dict(step.news), where),
+            belief=_copy(dict(step.belief), where),
+            words=storable(step.words),
+        )
+
+    def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
+        """Give the steps of a search in order; none when there is no such search."""
+        search = self._find(key, machine)
+        return [] if search is None else [search.steps[number] for number in sorted(search.steps)]
+
+    def _write(self) -> None:
+        if self._refusal:
+            raise StoreError(self._refusal)
+
+    def _find(self, key: str, machine: str) -> _Search | None:
+        for search in self._searches:
+            if (search.record.key, search.record.machine) == (key, machine):
+                return search
+        return None
+
+    def _open(self, key: str, machine: str) -> _Search:
+        found = self._find(key, machine)
+        if found is None:
+            raise unknown_search(key, machine, WHERE)
+        return found
+
+
+Plain = TypeVar("Plain", bound="Mapping[str, Json]")
+
+
+def _copy(value: Plain, what: str) -> Plain:
+    """Give plain data as a database would give it back, whatever the caller does with his own later."""
+    copied: Plain = json.loads(to_json(value, what))
+    return copied

@@ -1,0 +1,56 @@
+"""The small integers that stand for texts: looked up once, then remembered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import insert, select
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from sqlalchemy import Connection, Table
+
+Item = TypeVar("Item")
+
+CHUNK = 500
+"""How many texts or ids one statement looks for: few enough for every database's limit on parameters."""
+
+
+class Names:
+    """The ids of one table's texts, remembered once found, until `forget` after a failed transaction."""
+
+    def __init__(self, table: Table, column: str) -> None:
+        self._table = table
+        self._text = table.c[column]
+        self._known: dict[str, int] = {}
+
+    def find(self, connection: Connection, text: str) -> int | None:
+        """Give the id of a text, `None` when the table lacks it."""
+        return self.find_all(connection, [text]).get(text)
+
+    def find_all(self, connection: Connection, texts: Collection[str]) -> dict[str, int]:
+        """Give the ids of those texts that the table has."""
+        for chunk in chunks([text for text in texts if text not in self._known]):
+            rows = connection.execute(select(self._text, self._table.c.id).where(self._text.in_(chunk)))
+            self._known.update((text, number) for text, number in rows)
+        return {text: self._known[text] for text in texts if text in self._known}
+
+    def intern(self, connection: Connection, text: str) -> int:
+        """Give the id of a text, which the table has from then on."""
+        found = self.find(connection, text)
+        if found is not None:
+            return found
+        added = insert(self._table).values({self._text.name: text}).returning(self._table.c.id)
+        self._known[text] = connection.scalars(added).one()
+        return self._known[text]
+
+    def forget(self) -> None:
+        """Remember nothing: a transaction was undone, and with it perhaps ids that it gave."""
+        self._known.clear()
+
+
+def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Cut a sequence into pieces that one statement can take."""
+    for first in range(0, len(items), CHUNK):
+        yield items[first : first + CHUNK]

@@ -1,0 +1,223 @@
+"""How outcomes go into the tables and come out of them, many at a time."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import insert, select
+
+from perftrail.model.build import Failure
+from perftrail.model.measurement import FailedInvocation, InvocationKey, Measurement
+from perftrail.store import schema
+from perftrail.store.accepted import to_json, unknown
+from perftrail.store.names import Names, chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from sqlalchemy import Connection, Row, Select
+
+    from perftrail.model.measurement import Outcome, Phase
+
+PHASES: tuple[Phase, Phase] = ("warmup", "sample")
+"""The phases by their number in the table, in the order in which they are read."""
+
+
+class Interned:
+    """Every table of texts that outcomes refer to."""
+
+    def __init__(self) -> None:
+        self.perftrails = Names(schema.perftrail, "version")
+        self.machines = Names(schema.machine, "fingerprint")
+        self.runnables = Names(schema.runnable, "key")
+        self.metrics = Names(schema.metric, "name")
+        self.methods = Names(schema.method, "name")
+
+    def forget(self) -> None:
+        """Remember nothing, after a transaction that was undone."""
+        for names in (self.perftrails, self.machines, self.runnables, self.metrics, self.methods):
+            names.forget()
+
+
+def write(connection: Connection, outcomes: Sequence[Outcome], interned: Interned, *, perftrail: str) -> None:
+    """Insert accepted outcomes. Raises `StoreError` when a machine or runnable is unknown."""
+    version = interned.perftrails.intern(connection, perftrail)
+    interned.runnables.find_all(connection, {outcome.key.runnable for outcome in outcomes})
+    for chunk in chunks(outcomes):
+        rows = [_invocation(connection, outcome, interned, version) for outcome in chunk]
+        ids = connection.scalars(
+            insert(schema.invocation).returning(schema.invocation.c.id, sort_by_parameter_order=True), rows
+        ).all()
+        values: list[dict[str, object]] = []
+        failures: list[dict[str, object]] = []
+        for id, outcome in zip(ids, chunk, strict=True):
+            if isinstance(outcome, Measurement):
+                values += _values(connection, id, outcome, interned)
+            else:
+                failures.append(_failure(id, outcome.failure))
+        if values:
+            connection.execute(insert(schema.value), values)
+        if failures:
+            connection.execute(insert(schema.failure), failures)
+
+
+def _invocation(
+    connection: Connection, outcome: Outcome, interned: Interned, version: int
+) -> dict[str, object]:
+    key = outcome.key
+    machine = interned.machines.find(connection, key.machine)
+    runnable = interned.runnables.find(connection, key.runnable)
+    if machine is None:
+        raise unknown(key, "machine")
+    if runnable is None:
+        raise unknown(key, "runnable")
+    measured = outcome if isinstance(outcome, Measurement) else None
+    return {
+        "runnable_id": runnable,
+        "machine_id": machine,
+        "phase": PHASES.index(key.phase),
+        "ordinal": key.ordinal,
+        "started": outcome.started,
+        "seconds": outcome.seconds,
+        "flags": to_json(list(measured.flags), "flags") if measured and measured.flags else None,
+        "log": measured.log if measured and measured.log else None,
+        "perftrail_id": version,
+    }
+
+
+def _values(
+    connection: Connection, id: int, outcome: Measurement, interned: Interned
+) -> list[dict[str, object]]:
+    return [
+        {
+            "invocation_id": id,
+            "metric_id": interned.metrics.intern(connection, metric),
+            "value": value,
+            "method_id": interned.methods.intern(connection, outcome.methods[metric])
+            if metric in outcome.methods
+            else None,
+        }
+        for metric, value in outcome.values.items()
+    ]
+
+
+def _failure(id: int, failure: Failure) -> dict[str, object]:
+    return {
+        "invocation_id": id,
+        "stage": failure.stage,
+        "message": failure.message,
+        "log": failure.log,
+        "seconds": failure.seconds,
+    }
+
+
+def first_kept(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> Outcome | None:
+    """Give the first outcome whose key the store has already, or that stands twice among them."""
+    table = schema.invocation
+    seen: set[InvocationKey] = set()
+    for outcome in outcomes:
+        key = outcome.key
+        kept = select(table.c.id).where(
+            table.c.runnable_id == interned.runnables.find(connection, key.runnable),
+            table.c.machine_id == interned.machines.find(connection, key.machine),
+            table.c.phase == PHASES.index(key.phase),
+            table.c.ordinal == key.ordinal,
+        )
+        if key in seen or connection.scalar(kept) is not None:
+            return outcome
+        seen.add(key)
+    return None
+
+
+def read(
+    connection: Connection, runnables: Collection[str], machine: str, interned: Interned
+) -> Mapping[str, tuple[Outcome, ...]]:
+    """Give the outcomes of runnables on a machine, an empty tuple for those that have none."""
+    found: dict[str, tuple[Outcome, ...]] = dict.fromkeys(runnables, ())
+    machine_id = interned.machines.find(connection, machine)
+    if machine_id is None:
+        return found
+    keys = {id: key for key, id in interned.runnables.find_all(connection, runnables).items()}
+    metrics = dict(connection.execute(select(schema.metric.c.id, schema.metric.c.name)).tuples().all())
+    methods = dict(connection.execute(select(schema.method.c.id, schema.method.c.name)).tuples().all())
+    for chunk in chunks(sorted(keys)):
+        values = _read_values(connection, chunk, machine_id, metrics, methods)
+        by_runnable: dict[str, list[Outcome]] = defaultdict(list)
+        for row in connection.execute(_invocations(chunk, machine_id)):
+            by_runnable[keys[row.runnable_id]].append(_outcome(row, keys[row.runnable_id], machine, values))
+        found.update((key, tuple(outcomes)) for key, outcomes in by_runnable.items())
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Values:
+    """Values and methods by metric, by the id of their invocation."""
+
+    values: Mapping[int, Mapping[str, float]]
+    methods: Mapping[int, Mapping[str, str]]
+
+
+def _outcome(row: Row[Any], runnable: str, machine: str, kept: _Values) -> Outcome:
+    key = InvocationKey(runnable=runnable, machine=machine, phase=PHASES[row.phase], ordinal=row.ordinal)
+    if row.stage is not None:
+        failure = Failure(
+            stage=row.stage, message=row.message, log=row.failure_log, seconds=row.failure_seconds
+        )
+        return FailedInvocation(key=key, started=row.started, seconds=row.seconds, failure=failure)
+    return Measurement(
+        key=key,
+        started=row.started,
+        seconds=row.seconds,
+        values=kept.values.get(row.id, {}),
+        methods=kept.methods.get(row.id, {}),
+        flags=tuple(json.loads(row.flags)) if row.flags else (),
+        log=row.log or "",
+    )
+
+
+def _invocations(runnables: Sequence[int], machine: int) -> Select[Any]:
+    table, failure = schema.invocation, schema.failure
+    return (
+        select(
+            table.c.id,
+            table.c.runnable_id,
+            table.c.phase,
+            table.c.ordinal,
+            table.c.started,
+            table.c.seconds,
+            table.c.flags,
+            table.c.log,
+            failure.c.stage,
+            failure.c.message,
+            failure.c.log.label("failure_log"),
+            failure.c.seconds.label("failure_seconds"),
+        )
+        .outerjoin_from(table, failure)
+        .where(table.c.runnable_id.in_(runnables), table.c.machine_id == machine)
+        .order_by(table.c.runnable_id, table.c.phase, table.c.ordinal)
+    )
+
+
+def _read_values(
+    connection: Connection,
+    runnables: Sequence[int],
+    machine: int,
+    metrics: Mapping[int, str],
+    methods: Mapping[int, str],
+) -> _Values:
+    table, value = schema.invocation, schema.value
+    wanted = (
+        select(value.c.invocation_id, value.c.metric_id, value.c.value, value.c.method_id)
+        .join_from(table, value)
+        .where(table.c.runnable_id.in_(runnables), table.c.machine_id == machine)
+    )
+    values: dict[int, dict[str, float]] = defaultdict(dict)
+    got_by: dict[int, dict[str, str]] = defaultdict(dict)
+    for invocation, metric, number, method in connection.execute(wanted):
+        values[invocation][metrics[metric]] = number
+        if method is not None:
+            got_by[invocation][metrics[metric]] = methods[method]
+    return _Values(values=values, methods=got_by)

@@ -1,0 +1,48 @@
+"""How values of the model become JSON columns, and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, cast
+
+from perftrail.model.build import Built, Failure, Prepared
+from perftrail.model.parameters import Point
+from perftrail.store.accepted import finite, to_json
+
+if TYPE_CHECKING:
+    from perftrail.model.build import BuildRecord
+
+KINDS: dict[str, type[Built] | type[Prepared] | type[Failure]] = {
+    "built": Built,
+    "prepared": Prepared,
+    "failure": Failure,
+}
+
+
+def build_outcome_to_json(record: BuildRecord) -> str:
+    """Write what came of a build as a JSON object with one key: its kind."""
+    outcome = record.outcome
+    built = outcome.built if isinstance(outcome, Prepared) else outcome
+    finite(built.seconds, f"build {record.key[:12]}: its time")
+    kind = next(name for name, of in KINDS.items() if isinstance(outcome, of))
+    return to_json({kind: asdict(outcome)}, f"build {record.key[:12]}")
+
+
+def build_outcome_from_json(text: str) -> Built | Prepared | Failure:
+    """Read what came of a build."""
+    # What JSON gives has no type of its own; `build_outcome_to_json` is its only writer.
+    ((kind, fields),) = cast("dict[str, dict[str, Any]]", json.loads(text)).items()
+    if kind == "prepared":
+        fields["built"] = Built(**fields["built"])
+    return KINDS[kind](**fields)
+
+
+def point_to_json(point: Point) -> str:
+    """Write a point as a JSON array of pairs, which keeps the order of its parameters."""
+    return to_json([[name, value] for name, value in point.values], f"point {point}")
+
+
+def point_from_json(text: str) -> Point:
+    """Read a point."""
+    return Point(tuple((name, value) for name, value in json.loads(text)))

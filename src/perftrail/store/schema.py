@@ -1,0 +1,174 @@
+"""The tables of a store, as the newest migration leaves them.
+
+Only types that SQLite and PostgreSQL share. Whatever repeats in millions of rows is a small integer:
+machines, runnables, metrics, methods and versions are kept once and stood for by their id. JSON is kept as
+text, because PostgreSQL's own types for it refuse characters that a benchmark's output may hold.
+
+`migrations` makes these tables step by step; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+Wide = BigInteger().with_variant(Integer(), "sqlite")
+"""An id that may outgrow 32 bits; only as INTEGER is it SQLite's own row number and costs nothing."""
+
+perftrail = Table(
+    "perftrail",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("version", Text, nullable=False, unique=True),
+)
+"""Every version of perftrail that has written to the store."""
+
+machine = Table(
+    "machine",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("fingerprint", Text, nullable=False, unique=True),
+    Column("facts", Text, nullable=False),
+)
+"""Where invocations ran; `facts` is a JSON object."""
+
+build = Table(
+    "build",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("variant", Text, nullable=False),
+    Column("benchmark", Text, nullable=False),
+    Column("finished", Text, nullable=False),
+    Column("succeeded", Boolean, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("machine_id", ForeignKey("machine.id")),
+    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+    Index("build_by_key", "key", "id"),
+)
+"""What came of builds, as JSON in `outcome`; of several rows with one key the last counts."""
+
+runnable = Table(
+    "runnable",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False, unique=True),
+)
+"""What is run, by its content."""
+
+stands_for = Table(
+    "stands_for",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("runnable_id", ForeignKey("runnable.id"), nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("variant", Text, nullable=False),
+    Column("benchmark", Text, nullable=False),
+    Column("point", Text, nullable=False),
+    Column("artefact", Text, nullable=False),
+    UniqueConstraint("runnable_id", "revision", "variant", "benchmark", "point"),
+    Index("stands_for_by_benchmark", "benchmark", "id"),
+)
+"""Which revision, variant, benchmark and point a runnable is; several, when their content is the same.
+
+`point` is a JSON array of pairs, in the order the study names the parameters.
+"""
+
+invocation = Table(
+    "invocation",
+    metadata,
+    Column("id", Wide, primary_key=True),
+    Column("runnable_id", ForeignKey("runnable.id"), nullable=False),
+    Column("machine_id", ForeignKey("machine.id"), nullable=False),
+    Column("phase", SmallInteger, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("started", Text, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("flags", Text),
+    Column("log", Text),
+    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+    UniqueConstraint("runnable_id", "machine_id", "phase", "ordinal"),
+)
+"""One start of one process. `phase` is 0 for a warm-up, 1 for a sample; `flags` a JSON array, NULL for none.
+
+Its unique constraint is also the index by which all samples are read: warm-ups first, then by ordinal.
+"""
+
+failure = Table(
+    "failure",
+    metadata,
+    Column("invocation_id", ForeignKey("invocation.id"), primary_key=True, autoincrement=False),
+    Column("stage", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("log", Text, nullable=False),
+    Column("seconds", Double, nullable=False),
+)
+"""Why an invocation gave no usable value; one that has no row here is a measurement."""
+
+metric = Table(
+    "metric",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+)
+"""The names of metrics."""
+
+method = Table(
+    "method",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+)
+"""The names of the ways in which values are got."""
+
+value = Table(
+    "value",
+    metadata,
+    Column("invocation_id", ForeignKey("invocation.id"), primary_key=True, autoincrement=False),
+    Column("metric_id", ForeignKey("metric.id"), primary_key=True, autoincrement=False),
+    Column("value", Double, nullable=False),
+    Column("method_id", ForeignKey("method.id")),
+    sqlite_with_rowid=False,
+)
+"""The value of one metric in one invocation: by far the largest table, kept in the order of its key."""
+
+search = Table(
+    "search",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("machine_id", ForeignKey("machine.id"), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("started", Text, nullable=False),
+    Column("answer", Text),
+    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+    UniqueConstraint("key", "machine_id"),
+)
+"""What was asked, and answered once settled, both as JSON objects."""
+
+step = Table(
+    "step",
+    metadata,
+    Column("search_id", ForeignKey("search.id"), primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("action", Text, nullable=False),
+    Column("news", Text, nullable=False),
+    Column("belief", Text, nullable=False),
+    Column("words", Text, nullable=False),
+)
+"""The steps of a search; `action`, `news` and `belief` are JSON objects."""

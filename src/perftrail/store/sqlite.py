@@ -1,0 +1,169 @@
+"""How an SQLite file is opened: its settings, who may write, and what its errors mean to people."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+
+from perftrail.errors import StoreError
+from perftrail.store.migrations import shipped
+from perftrail.store.upgrade import NOTHING, refuse_newer, refuse_older, upgrade, version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlalchemy import Connection, Engine
+
+    from perftrail.store.migrations import Migration
+
+BUSY_SECONDS = 30.0
+"""How long a statement waits for another process's; a commit of ours takes milliseconds."""
+
+BEGIN = "perftrail_begin"
+"""The execution option that says how a transaction begins."""
+
+REMEDIES = {
+    "SQLITE_NOTADB": "this is no store, or it is damaged; name another with --store, or restore a copy",
+    "SQLITE_CORRUPT": "the store is damaged; restore a copy, or move it away and measure again",
+    "SQLITE_CANTOPEN": "the file cannot be opened; does its directory exist, and may you write there?",
+    "SQLITE_READONLY": "it was opened to be read, or its file or directory may not be written by you",
+    "SQLITE_PERM": "you may not open this file; ask its owner, or name another with --store",
+    "SQLITE_FULL": "the disk is full; make room and start again, everything up to here is kept",
+    "SQLITE_BUSY": "another process keeps the store locked; wait for it, or stop it",
+    "SQLITE_IOERR": "the disk answered with an error; see the system's log",
+}
+
+
+@contextmanager
+def told(where: str) -> Iterator[None]:
+    """Turn a database's error into a `StoreError` that says where, what is wrong and what to do."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise StoreError(f"{where}: {error.orig}: {_remedy(error.orig)}") from error
+
+
+def _remedy(error: BaseException | None) -> str:
+    name = str(getattr(error, "sqlite_errorname", ""))
+    for prefix, remedy in REMEDIES.items():
+        if name.startswith(prefix):
+            return remedy
+    return f"this is a defect of perftrail ({name or type(error).__name__}); please report it"
+
+
+def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -> Engine:
+    """Open a store's file, made or upgraded when need be, so that a commit is on disk when it returns."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{path}: its directory cannot be made: {error.strerror}; name another with --store"
+        ) from error
+    known = migrations or shipped()
+    engine = _engine(lambda: _connect(path))
+    with told(path), _disposing(engine):
+        with engine.connect() as connection:
+            refuse_newer(version(connection, where=path), known[-1].number, where=path)
+        with engine.connect().execution_options(**{BEGIN: ""}) as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+        migrate(engine, known, where=path)
+    return engine
+
+
+def open_to_read(path: str) -> Engine | None:
+    """Open a store's file without ever changing it; `None` when it is there, but nothing in it yet."""
+    engine = _engine(lambda: _connect_to_read(path))
+    newest = shipped()[-1].number
+    with told(path), _disposing(engine):
+        with engine.connect() as connection:
+            found = version(connection, where=path)
+        refuse_newer(found, newest, where=path)
+        refuse_older(found, newest, where=path)
+    if found == NOTHING:
+        engine.dispose()
+        return None
+    return engine
+
+
+def migrate(engine: Engine, migrations: Sequence[Migration], *, where: str) -> None:
+    """Bring a database to the newest version in one transaction: wholly, or not at all."""
+    with engine.connect().execution_options(**{BEGIN: ""}) as connection:
+        # A table that is remade is missing for a moment, while others refer to it.
+        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        connection.commit()
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            upgrade(connection, migrations, where=where)
+            if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
+                raise StoreError(
+                    f"{where}: the upgrade would break {len(broken)} references, so nothing was changed; "
+                    "this is a defect of perftrail, please report it"
+                )
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.commit()
+        connection.exec_driver_sql("PRAGMA foreign_keys=ON")
+
+
+@contextmanager
+def _disposing(engine: Engine) -> Iterator[None]:
+    """Close an engine's connections when opening fails."""
+    try:
+        yield
+    except BaseException:
+        engine.dispose()
+        raise
+
+
+def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a transaction, which Python's sqlite3 leaves to us: a reader must not ask for the write lock."""
+    if how := connection.get_execution_options().get(BEGIN, "BEGIN"):
+        connection.exec_driver_sql(how)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA synchronous=FULL")
+    return connection
+
+
+def _connect_to_read(path: str) -> sqlite3.Connection:
+    """Open a file read-only.
+
+    In a directory that may not be written, SQLite cannot make the shared index of its journal; when there is
+    no journal either, nobody is writing and the file can be read as it lies.
+    """
+    address = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
+    try:
+        return _opened(address)
+    except sqlite3.OperationalError:
+        if Path(f"{path}-wal").exists():
+            raise
+        return _opened(f"{address}&immutable=1")
+
+
+def _opened(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection

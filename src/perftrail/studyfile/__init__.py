@@ -1,0 +1,7 @@
+"""Study files: reading them, what is wrong with them, and their JSON Schema."""
+
+from __future__ import annotations
+
+from perftrail.studyfile.reading import FILE_NAME, find_upwards, load
+
+__all__ = ["FILE_NAME", "find_upwards", "load"]

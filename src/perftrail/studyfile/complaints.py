@@ -1,0 +1,87 @@
+"""Gathers what is wrong with a study file, each thing once and with its line."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from perftrail.errors import Mistake
+from perftrail.model.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.studyfile.positions import Path
+
+
+class Complaints:
+    """The mistakes found so far.
+
+    A value that could not be read is complained about once: whatever follows from it is not told again.
+    """
+
+    def __init__(self, file: str, lines: Mapping[Path, int]) -> None:
+        self._file = file
+        self._lines = lines
+        self._unreadable: set[Path] = set()
+        self._suspect: set[Path] = set()
+        self._mistakes: dict[Mistake, None] = {}
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """Every mistake, in the order they were found."""
+        return tuple(self._mistakes)
+
+    def add(self, path: Path, message: str, *, about: Path | None = None) -> None:
+        """Complain about the value at a path, unless it follows from another complaint.
+
+        `about` is what the complaint rests on: when something is wrong there already, it says nothing.
+        """
+        if self._within(self._unreadable, path) or (about is not None and not self.trusts(about)):
+            return
+        self._suspect.add(path)
+        line = self._line(path)
+        self._mistakes[Mistake(file=self._file, line=line, key=key_path(path), message=message)] = None
+
+    def add_unreadable(self, path: Path, message: str) -> None:
+        """Complain about a value that cannot be read, and of nothing at or below it from now on."""
+        self.add(path, message)
+        self.distrust(path)
+
+    def distrust(self, path: Path) -> None:
+        """Say that what stands at a path is not what was meant."""
+        self._unreadable.add(path)
+        self._suspect.add(path)
+
+    def trusts(self, path: Path) -> bool:
+        """Whether nothing was found wrong with what stands at a path, or around it."""
+        return not self._within(self._suspect, path)
+
+    def trusts_all_below(self, *names: str) -> bool:
+        """Whether nothing was found wrong in any of these tables."""
+        return not any(path[0] in names for path in self._suspect)
+
+    def _within(self, paths: set[Path], path: Path) -> bool:
+        return any(path[:length] in paths for length in range(len(path) + 1))
+
+    def _line(self, path: Path) -> int:
+        for length in range(len(path), 0, -1):
+            if path[:length] in self._lines:
+                return self._lines[path[:length]]
+        return 1
+
+
+def key_path(path: Path) -> str:
+    """Write a path as TOML writes dotted keys, with the index of a table in a list in brackets.
+
+    >>> key_path(("build", "when", 0, "env", "A B"))
+    'build.when[0].env."A B"'
+    """
+    parts = []
+    for part in path:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        else:
+            bare = re.fullmatch(r"[A-Za-z0-9_-]{1,80}", part) is not None
+            parts.append(f"{'.' if parts else ''}{part if bare else quoted(part)}")
+    return "".join(parts)

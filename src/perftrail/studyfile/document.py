@@ -1,0 +1,48 @@
+"""The shape of the study file: its tables, as they are named there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from perftrail.model.key import FIGURE, NAME, Key
+from perftrail.model.study import (
+    Benchmark,
+    Build,
+    Derived,
+    FindPolicy,
+    MeasurePolicy,
+    Source,
+    Variant,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What the study is about."""
+
+    title: Annotated[str, Key("The question, in a sentence.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A perftrail study: one question about a program's performance."""
+
+    study: Annotated[Heading, Key("What the study is about.")] = field(default_factory=Heading)
+    source: Annotated[Source, Key("Where revisions come from.")]
+    build: Annotated[Build, Key("How a revision is made usable.")] = field(default_factory=Build)
+    variants: Annotated[
+        Mapping[str, Variant],
+        Key("Named ways to build or to run; without any there is one, plain.", names=NAME),
+    ] = field(default_factory=dict)
+    benchmark: Annotated[
+        Mapping[str, Benchmark], Key("Commands to run, with their parameters and metrics.", names=NAME)
+    ]
+    derived: Annotated[
+        Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=FIGURE)
+    ] = field(default_factory=dict)
+    measure: Annotated[MeasurePolicy, Key("How often, how precisely, in which order.")] = field(
+        default_factory=MeasurePolicy
+    )
+    find: Annotated[FindPolicy, Key("What `perftrail find` looks for.")] = field(default_factory=FindPolicy)

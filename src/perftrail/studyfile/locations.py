@@ -1,0 +1,41 @@
+"""Where a source lies: a path of this machine, or an address."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perftrail.model.study import Source
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:[^/@\s]+@)?[^/:\s]+:(?!:)")
+
+
+def is_address(location: str) -> bool:
+    """Whether a location is not a path: ``https://…``, ``ssh://…`` or ``git@host:path``.
+
+    >>> [is_address(text) for text in ("https://x.org/y", "git@host:y", "../y", "./a:b", "/a")]
+    [True, True, False, False, False]
+    """
+    return _ADDRESS.match(location) is not None
+
+
+def local_path(source: Source, directory: str) -> str | None:
+    """Give the absolute path of a local source, `None` of one that is elsewhere."""
+    location = source.location
+    if source.kind == "release":
+        return None
+    if source.kind != "directory":
+        if location.startswith("file://"):
+            return location.removeprefix("file://")
+        if is_address(location):
+            return None
+    return os.path.normpath(os.path.join(directory, os.path.expanduser(location)))
+
+
+def absolute_location(source: Source, directory: str) -> str:
+    """Give a location that does not depend on where it is read from."""
+    if source.location.startswith("file://"):
+        return source.location
+    return local_path(source, directory) or source.location

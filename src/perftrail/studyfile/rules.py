@@ -1,0 +1,5 @@
+"""x."""
+
+
+def check(document, study, complaints):
+    pass

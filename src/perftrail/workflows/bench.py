@@ -1,0 +1,79 @@
+"""The bench: each planned start happens once; what the store holds is not done again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.model.measurement import InvocationKey
+from perftrail.workflows.events import Invoked
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping, Sequence
+
+    from perftrail.model.measurement import Machine, Outcome, Phase
+    from perftrail.ports import Engine, Store
+    from perftrail.workflows.events import Event
+    from perftrail.workflows.invoker import Invoker
+    from perftrail.workflows.workshop import Ready
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A job: start this, as that invocation."""
+
+    ready: Ready
+    key: InvocationKey
+
+
+class Bench:
+    """Performs starts through the engine, commits each outcome before the next, and knows all of them."""
+
+    def __init__(self, *, store: Store, engine: Engine, invoker: Invoker, machine: Machine) -> None:
+        self._store = store
+        self._engine = engine
+        self._invoker = invoker
+        self._machine = machine
+        self._known: dict[str, dict[tuple[Phase, int], Outcome]] = {}
+        self.started = 0
+
+    def key(self, ready: Ready, phase: Phase, ordinal: int) -> InvocationKey:
+        """Name a start of something ready on this machine."""
+        return InvocationKey(
+            runnable=ready.runnable.key, machine=self._machine.id, phase=phase, ordinal=ordinal
+        )
+
+    def recall(self, readies: Iterable[Ready]) -> None:
+        """Read what the store holds of things that are ready, all in one go."""
+        unknown = {ready.runnable.key for ready in readies} - self._known.keys()
+        if not unknown:
+            return
+        held = self._store.outcomes(tuple(unknown), self._machine.id)
+        for key in unknown:
+            self._known[key] = {(each.key.phase, each.key.ordinal): each for each in held.get(key, ())}
+
+    def known(self, ready: Ready) -> Mapping[tuple[Phase, int], Outcome]:
+        """Every outcome of something ready on this machine, by phase and ordinal."""
+        self.recall((ready,))
+        return self._known[ready.runnable.key]
+
+    def perform(self, starts: Sequence[Start] | Iterable[Start]) -> Generator[Event, None, None]:
+        """Perform starts in order, each committed before the next begins."""
+        cells = {}
+
+        def noted(start: Start) -> Start:
+            cells[start.key] = start.ready.cell
+            return start
+
+        for outcome in self._engine.map(self._invoker.invoke, (noted(start) for start in starts)):
+            self._store.add(outcome)
+            self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
+            self.started += 1
+            yield Invoked(cell=cells[outcome.key], outcome=outcome)
+
+    def outcome(self, ready: Ready, phase: Phase, ordinal: int) -> Generator[Event, None, Outcome]:
+        """Give one outcome, started now only when it is not known."""
+        known = self.known(ready)
+        if (phase, ordinal) not in known:
+            yield from self.perform((Start(ready=ready, key=self.key(ready, phase, ordinal)),))
+        return known[phase, ordinal]

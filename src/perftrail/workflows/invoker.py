@@ -1,0 +1,192 @@
+"""One invocation: a clean directory, an exact environment, a start, the figures."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.model.build import Failure
+from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.placeholders import fill, split_command
+from perftrail.model.plan import run_environment
+from perftrail.model.process import (
+    Cancelled,
+    Command,
+    Exited,
+    NotStarted,
+    OutOfMemory,
+    Signalled,
+    TimedOut,
+)
+from perftrail.model.quantity import duration, quantity
+from perftrail.readers.pattern import read_metrics
+from perftrail.workflows.clock import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.process import Ended, Ran
+    from perftrail.model.study import Benchmark, Study
+    from perftrail.ports import Builder, Starter
+    from perftrail.workflows.bench import Start
+
+OUTPUT_CAP_BYTES = 16 << 20
+"""How much of a benchmark's output is kept, and searched for metrics."""
+
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
+"""All that a benchmark sees of the environment that perftrail was started in; the study adds the rest."""
+
+
+class Invoker:
+    """Starts what a study's benchmarks say, and reads what came of it."""
+
+    def __init__(
+        self, study: Study, *, starter: Starter, builder: Builder, scratch: Path, logs: Path
+    ) -> None:
+        self._study = study
+        self._starter = starter
+        self._builder = builder
+        self._scratch = scratch
+        self._logs = logs
+
+    def invoke(self, start: Start) -> Outcome:
+        """Start once and give the outcome; a start that fails is an outcome too."""
+        log = self._log(start)
+        started = now()
+        ran = self._starter.run(self._command(start, log))
+        seconds = ran.tree_ended_at - ran.prepared_at
+        benchmark = self._study.benchmarks[start.ready.cell.benchmark]
+        failure = _why_failed(ran.ended, benchmark, log)
+        read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log))
+        if isinstance(read, Failure):
+            return FailedInvocation(key=start.key, started=started, seconds=seconds, failure=read)
+        _drop_empty(log)
+        return Measurement(
+            key=start.key,
+            started=started,
+            seconds=seconds,
+            values={**_measured(ran), **read},
+            methods=_methods(ran),
+            flags=_flags(ran),
+            log=str(log) if log.exists() else "",
+        )
+
+    def _command(self, start: Start, log: Path) -> Command:
+        cell = start.ready.cell
+        benchmark = self._study.benchmarks[cell.benchmark]
+        values = {
+            **self._builder.command_placeholders(start.ready.prepared),
+            "revision": cell.subject.revision.id,
+            **{name: str(value) for name, value in cell.point.as_dict().items()},
+        }
+        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
+        prefix = self._study.variants[cell.subject.variant].run.prefix
+        return Command(
+            arguments=(*(fill(word, values) for word in prefix), *_words(benchmark, values)),
+            environment=environment,
+            directory=str(self._clean_scratch()),
+            stdin=fill(benchmark.stdin, values) if benchmark.stdin else None,
+            stdout=str(log),
+            stderr=str(log.with_suffix(".err")),
+            output_cap_bytes=OUTPUT_CAP_BYTES,
+            timeout_seconds=benchmark.timeout_seconds,
+            memory_limit_bytes=benchmark.memory_limit_bytes,
+        )
+
+    def _clean_scratch(self) -> Path:
+        """The directory that an invocation runs in: always the same path, always empty."""
+        if self._scratch.exists() and any(self._scratch.iterdir()):
+            shutil.rmtree(self._scratch)
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        return self._scratch
+
+    def _log(self, start: Start) -> Path:
+        directory = self._logs / "runs" / start.key.runnable
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory / f"{start.key.machine[:8]}-{start.key.phase}-{start.key.ordinal}.out"
+
+
+def _words(benchmark: Benchmark, values: Mapping[str, str]) -> tuple[str, ...]:
+    if benchmark.shell:
+        return ("/bin/sh", "-c", fill(benchmark.command, values))
+    return tuple(fill(word, values) for word in split_command(benchmark.command))
+
+
+def _why_failed(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
+    """Tell whether an invocation's end makes its figures unusable."""
+    told = _last_line(log)
+    match ended:
+        case Exited(code=0):
+            return None
+        case Exited(code=code):
+            return Failure(stage="crash", message=f"exit code {code}{told}", log=str(log))
+        case Signalled(signal=number):
+            return Failure(stage="crash", message=f"killed by signal {number}{told}", log=str(log))
+        case TimedOut():
+            limit = duration(benchmark.timeout_seconds)
+            return Failure(stage="timeout", message=f"did not end within {limit}", log=str(log))
+        case OutOfMemory():
+            limit = quantity(float(benchmark.memory_limit_bytes or 0), "B")
+            return Failure(stage="memory", message=f"wanted more than its {limit}", log=str(log))
+        case NotStarted():
+            return Failure(stage="start", message=ended.message, log=str(log))
+        case Cancelled():
+            raise KeyboardInterrupt
+        case _:
+            assert_never(ended)
+
+
+def _measured(ran: Ran) -> dict[str, float]:
+    values = {
+        "wall": ran.wall_seconds,
+        "cpu": ran.cpu_seconds,
+        "user": ran.user_seconds,
+        "system": ran.system_seconds,
+        "peak_memory": float(ran.max_rss_bytes),
+        "voluntary_switches": float(ran.voluntary_switches),
+        "involuntary_switches": float(ran.involuntary_switches),
+        "page_faults": float(ran.minor_faults + ran.major_faults),
+    }
+    if ran.tree_memory is not None:
+        values["peak_memory_tree"] = float(ran.tree_memory.bytes)
+    return values
+
+
+def _methods(ran: Ran) -> dict[str, str]:
+    methods = {"peak_memory": "rusage", "cpu": "rusage"}
+    if ran.tree_memory is not None:
+        methods["peak_memory_tree"] = ran.tree_memory.method
+    return methods
+
+
+def _flags(ran: Ran) -> tuple[str, ...]:
+    """Words that limit what the values mean."""
+    flags = []
+    if ran.stdout_truncated or ran.stderr_truncated:
+        flags.append("output-cut")
+    if ran.orphans.killed:
+        flags.append("orphans-killed")
+    return tuple(flags)
+
+
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+def _last_line(log: Path) -> str:
+    """The last thing a failed program said, its error output first."""
+    for file in (log.with_suffix(".err"), log):
+        lines = [line.strip() for line in _text(file).splitlines() if line.strip()]
+        if lines:
+            return f": {lines[-1]}"
+    return ""
+
+
+def _drop_empty(log: Path) -> None:
+    for file in (log, log.with_suffix(".err")):
+        if file.exists() and file.stat().st_size == 0:
+            file.unlink()

@@ -1,0 +1,93 @@
+"""Which start comes next: the state of each runnable, from the store and from what was just measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.analysis.stopping import enough
+from perftrail.model.measurement import Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.model.measurement import Outcome, Phase
+    from perftrail.model.study import MeasurePolicy
+    from perftrail.workflows.workshop import Ready
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What is known of one runnable so far, and what it still lacks. `metrics` decide when it is enough."""
+
+    ready: Ready
+    known: Mapping[tuple[Phase, int], Outcome]
+    policy: MeasurePolicy
+    metrics: tuple[str, ...]
+
+    @property
+    def warmups(self) -> Sequence[Outcome]:
+        """The warm-ups so far, by ordinal."""
+        return self._of("warmup")
+
+    @property
+    def samples(self) -> Sequence[Outcome]:
+        """The samples so far, by ordinal."""
+        return self._of("sample")
+
+    @property
+    def measurements(self) -> Sequence[Measurement]:
+        """The samples that gave values."""
+        return [outcome for outcome in self.samples if isinstance(outcome, Measurement)]
+
+    @property
+    def broken(self) -> bool:
+        """Whether starting it again is pointless: its first start failed, or most did."""
+        failed = sum(not isinstance(outcome, Measurement) for outcome in (*self.warmups, *self.samples))
+        return failed > len(self.measurements)
+
+    @property
+    def left(self) -> tuple[int, int]:
+        """How many starts it lacks: at least, and at most."""
+        if self.broken or self._enough():
+            return (0, 0)
+        warmups = max(0, self.policy.warmups - len(self.warmups))
+        invocations = self.policy.invocations
+        count = len(self.samples)
+        return (warmups + max(1, invocations.least - count), warmups + invocations.most - count)
+
+    @property
+    def seconds_each(self) -> float:
+        """What one start takes, from those there are; zero when there is none yet."""
+        seconds = [outcome.seconds for outcome in (*self.warmups, *self.samples)]
+        return sum(seconds) / len(seconds) if seconds else 0.0
+
+    @property
+    def next(self) -> tuple[Phase, int]:
+        """The start that it lacks first: warm-ups before samples, then the first ordinal that is free."""
+        phase: Phase = "warmup" if len(self.warmups) < self.policy.warmups else "sample"
+        ordinal = 0
+        while (phase, ordinal) in self.known:
+            ordinal += 1
+        return phase, ordinal
+
+    def _of(self, phase: Phase) -> Sequence[Outcome]:
+        return [self.known[key] for key in sorted(self.known) if key[0] == phase]
+
+    def _enough(self) -> bool:
+        count, policy = self.policy.invocations, self.policy
+        if len(self.samples) >= count.most:
+            return True
+        return len(self.samples) >= count.least and all(
+            enough(
+                [
+                    measurement.values[metric]
+                    for measurement in self.measurements
+                    if metric in measurement.values
+                ],
+                least=min(count.least, len(self.measurements)),
+                most=count.most,
+                precision=policy.precision,
+            )
+            for metric in self.metrics
+        )

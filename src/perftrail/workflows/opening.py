@@ -1,0 +1,94 @@
+"""Opening a study: the one place where the edges are chosen and put together."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.builder import LocalBuilder
+from perftrail.engines.local import LocalEngine
+from perftrail.launcher import Launcher
+from perftrail.machine import read_machine
+from perftrail.sources import open_source
+from perftrail.store import hold, open_store
+from perftrail.workflows.bench import Bench
+from perftrail.workflows.invoker import Invoker
+from perftrail.workflows.session import Session, View
+from perftrail.workflows.workshop import Workshop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perftrail.model.study import Study
+    from perftrail.ports import Builder, Source, Starter, Store
+    from perftrail.store import Holder
+
+RESULTS = ".perftrail"
+"""The directory beside a study file that holds all it made, unless `--store` names another."""
+
+DATABASE = "results.db"
+
+
+def results_directory(study: Study, store: str | None) -> Path:
+    """Where a study's results live."""
+    return Path(store) if store else Path(study.directory) / RESULTS
+
+
+@contextmanager
+def open_view(study: Study, *, store: str | None) -> Iterator[View]:
+    """Open a study to look at it: holds nothing, changes no results."""
+    root = results_directory(study, store)
+    with ExitStack() as stack:
+        results = stack.enter_context(open_store(str(root / DATABASE), access="read"))
+        starter = stack.enter_context(Launcher())
+        source, _, workshop = _make_workshop(study, root, starter, results)
+        yield View(study=study, machine=read_machine(), source=source, store=results, workshop=workshop)
+
+
+@contextmanager
+def open_session(
+    study: Study,
+    *,
+    store: str | None,
+    wait: bool = True,
+    on_wait: Callable[[Holder], None] = lambda _: None,
+    retry_failed: bool = False,
+) -> Iterator[Session]:
+    """Open a study for making and measuring: holds the store, starts the launcher, ends both on leaving.
+
+    When another perftrail holds the store, `on_wait` is told who; then wait for it or raise `StoreHeld`.
+    """
+    root = results_directory(study, store)
+    root.mkdir(parents=True, exist_ok=True)
+    database = str(root / DATABASE)
+    machine = read_machine()
+    with ExitStack() as stack:
+        stack.enter_context(hold(database, wait=wait, on_wait=on_wait))
+        results = stack.enter_context(open_store(database, access="write", machine=machine.id))
+        results.add_machine(machine)
+        starter = stack.enter_context(Launcher())
+        source, builder, workshop = _make_workshop(study, root, starter, results, retry_failed=retry_failed)
+        invoker = Invoker(
+            study, starter=starter, builder=builder, scratch=root / "scratch", logs=root / "logs"
+        )
+        bench = Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
+        yield Session(
+            study=study, machine=machine, source=source, store=results, workshop=workshop, bench=bench
+        )
+
+
+def _make_workshop(
+    study: Study, root: Path, starter: Starter, results: Store, *, retry_failed: bool = False
+) -> tuple[Source, Builder, Workshop]:
+    source = open_source(study, cache=str(root / "sources"), starter=starter)
+    builder = LocalBuilder(
+        source,
+        starter,
+        builds=str(root / "builds"),
+        logs=str(root / "logs"),
+        study_directory=study.directory,
+        cpus=len(os.sched_getaffinity(0)),
+    )
+    return source, builder, Workshop(study, source, builder, results, retry_failed=retry_failed)

@@ -1,0 +1,82 @@
+"""One reading of a target: an invocation at each point it needs, put together by its expression."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.model.build import Failure
+from perftrail.model.expression import ExpressionError, evaluate
+from perftrail.model.measurement import FailedInvocation, Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from perftrail.model.expression import Reference
+    from perftrail.model.measurement import InvocationKey, Outcome
+    from perftrail.model.parameters import Point
+    from perftrail.model.target import Target
+    from perftrail.workflows.bench import Bench
+    from perftrail.workflows.events import Event
+    from perftrail.workflows.workshop import Ready
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The natural logarithm of a target's value, or why there is none, and what getting it cost."""
+
+    result: float | Failure
+    seconds: float
+
+
+class Reader:
+    """Takes readings of one target, warm-ups first, and remembers which invocations they used."""
+
+    def __init__(self, target: Target, bench: Bench, *, warmups: int) -> None:
+        self._target = target
+        self._bench = bench
+        self._warmups = warmups
+        self.used: set[InvocationKey] = set()
+
+    def take(self, readies: Sequence[Ready], ordinal: int) -> Generator[Event, None, Reading]:
+        """Take one reading: the same ordinal at each point, there and back in turn against drift."""
+        order = readies if ordinal % 2 == 0 else tuple(reversed(readies))
+        found: dict[Point, Measurement] = {}
+        seconds = 0.0
+        for ready in order:
+            for phase, number in (*(("warmup", k) for k in range(self._warmups)), ("sample", ordinal)):
+                outcome = yield from self._bench.outcome(
+                    ready, "warmup" if phase == "warmup" else "sample", number
+                )
+                seconds += self._count(outcome)
+                if isinstance(outcome, FailedInvocation):
+                    return Reading(result=outcome.failure, seconds=seconds)
+            found[ready.cell.point] = outcome
+        return Reading(result=logarithm(self._target, found), seconds=seconds)
+
+    def _count(self, outcome: Outcome) -> float:
+        if outcome.key in self.used:
+            return 0.0
+        self.used.add(outcome.key)
+        return outcome.seconds
+
+
+def logarithm(target: Target, found: Mapping[Point, Measurement]) -> float | Failure:
+    """Evaluate a target over one measurement at each of its points; give its natural logarithm."""
+
+    def lookup(reference: Reference) -> float:
+        values = found[reference.point].values
+        if reference.name not in values:
+            raise ExpressionError(0, f"no figure of {reference.name} could be had")
+        return values[reference.name]
+
+    try:
+        value = evaluate(target.expression, lookup)
+    except ExpressionError as error:
+        return Failure(stage="metric", message=f"{target.text}: {error}")
+    if not (math.isfinite(value) and value > 0.0):
+        return Failure(
+            stage="metric", message=f"{target.text} is {value}: only values above zero can be compared"
+        )
+    return math.log(value)

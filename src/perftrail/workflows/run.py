@@ -1,0 +1,170 @@
+"""`run`: make and measure what the plan still lacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.model.build import Failure
+from perftrail.model.measurement import FailedInvocation
+from perftrail.model.plan import cells, larger, ordered, subjects
+from perftrail.workflows.bench import Start
+from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact
+from perftrail.workflows.measuring import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from perftrail.model.plan import Cell
+    from perftrail.model.subject import Subject
+    from perftrail.model.trail import Json
+    from perftrail.workflows.events import Event
+    from perftrail.workflows.selection import Selection
+    from perftrail.workflows.session import Session
+    from perftrail.workflows.workshop import Ready
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What a run left behind: how many cells have samples, and which subjects could not be had."""
+
+    revisions: int
+    cells: int
+    measured: int
+    skipped: int
+    failures: Mapping[str, Failure]
+    invocations: int
+
+    def as_json(self) -> dict[str, Json]:
+        """The report as `run --json` prints it."""
+        return {
+            "revisions": self.revisions,
+            "points": self.cells,
+            "measured": self.measured,
+            "skipped": self.skipped,
+            "invocations": self.invocations,
+            "failures": [
+                {"subject": name, "stage": each.stage, "message": each.message, "log": each.log}
+                for name, each in self.failures.items()
+            ],
+        }
+
+
+class Run:
+    """One run of a study: makes every wanted subject, then measures round by round until all is enough."""
+
+    def __init__(self, session: Session, selection: Selection) -> None:
+        self._session = session
+        self._selection = selection
+        self._failures: dict[str, Failure] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._cells: dict[str, list[Cell]] = {}
+        self._skipped: set[str] = set()
+        self._planned = 0
+
+    def events(self) -> Generator[Event, None, RunReport]:
+        """Do it; yields what happens and returns the report."""
+        revisions = self._session.source.history()
+        yield HistoryRead(revisions=revisions)
+        for subject in subjects(self._session.study, revisions):
+            yield from self._make(subject)
+        yield from self._tell_equals()
+        for benchmark in self._session.study.benchmarks:
+            yield from self._measure(
+                [key for key, tally in self._tallies.items() if tally.ready.cell.benchmark == benchmark]
+            )
+        return RunReport(
+            revisions=len(revisions),
+            cells=self._planned,
+            measured=sum(len(self._cells[key]) for key, tally in self._tallies.items() if tally.measurements),
+            skipped=sum(len(self._cells[key]) for key in self._skipped),
+            failures=self._failures,
+            invocations=self._session.bench.started,
+        )
+
+    def _make(self, subject: Subject) -> Generator[Event, None, None]:
+        wanted = [cell for cell in cells(self._session.study, subject) if self._selection.wants(cell)]
+        self._planned += len(wanted)
+        fresh: list[Ready] = []
+        for cell in wanted:
+            ready = yield from self._session.workshop.ready(cell)
+            if isinstance(ready, Failure):
+                self._failures[str(subject)] = ready
+            else:
+                self._cells.setdefault(ready.runnable.key, []).append(cell)
+                fresh.append(ready)
+        self._recall([ready for ready in fresh if ready.runnable.key not in self._tallies])
+
+    def _recall(self, fresh: Sequence[Ready]) -> None:
+        study, bench = self._session.study, self._session.bench
+        bench.recall(fresh)
+        for ready in fresh:
+            self._tallies[ready.runnable.key] = Tally(
+                ready=ready,
+                known=bench.known(ready),
+                policy=study.measure,
+                metrics=tuple(study.benchmarks[ready.cell.benchmark].metrics) or ("wall",),
+            )
+
+    def _tell_equals(self) -> Generator[Event, None, None]:
+        for shared in self._cells.values():
+            if len(shared) > 1 and shared[0].point == self._first_point(shared[0]):
+                yield SameArtefact(
+                    benchmark=shared[0].benchmark, subjects=tuple(cell.subject for cell in shared)
+                )
+
+    def _first_point(self, cell: Cell) -> object:
+        return self._session.study.benchmarks[cell.benchmark].points(cell.subject.variant)[0]
+
+    def _measure(self, keys: Sequence[str]) -> Generator[Event, None, None]:
+        policy = self._session.study.measure
+        number = 0
+        while True:
+            active = [key for key in keys if key not in self._skipped and self._tallies[key].left[1] > 0]
+            if not active:
+                return
+            yield from self._round(ordered(active, number, order=policy.order, seed=policy.seed), keys)
+            number += 1
+
+    def _round(self, active: Sequence[str], keys: Sequence[str]) -> Generator[Event, None, None]:
+        bench = self._session.bench
+        starts = (self._start(self._tallies[key]) for key in active if key not in self._skipped)
+        for event in bench.perform(starts):
+            yield event
+            if isinstance(event, Invoked) and isinstance(event.outcome, FailedInvocation):
+                failure = event.outcome.failure
+                self._failures.setdefault(str(event.cell), failure)
+                if self._tallies[event.outcome.key.runnable].broken:
+                    yield from self._give_up(event.cell, failure, keys)
+            yield self._progress()
+
+    def _start(self, tally: Tally) -> Start:
+        return Start(ready=tally.ready, key=self._session.bench.key(tally.ready, *tally.next))
+
+    def _give_up(self, cell: Cell, failure: Failure, keys: Sequence[str]) -> Generator[Event, None, None]:
+        benchmark = self._session.study.benchmarks[cell.benchmark]
+        if not benchmark.give_up or failure.stage not in ("timeout", "memory"):
+            return
+        beyond = [
+            key for key in keys if key not in self._skipped and larger(self._tallies[key].ready.cell, cell)
+        ]
+        if beyond:
+            self._skipped.update(beyond)
+            yield GivenUp(cells=tuple(self._tallies[key].ready.cell for key in beyond), because=cell)
+
+    def _progress(self) -> Progress:
+        open_tallies = [tally for key, tally in self._tallies.items() if key not in self._skipped]
+        typical = _typical(open_tallies)
+        lefts = [(tally.left, tally.seconds_each or typical) for tally in open_tallies]
+        return Progress(
+            done=sum(len(tally.warmups) + len(tally.samples) for tally in open_tallies),
+            left_least=sum(left[0] for left, _ in lefts),
+            left_most=sum(left[1] for left, _ in lefts),
+            seconds_least=sum(left[0] * seconds for left, seconds in lefts),
+            seconds_most=sum(left[1] * seconds for left, seconds in lefts),
+        )
+
+
+def _typical(tallies: Sequence[Tally]) -> float:
+    known = sorted(tally.seconds_each for tally in tallies if tally.seconds_each)
+    return known[len(known) // 2] if known else 0.0

@@ -1,0 +1,57 @@
+"""Part of a plan, as `--only` chooses it."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from perftrail.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.plan import Cell
+    from perftrail.model.study import Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Cells that match every rule: `revision`, `variant`, `benchmark` or a parameter, and a pattern."""
+
+    rules: tuple[tuple[str, str], ...] = ()
+
+    def wants(self, cell: Cell) -> bool:
+        """Whether a cell belongs to the selection. A parameter that a benchmark lacks does not exclude it."""
+        return all(_matches(cell, name, pattern) for name, pattern in self.rules)
+
+
+def select(study: Study, texts: Sequence[str]) -> Selection:
+    """Read ``NAME=PATTERN`` rules. Raises `UsageError` for a name that the study does not have."""
+    names = {"revision", "variant", "benchmark"}
+    for benchmark in study.benchmarks.values():
+        names.update(benchmark.parameters)
+    rules = []
+    for text in texts:
+        name, equals, pattern = text.partition("=")
+        if not equals or name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]}=…?" if near else f"; choose from {', '.join(sorted(names))}"
+            raise UsageError(f"--only {text}: write NAME=PATTERN{hint}")
+        rules.append((name, pattern))
+    return Selection(rules=tuple(rules))
+
+
+def _matches(cell: Cell, name: str, pattern: str) -> bool:
+    revision = cell.subject.revision
+    if name == "revision":
+        return revision.id.startswith(pattern) or any(
+            fnmatchcase(text, pattern) for text in (revision.id, revision.label) if text
+        )
+    if name == "variant":
+        return fnmatchcase(cell.subject.variant, pattern)
+    if name == "benchmark":
+        return fnmatchcase(cell.benchmark, pattern)
+    point = cell.point.as_dict()
+    return name not in point or fnmatchcase(str(point[name]), pattern)

@@ -1,0 +1,31 @@
+"""A study with everything a workflow needs at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perftrail.model.measurement import Machine
+    from perftrail.model.study import Study
+    from perftrail.ports import Source, Store
+    from perftrail.workflows.bench import Bench
+    from perftrail.workflows.workshop import Workshop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A study, its source, its store and this machine: what a workflow needs that only looks."""
+
+    study: Study
+    machine: Machine
+    source: Source
+    store: Store
+    workshop: Workshop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session(View):
+    """A view that may also make and measure."""
+
+    bench: Bench

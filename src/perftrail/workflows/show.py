@@ -1,0 +1,162 @@
+"""`show`: what the store holds of a study, and how its searches went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.analysis.estimate import estimate
+from perftrail.model.expression import ExpressionError, evaluate
+from perftrail.model.measurement import Measurement, Runnable
+from perftrail.model.plan import cells, subjects
+from perftrail.model.study import MEASURED
+from perftrail.model.target import derived_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.analysis.estimate import Estimate
+    from perftrail.model.expression import Reference
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.parameters import Point
+    from perftrail.model.plan import Cell
+    from perftrail.model.subject import Subject
+    from perftrail.model.target import Target
+    from perftrail.model.trail import Json, SearchRecord, StepRecord
+    from perftrail.workflows.session import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One metric of one subject at one point: its estimate, or `None` with the number of failures."""
+
+    subject: Subject
+    benchmark: str
+    point: Point
+    metric: str
+    unit: str
+    estimate: Estimate | None
+    failures: int
+    flags: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Json]:
+        """The row as `show --json` prints it."""
+        found = self.estimate
+        return {
+            "revision": self.subject.revision.id,
+            "label": self.subject.revision.label,
+            "variant": self.subject.variant,
+            "benchmark": self.benchmark,
+            "point": dict(self.point.values),
+            "metric": self.metric,
+            "unit": self.unit,
+            "count": found.count if found else 0,
+            "failures": self.failures,
+            "flags": list(self.flags),
+            "estimate": None
+            if found is None
+            else {
+                "value": found.value,
+                "low": found.low,
+                "high": found.high,
+                "confidence": found.confidence,
+                "method": "median, order statistics",
+            },
+        }
+
+
+def rows(view: View, *, metrics: Sequence[str] | None = None) -> tuple[Row, ...]:
+    """Give every metric of every cell that was measured here, in the order of history.
+
+    `metrics` chooses by name; without it, each benchmark's declared ones are shown, or ``wall``.
+    """
+    measured = {runnable.revision for runnable in view.store.runnables()}
+    revisions = [revision for revision in view.source.history() if revision.id in measured]
+    found: dict[Cell, Runnable] = {}
+    for subject in subjects(view.study, revisions):
+        for cell in cells(view.study, subject):
+            runnable = view.workshop.known_runnable(cell)
+            if isinstance(runnable, Runnable):
+                found[cell] = runnable
+    outcomes = view.store.outcomes(tuple({each.key for each in found.values()}), view.machine.id)
+    by_cell = {cell: outcomes.get(runnable.key, ()) for cell, runnable in found.items()}
+    by_cell = {cell: held for cell, held in by_cell.items() if held}
+    plain = (row for cell, held in by_cell.items() for row in _rows_of(view, cell, held, metrics))
+    return (*plain, *_derived_rows(view, by_cell, metrics))
+
+
+def latest_search(view: View) -> SearchRecord | None:
+    """Give the search that was begun last on this machine, `None` when there was none."""
+    searches = [record for record in view.store.searches() if record.machine == view.machine.id]
+    return searches[-1] if searches else None
+
+
+def steps(view: View, record: SearchRecord) -> Sequence[StepRecord]:
+    """Give the steps of a search."""
+    return view.store.steps(record.key, record.machine)
+
+
+def _rows_of(view: View, cell: Cell, held: Sequence[Outcome], metrics: Sequence[str] | None) -> Iterator[Row]:
+    declared = view.study.benchmarks[cell.benchmark].metrics
+    samples = [outcome for outcome in held if outcome.key.phase == "sample"]
+    measured = [outcome for outcome in samples if isinstance(outcome, Measurement)]
+    for name in metrics or tuple(declared) or ("wall",):
+        if name not in declared and name not in MEASURED:
+            continue
+        values = [each.values[name] for each in measured if name in each.values]
+        yield Row(
+            subject=cell.subject,
+            benchmark=cell.benchmark,
+            point=cell.point,
+            metric=name,
+            unit=declared[name].unit if name in declared else MEASURED[name].unit,
+            estimate=estimate(values) if values else None,
+            failures=sum(not isinstance(outcome, Measurement) for outcome in held),
+            flags=tuple(sorted({flag for each in measured for flag in each.flags})),
+        )
+
+
+def _derived_rows(
+    view: View, by_cell: Mapping[Cell, Sequence[Outcome]], metrics: Sequence[str] | None
+) -> Iterator[Row]:
+    by_subject: dict[Subject, dict[tuple[str, Point], Sequence[Outcome]]] = {}
+    for cell, held in by_cell.items():
+        by_subject.setdefault(cell.subject, {})[cell.benchmark, cell.point] = held
+    for name in view.study.derived:
+        if metrics is not None and name not in metrics:
+            continue
+        for subject, held in by_subject.items():
+            for target in derived_targets(view.study, name, subject.variant):
+                values = list(_evaluated(target, held))
+                if values:
+                    yield Row(
+                        subject=subject,
+                        benchmark=target.benchmark,
+                        point=target.open_point,
+                        metric=name,
+                        unit=target.unit,
+                        estimate=estimate(values),
+                        failures=0,
+                    )
+
+
+def _evaluated(target: Target, held: Mapping[tuple[str, Point], Iterable[Outcome]]) -> Iterator[float]:
+    """Evaluate a target for each ordinal that every point it needs has a value of."""
+    by_point: dict[Point, dict[int, Measurement]] = {
+        point: {
+            outcome.key.ordinal: outcome
+            for outcome in held.get((target.benchmark, point), ())
+            if isinstance(outcome, Measurement) and outcome.key.phase == "sample"
+        }
+        for point in target.points
+    }
+    shared = set.intersection(*(set(each) for each in by_point.values()))
+    for ordinal in sorted(shared):
+
+        def lookup(reference: Reference, ordinal: int = ordinal) -> float:
+            return by_point[reference.point][ordinal].values[reference.name]
+
+        try:
+            yield evaluate(target.expression, lookup)
+        except (ExpressionError, KeyError):
+            continue

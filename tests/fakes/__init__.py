@@ -1,0 +1,1 @@
+"""Fakes of the ports, so that the verbs run whole without a process being started."""

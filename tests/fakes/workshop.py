@@ -1,0 +1,129 @@
+"""A history, a builder and a starter that only pretend, with speeds and failures as a test wants them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from perftrail.model.build import Built, Failure, Prepared, Recipe, content_key
+from perftrail.model.process import Command, Ended, Exited, Orphans, Ran
+from perftrail.model.subject import Revision, Subject
+
+
+@dataclass
+class FakeSource:
+    """Revisions r0, r1, …; `same_as` gives a revision the tree of another one."""
+
+    count: int
+    same_as: dict[str, str] = field(default_factory=dict)
+
+    def history(self, range: str | None = None) -> tuple[Revision, ...]:
+        revisions = tuple(
+            Revision(id=f"r{number}", summary=f"change {number}") for number in _numbers(self.count)
+        )
+        if range is None:
+            return revisions
+        first, last = range.split("..")
+        ids = [revision.id for revision in revisions]
+        return revisions[ids.index(first) : ids.index(last) + 1]
+
+    def within(self, range: str) -> frozenset[str]:
+        return frozenset(revision.id for revision in self.history(range))
+
+    def content(self, revision: Revision) -> str:
+        return self.same_as.get(revision.id, revision.id)
+
+    def materialise(self, revision: Revision, directory: str, log: str) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class FakeBuilder:
+    """Builds anything but the revisions in `broken`, and counts what it made."""
+
+    source: FakeSource
+    broken: Collection[str] = ()
+    made: list[str] = field(default_factory=list)
+
+    def key(self, subject: Subject, recipe: Recipe) -> str:
+        return content_key(self.source.content(subject.revision), list(recipe.steps), dict(recipe.env))
+
+    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+        self.made.append(subject.revision.id)
+        if subject.revision.id in self.broken:
+            return Failure(stage="build", message="error: expected ';'", log="/logs/build.log", seconds=1.0)
+        content = self.source.content(subject.revision)
+        return Built(
+            key=self.key(subject, recipe), artefact=content, directory=f"/builds/{content}", seconds=2.0
+        )
+
+    def link_key(
+        self, built: Built, *, steps: Sequence[str], env: Mapping[str, str], files: Collection[str]
+    ) -> str:
+        return content_key("link", built.key, list(steps), dict(env), sorted(files))
+
+    def prepare(
+        self,
+        built: Built,
+        *,
+        steps: Sequence[str],
+        env: Mapping[str, str],
+        files: Collection[str],
+        timeout_seconds: float,
+    ) -> Prepared | Failure:
+        return Prepared(built=built, out=f"{built.directory}/out", artefact="")
+
+    def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
+        return {"build": prepared.built.directory, "out": prepared.out, "study": "/study", "cpus": "2"}
+
+
+@dataclass
+class FakeStarter:
+    """Takes as long as `seconds(arguments)` says, with noise of its own, and writes down what it started."""
+
+    seconds: Callable[[tuple[str, ...]], float]
+    noise: float = 0.01
+    ended: Callable[[tuple[str, ...]], Ended] = lambda _: Exited(code=0)
+    started: list[tuple[str, ...]] = field(default_factory=list)
+    chance: random.Random = field(default_factory=lambda: random.Random(7))
+
+    def run(self, command: Command) -> Ran:
+        self.started.append(command.arguments)
+        seconds = self.seconds(command.arguments) * math.exp(self.chance.gauss(0.0, self.noise))
+        return replace(RAN, ended=self.ended(command.arguments), wall_seconds=seconds, tree_ended_at=seconds)
+
+
+RAN = Ran(
+    ended=Exited(code=0),
+    prepared_at=0.0,
+    started_at=0.0,
+    ended_at=0.0,
+    tree_ended_at=0.0,
+    wall_seconds=0.0,
+    cpu_seconds=0.01,
+    user_seconds=0.01,
+    system_seconds=0.0,
+    max_rss_bytes=1 << 20,
+    voluntary_switches=1,
+    involuntary_switches=0,
+    minor_faults=10,
+    major_faults=0,
+    orphans=Orphans(waited=0, killed=0),
+    stdout_truncated=False,
+    stderr_truncated=False,
+    tree_memory=None,
+    tree_cpu=None,
+    memory_limit_method=None,
+)
+"""A process that did nothing."""
+
+
+def _numbers(count: int) -> range:
+    return range(count)
+
+
+def number_of(arguments: tuple[str, ...]) -> int:
+    """The revision's number, from the command ``{build}/program``, as these fakes lay builds out."""
+    return int(arguments[0].split("/")[2].removeprefix("r"))

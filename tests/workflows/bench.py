@@ -1,0 +1,74 @@
+"""A session over fakes, and the studies these tests ask."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeVar
+
+from perftrail.engines.local import LocalEngine
+from perftrail.model.measurement import Machine
+from perftrail.model.study import Benchmark, Invocations, MeasurePolicy, Source, Study, Variant
+from perftrail.store.memory import MemoryStore
+from perftrail.workflows.bench import Bench
+from perftrail.workflows.events import Event
+from perftrail.workflows.invoker import Invoker
+from perftrail.workflows.session import Session
+from perftrail.workflows.workshop import Workshop
+from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
+
+MACHINE = Machine(id="machine-one", facts={})
+
+Result = TypeVar("Result")
+
+
+def a_study(**changes: object) -> Study:
+    """A study of one benchmark that runs a program of the build."""
+    fields: dict[str, object] = {
+        "title": "a study",
+        "file": "/study/perftrail.toml",
+        "directory": "/study",
+        "source": Source(kind="git", location="/repository"),
+        "benchmarks": {"work": Benchmark(command="{build}/work")},
+        "variants": {"plain": Variant()},
+        "measure": MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=1),
+        **changes,
+    }
+    return Study(**fields)  # type: ignore[arg-type] # the fields are those of a study, put together loosely
+
+
+def a_session(
+    study: Study,
+    tmp_path: Path,
+    *,
+    source: FakeSource,
+    starter: FakeStarter,
+    builder: FakeBuilder | None = None,
+    store: MemoryStore | None = None,
+    retry_failed: bool = False,
+) -> Session:
+    """A session as `open_session` gives one, its edges faked."""
+    builder = builder or FakeBuilder(source)
+    store = store or MemoryStore()
+    store.add_machine(MACHINE)
+    invoker = Invoker(
+        study, starter=starter, builder=builder, scratch=tmp_path / "scratch", logs=tmp_path / "logs"
+    )
+    return Session(
+        study=study,
+        machine=MACHINE,
+        source=source,
+        store=store,
+        workshop=Workshop(study, source, builder, store, retry_failed=retry_failed),
+        bench=Bench(store=store, engine=LocalEngine(), invoker=invoker, machine=MACHINE),
+    )
+
+
+def drain(workflow: Generator[Event, None, Result]) -> tuple[list[Event], Result]:
+    """Run a workflow to its end: its events and its result."""
+    events: list[Event] = []
+    while True:
+        try:
+            events.append(next(workflow))
+        except StopIteration as stop:
+            return events, stop.value

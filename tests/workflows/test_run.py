@@ -1,0 +1,157 @@
+"""`run` makes and measures what the plan lacks, once, in interleaved order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perftrail.model.process import Exited, TimedOut
+from perftrail.model.study import Benchmark, Invocations, MeasurePolicy
+from perftrail.store.memory import MemoryStore
+from perftrail.workflows.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
+from perftrail.workflows.run import Run
+from perftrail.workflows.selection import Selection
+from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.workflows.bench import a_session, a_study, drain
+
+ALL = Selection()
+
+
+def steady(_: tuple[str, ...]) -> float:
+    return 0.1
+
+
+def test_subjects_are_measured_there_and_back(tmp_path: Path) -> None:
+    starter = FakeStarter(seconds=steady)
+    session = a_session(a_study(), tmp_path, source=FakeSource(3), starter=starter)
+    drain(Run(session, ALL).events())
+    order = [number_of(arguments) for arguments in starter.started]
+    assert order == [0, 1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0]
+
+
+def test_a_second_run_does_nothing(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(2)
+    for expected in (8, 0):
+        starter = FakeStarter(seconds=steady)
+        session = a_session(a_study(), tmp_path, source=source, starter=starter, store=store)
+        _, report = drain(Run(session, ALL).events())
+        assert len(starter.started) == expected
+        assert report.measured == report.cells == 2
+
+
+def test_a_run_goes_on_from_any_outcome_that_is_stored(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(2)
+    starter = FakeStarter(seconds=steady)
+    interrupted = Run(
+        a_session(a_study(), tmp_path, source=source, starter=starter, store=store), ALL
+    ).events()
+    for event in interrupted:
+        if isinstance(event, Invoked) and len(starter.started) == 5:
+            break
+    again = FakeStarter(seconds=steady)
+    drain(Run(a_session(a_study(), tmp_path, source=source, starter=again, store=store), ALL).events())
+    assert len(starter.started) + len(again.started) == 8
+
+
+def test_a_failed_build_is_recorded_and_stops_nothing(tmp_path: Path) -> None:
+    source = FakeSource(3)
+    builder = FakeBuilder(source, broken={"r1"})
+    session = a_session(
+        a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    _, report = drain(Run(session, ALL).events())
+    assert report.measured == 2
+    assert list(report.failures) == ["r1"]
+
+
+def test_a_failed_build_is_not_tried_again_unless_asked(tmp_path: Path) -> None:
+    source, store = FakeSource(2), MemoryStore()
+    tried = []
+    for retry in (False, False, True):
+        builder = FakeBuilder(source, broken={"r1"})
+        starter = FakeStarter(seconds=steady)
+        session = a_session(
+            a_study(),
+            tmp_path,
+            source=source,
+            starter=starter,
+            builder=builder,
+            store=store,
+            retry_failed=retry,
+        )
+        drain(Run(session, ALL).events())
+        tried.append("r1" in builder.made)
+    assert tried == [True, False, True]
+
+
+def test_equal_artefacts_are_measured_once_and_said_so(tmp_path: Path) -> None:
+    starter = FakeStarter(seconds=steady)
+    source = FakeSource(3, same_as={"r1": "r0"})
+    events, report = drain(Run(a_session(a_study(), tmp_path, source=source, starter=starter), ALL).events())
+    assert {number_of(arguments) for arguments in starter.started} == {0, 2}
+    assert len(starter.started) == 8
+    assert report.measured == 3
+    [same] = [event for event in events if isinstance(event, SameArtefact)]
+    assert [subject.revision.id for subject in same.subjects] == ["r0", "r1"]
+
+
+def test_measuring_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> None:
+    policy = MeasurePolicy(invocations=Invocations(least=6, most=40), precision=0.02)
+    counts = {}
+    for noise in (0.001, 0.2):
+        starter = FakeStarter(seconds=steady, noise=noise)
+        session = a_session(a_study(measure=policy), tmp_path, source=FakeSource(1), starter=starter)
+        drain(Run(session, ALL).events())
+        counts[noise] = len(starter.started) - policy.warmups
+    assert counts == {0.001: 6, 0.2: 40}
+
+
+def test_a_point_whose_first_start_fails_is_not_started_again(tmp_path: Path) -> None:
+    starter = FakeStarter(
+        seconds=steady, ended=lambda arguments: Exited(code=1 if number_of(arguments) == 1 else 0)
+    )
+    session = a_session(a_study(), tmp_path, source=FakeSource(3), starter=starter)
+    _, report = drain(Run(session, ALL).events())
+    assert sum(number_of(arguments) == 1 for arguments in starter.started) == 1
+    assert report.measured == 2
+
+
+def test_larger_points_are_given_up_after_a_timeout(tmp_path: Path) -> None:
+    benchmark = Benchmark(
+        command="{build}/work {size}", parameters={"size": (1, 10, 100)}, give_up=True, timeout_seconds=1.0
+    )
+    starter = FakeStarter(
+        seconds=steady, ended=lambda arguments: TimedOut() if int(arguments[1]) >= 10 else Exited(code=0)
+    )
+    session = a_session(
+        a_study(benchmarks={"work": benchmark}), tmp_path, source=FakeSource(1), starter=starter
+    )
+    events, report = drain(Run(session, ALL).events())
+    [given_up] = [event for event in events if isinstance(event, GivenUp)]
+    assert [cell.point["size"] for cell in given_up.cells] == [100]
+    assert not any(arguments[1] == "100" for arguments in starter.started)
+    assert report.skipped == 1
+
+
+def test_only_what_is_selected_is_made(tmp_path: Path) -> None:
+    source = FakeSource(4)
+    builder = FakeBuilder(source)
+    starter = FakeStarter(seconds=steady)
+    session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
+    _, report = drain(Run(session, Selection(rules=(("revision", "r2"),))).events())
+    assert builder.made == ["r2"]
+    assert report.cells == report.measured == 1
+
+
+def test_progress_ends_with_nothing_left(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(2), starter=FakeStarter(seconds=steady))
+    events, _ = drain(Run(session, ALL).events())
+    lefts = [event.left_most for event in events if isinstance(event, Progress)]
+    assert lefts == sorted(lefts, reverse=True)
+    assert lefts[-1] == 0
+
+
+def test_builds_are_told_as_they_end(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(2), starter=FakeStarter(seconds=steady))
+    events, _ = drain(Run(session, ALL).events())
+    built = [event.subject.revision.id for event in events if isinstance(event, BuildFinished)]
+    assert built == ["r0", "r1"]
