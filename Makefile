@@ -3,14 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/*)
 
-.PHONY: help setup demo check test benchmarks clean
+.PHONY: help setup demo check test clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 setup: .venv/ready ## make .venv with perftrail in it; needs Python 3.11, a C compiler, make and git
 
-.venv/ready: $(SOURCES)
+# The editable install knows the modules that there were: a new one needs another install.
+.venv/modules: FORCE
+	@mkdir -p .venv
+	@find src -name '*.py' | LC_ALL=C sort | cmp -s - $@ || find src -name '*.py' | LC_ALL=C sort > $@
+
+.venv/ready: $(SOURCES) .venv/modules
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "perftrail needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,16 +1,18 @@
 #include "cgroup.h"
 
 #include "clock.h"
+#include "directory.h"
 #include "files.h"
 #include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define MOST_TRIES 500 /* to remove a directory, a millisecond apart */
 
 static const struct leaf *first_with(const struct cgroups *cgroups, bool (*has)(const struct leaf *))
 {
@@ -144,13 +146,26 @@ int64_t cgroups_oom_kills(const struct cgroups *cgroups)
     return leaf ? read_number(leaf, leaf->version == 2 ? "memory.events" : "memory.oom_control", "oom_kill ") : -1;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
+static void remove_directory(const char *path);
+
+static void remove_child(const char *name, void *parent)
 {
-    (void)status;
-    (void)place;
-    if (type == FTW_DP)
-        rmdir(path);
-    return 0;
+    char path[LEAF_PATH];
+    struct text text = text_in(path, sizeof path);
+    text_add(&text, parent);
+    text_add(&text, "/");
+    text_add(&text, name);
+    if (!text.cut)
+        remove_directory(path);
+}
+
+static void remove_children(const char *path)
+{
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return;
+    directory_visit(directory, true, remove_child, (void *)path);
+    close(directory);
 }
 
 /* A leaf is busy until the kernel has let go of its last process, a moment after it was reaped,
@@ -158,8 +173,8 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 static void remove_directory(const char *path)
 {
     struct timespec pause = {.tv_nsec = NS_PER_MS};
-    for (int tries = 0; rmdir(path) != 0 && errno != ENOENT && tries < 500; tries++) {
-        nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    for (int tries = 0; rmdir(path) != 0 && errno != ENOENT && tries < MOST_TRIES; tries++) {
+        remove_children(path);
         nanosleep(&pause, NULL);
     }
 }

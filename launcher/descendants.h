@@ -9,8 +9,8 @@
 
 typedef void visit_process(pid_t process, void *context);
 
-/* Visit each living descendant that one pass over /proc shows; the number visited. */
-int descendants_visit(visit_process *visit, void *context);
+/* Visit each living descendant that /proc shows, parents before their children. */
+void descendants_visit(visit_process *visit, void *context);
 
 /* SIGKILL every descendant that can be found, again and again until a pass finds none that is new.
  * Does not wait for their ends. */

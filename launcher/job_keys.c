@@ -60,6 +60,8 @@ static const char *read_memory_limit(struct job *job, char *value)
     return wrong;
 }
 
+#define MOST_CPUS ((int64_t)sizeof(cpu_set_t) * 8) /* older musl has a wrong CPU_SETSIZE */
+
 /* `0,2,4-7` */
 static const char *read_cpus(struct job *job, char *value)
 {
@@ -76,7 +78,7 @@ static const char *read_cpus(struct job *job, char *value)
             last = digits < 6 ? number_in(at) : -1;
             at += digits;
         }
-        if (first < 0 || last < first || last >= CPU_SETSIZE || (*at != ',' && *at != '\0'))
+        if (first < 0 || last < first || last >= MOST_CPUS || (*at != ',' && *at != '\0'))
             return complaint;
         for (; first <= last; first++)
             CPU_SET((size_t)first, &job->cpus);

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 _CCACHE_LINKS = Path("/usr/lib/ccache")
 """Where Debian keeps compilers' names that lead to ccache."""
 
-_FROM_OURS = ("HOME", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR")
-"""What tools find their own files and certificates by."""
-
-_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_FROM_OURS = (
+    "HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
+"""What tools find their own files, certificates and proxies by."""
 
 
 def search_path() -> str:
@@ -23,9 +32,13 @@ def search_path() -> str:
 
 def build_environment(*, temporary: Path, compiler_cache: Path | None) -> dict[str, str]:
     """Give what a build line sees before the recipe's own variables."""
-    ours = {name: os.environ[name] for name in (*_FROM_OURS, *_PROXIES) if name in os.environ}
+    ours = {name: os.environ[name] for name in _FROM_OURS if name in os.environ}
+    user = pwd.getpwuid(os.getuid()).pw_name
     base = {
+        "HOME": "/",
         **ours,
+        "USER": user,
+        "LOGNAME": user,
         "PATH": search_path(),
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 
 from perftrail.errors import LauncherError
 
+_NAME = "_bin/perftrail-launcher"
+
 
 def launcher_path() -> Path:
-    """Give the path of the installed launcher; raises `LauncherError` when there is none.
-
-    An editable install keeps compiled files elsewhere than the sources, so only the import system knows.
-    """
-    found = resources.files("perftrail") / "_bin" / "perftrail-launcher"
-    path = Path(str(found))
+    """Give the path of the installed launcher; raises `LauncherError` when there is none."""
+    path = Path(str(resources.files("perftrail") / _NAME))
+    if not path.is_file():
+        path = _installed_elsewhere() or path
     if not path.is_file():
         raise LauncherError(
             f"{path} — the launcher is missing; it is built when perftrail is installed: "
@@ -24,3 +24,12 @@ def launcher_path() -> Path:
     if not os.access(path, os.X_OK):
         raise LauncherError(f"{path} — the launcher may not be executed; check its permissions and mount")
     return path
+
+
+def _installed_elsewhere() -> Path | None:
+    """Find the launcher of an editable install, which lies apart from the sources, in its list of files."""
+    try:
+        files = metadata.files("perftrail") or []
+    except metadata.PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())) for file in files if str(file).endswith(_NAME)), None)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import select
 import subprocess
 import tempfile
 import threading
+import time
 from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import LauncherError
 from perftrail.launcher.binary import launcher_path
+from perftrail.launcher.cgroups import remove_cgroups
 from perftrail.launcher.protocol import (
     CANCEL,
     Capabilities,
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 
 SECONDS_TO_LEAVE = 10.0
 """How long a launcher may take to kill everything and go, before it is killed itself."""
+
+
+SECONDS_BETWEEN_CANCELS = 0.05
+"""How often closing asks another thread's run to end: one that comes before its job would be lost."""
 
 
 class Launcher:
@@ -90,11 +97,18 @@ class Launcher:
             server.tell(CANCEL)
 
     def close(self) -> None:
-        """Kill what runs, end the launcher and wait until both are gone. May be called again."""
-        with self._turn:
+        """Kill what runs, in this thread or another, and wait until it and the launcher are gone.
+
+        May be called again; a later `run` starts a new launcher.
+        """
+        while not self._turn.acquire(timeout=SECONDS_BETWEEN_CANCELS):
+            self.cancel()
+        try:
             server, self._server = self._server, None
             if server is not None:
                 server.close()
+        finally:
+            self._turn.release()
 
 
 class _Server:
@@ -103,6 +117,8 @@ class _Server:
     def __init__(self, path: Path) -> None:
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         self._waiting = bytearray()
+        self._writing = threading.Lock()
+        self._capabilities: Capabilities | None = None
         try:
             # In a session of its own: Ctrl-C in the terminal reaches us, and we tell the launcher.
             self._process = subprocess.Popen(
@@ -117,10 +133,15 @@ class _Server:
             self._complaints.close()
             raise LauncherError(f"{path} — the launcher cannot be started: {error.strerror}") from error
         try:
-            self.capabilities = read_hello(read_answer(self._read_line()))
+            self._capabilities = read_hello(read_answer(self._read_line()))
         except BaseException:
             self.close()
             raise
+
+    @property
+    def capabilities(self) -> Capabilities:
+        assert self._capabilities is not None
+        return self._capabilities
 
     def ask(self, line: bytes) -> bytes:
         if not self.tell(line):
@@ -130,11 +151,12 @@ class _Server:
     def tell(self, line: bytes) -> bool:
         assert self._process.stdin is not None
         unsent = memoryview(line)
-        try:
-            while unsent:
-                unsent = unsent[os.write(self._process.stdin.fileno(), unsent) :]
-        except (BrokenPipeError, ValueError):  # it died, or another thread has closed it
-            return False
+        with self._writing:
+            try:
+                while unsent:
+                    unsent = unsent[os.write(self._process.stdin.fileno(), unsent) :]
+            except (BrokenPipeError, ValueError):  # it died, or has been closed
+                return False
         return True
 
     def _read_line(self) -> bytes:
@@ -149,8 +171,7 @@ class _Server:
         return bytes(line)
 
     def _death(self) -> LauncherError:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(SECONDS_TO_LEAVE)
+        self._wait_for_end()
         self._complaints.seek(0)
         said = self._complaints.read()[-2000:].decode(errors="replace").strip()
         return LauncherError(
@@ -163,12 +184,26 @@ class _Server:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.close()
+        with self._writing:
+            process.stdin.close()
         try:
-            process.wait(SECONDS_TO_LEAVE)
-        except subprocess.TimeoutExpired:
+            self._wait_for_end()
+        finally:
             process.kill()
             process.wait()
-        finally:
             process.stdout.close()
             self._complaints.close()
+
+    def _wait_for_end(self) -> None:
+        """Wait for both of its processes: the guard is our child, the server holds the end of a pipe."""
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + SECONDS_TO_LEAVE
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(SECONDS_TO_LEAVE)
+        output = select.poll()
+        output.register(self._process.stdout, select.POLLIN)
+        while (left := deadline - time.monotonic()) > 0:
+            if output.poll(left * 1000) and not os.read(self._process.stdout.fileno(), 65536):
+                break
+        if self._capabilities is not None:
+            remove_cgroups(self._capabilities.cgroup_paths)

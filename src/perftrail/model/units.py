@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DURATION = r"^\s*(?:[0-9]+(?:\.[0-9]+)?\s*(?:ms|s|sec|m|min|h|d)\s*)+$"
 """Text that is a duration; also in the JSON Schema."""
@@ -21,7 +25,7 @@ _SECONDS = {
     "h": Fraction(3600),
     "d": Fraction(86400),
 }
-_BYTES = {
+_BYTES: Mapping[str, int] = {
     "B": 1,
     **{f"{letter}B": 1000**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
     **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", start=1)},

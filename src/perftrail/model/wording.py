@@ -27,7 +27,7 @@ def quoted(text: str) -> str:
     return json.dumps(text)
 
 
-def listed(choices: Iterable[str]) -> str:
+def listed(choices: Iterable[str], last: str = "or") -> str:
     """List choices for a message, not more than people read.
 
     >>> listed(["git", "fossil", "release"])
@@ -35,10 +35,10 @@ def listed(choices: Iterable[str]) -> str:
     """
     names = list(choices)
     if len(names) > MOST_LISTED:
-        return ", ".join(names[:MOST_LISTED]) + f" or {len(names) - MOST_LISTED} more"
+        return ", ".join(names[:MOST_LISTED]) + f" {last} {len(names) - MOST_LISTED} more"
     if len(names) < 2:
         return "".join(names)
-    return ", ".join(names[:-1]) + f" or {names[-1]}"
+    return ", ".join(names[:-1]) + f" {last} {names[-1]}"
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:

@@ -52,9 +52,14 @@ class Posterior:
     after: tuple[float, float]
     sigma: float
     tau: float
-    lattice: noise.Lattice
+    likelihoods: noise.Likelihoods
     own: Floats
     rows: Rows
+
+    @property
+    def lattice(self) -> noise.Lattice:
+        """The levels on which densities are held."""
+        return self.likelihoods.lattice
 
     @property
     def at_or_before(self) -> Floats:
@@ -72,21 +77,25 @@ class Rows:
     after: Floats
 
 
-def infer(question: Question, evidence: Evidence, cumulative_prior: Floats) -> Posterior:
-    """Work out the posterior from all readings; needs at least one usable position."""
+def infer(
+    question: Question, evidence: Evidence, cumulative_prior: Floats, known: noise.Likelihoods | None = None
+) -> Posterior:
+    """Work out the posterior from all readings; needs at least one usable position.
+
+    `known` are the likelihoods of an earlier posterior: reused where they fit, which changes no number.
+    """
     positions = evidence.positions
     builds = [evidence.values(position) for position in positions]
-    medians = np.array([np.median(values) for values in builds])
-    sigma, lattice, grid = _noise(question, builds, medians)
-    own = noise.build_log_likelihoods(builds, lattice, grid.sigma, sigma)
-    levels = noise.level_log_likelihoods(own, lattice, grid.tau)
-    shape = levels.shape
-    levels = levels.reshape(shape[0], -1, shape[3])
+    likelihoods = _likelihoods(question, builds, known)
+    lattice, grid = likelihoods.lattice, likelihoods.grid
+    pairs = [likelihoods.of(values) for values in builds]
+    own = np.stack([pair[0] for pair in pairs])
+    levels = np.stack([pair[1].reshape(-1, len(lattice.nodes)) for pair in pairs])
     log_noise = grid.log_prior.reshape(-1)
 
     before = np.cumsum(levels, axis=0)
     after = before[-1][None] - before[:-1]
-    jump = _jump_prior(lattice, 2 * question.smallest_log)
+    jump = _jump_prior(likelihoods, 2 * question.smallest_log)
     left, left_peak = _relative(before)
     right, right_peak = _relative(after)
     pushed = (right @ jump) if len(positions) > 1 else right
@@ -107,7 +116,7 @@ def infer(question: Question, evidence: Evidence, cumulative_prior: Floats) -> P
     weight /= total
     weight_still /= total
 
-    rows, small = _rows(weight, left, right, jump, lattice, question.smallest_log)
+    rows, small = _rows(weight, left, right, jump, likelihoods.apart < question.smallest_log)
     level_before, level_after = _levels(rows, left[-1], weight_still, lattice)
     unmoved = float(weight_still.sum())
     share = (1 - question.no_change) * outside
@@ -123,24 +132,30 @@ def infer(question: Question, evidence: Evidence, cumulative_prior: Floats) -> P
         after=level_after,
         sigma=math.sqrt(float(sigma_weight @ grid.sigma**2)),
         tau=math.sqrt(float((noise_weight * grid.tau**2).sum())),
-        lattice=lattice,
+        likelihoods=likelihoods,
         own=_own_levels(own, sigma_weight),
         rows=rows,
     )
 
 
-def _noise(
-    question: Question, builds: list[Floats], medians: Floats
-) -> tuple[float, noise.Lattice, noise.NoiseGrid]:
+def _likelihoods(
+    question: Question, builds: list[Floats], known: noise.Likelihoods | None
+) -> noise.Likelihoods:
+    medians = np.array([(values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2 for values in builds])
     sigma, freedom = noise.pooled_sigma(builds)
     sigma = max(sigma, question.smallest_log / (2.0 if freedom == 0 else noise.RESOLUTION))
+    sigma = noise.on_ladder(sigma)
     most = max(len(values) for values in builds)
     while True:
         lattice = noise.lay_lattice(medians, sigma, most)
         if len(lattice.nodes) <= noise.MOST_NODES:
-            return sigma, lattice, noise.noise_grid(sigma, freedom, question.smallest_log)
+            break
         # Builds that differ by far more than their readings: the finest noise cannot be what parts them.
         sigma *= 2
+    grid = noise.noise_grid(sigma, freedom, question.smallest_log)
+    if known is not None and known.fits(lattice, grid):
+        return known
+    return noise.Likelihoods(lattice, grid, sigma)
 
 
 def _relative(logs: Floats) -> tuple[Floats, Floats]:
@@ -148,21 +163,18 @@ def _relative(logs: Floats) -> tuple[Floats, Floats]:
     return np.exp(logs - peak[:, :, None]), peak
 
 
-def _jump_prior(lattice: noise.Lattice, scale: float) -> Floats:
-    reach = np.arange(int(lattice.index[-1] - lattice.index[0]) + 1) * lattice.step
-    density = lattice.step / (math.pi * scale * (1 + (reach / scale) ** 2))
-    jump: Floats = density[np.abs(lattice.index[:, None] - lattice.index[None, :])]
+def _jump_prior(likelihoods: noise.Likelihoods, scale: float) -> Floats:
+    jump: Floats = likelihoods.lattice.step / (math.pi * scale * (1 + (likelihoods.apart / scale) ** 2))
     return jump
 
 
 def _rows(
-    weight: Floats, left: Floats, right: Floats, jump: Floats, lattice: noise.Lattice, smallest_log: float
+    weight: Floats, left: Floats, right: Floats, jump: Floats, near: npt.NDArray[np.bool_]
 ) -> tuple[Rows, float]:
     """Keep the rows that matter, and work out P(a change, but one smaller than the smallest)."""
     gap, pair = np.nonzero(weight > _NEGLIGIBLE)
     kept = weight[gap, pair]
     before, after = left[:-1][gap, pair], right[gap, pair]
-    near = np.abs(lattice.index[:, None] - lattice.index[None, :]) * lattice.step < smallest_log
     joint = before * (after @ jump)
     within = before * (after @ (jump * near))
     small = float((kept * within.sum(axis=1) / joint.sum(axis=1)).sum()) if len(kept) else 0.0

@@ -72,6 +72,7 @@ class Evidence:
         self._revisions = question.revisions
         self._per_reading = question.invocations_per_reading
         self._values: dict[int, list[float]] = {}
+        self._sorted: dict[int, npt.NDArray[np.float64]] = {}
         self._build = _Mean(question.costs.build)
         self._reading = _Mean(question.costs.reading)
         self.unusable: set[int] = set()
@@ -87,6 +88,7 @@ class Evidence:
         match news:
             case Readings():
                 self._values.setdefault(news.position, []).extend(news.values)
+                self._sorted.pop(news.position, None)
                 self._reading.add(news.seconds, len(news.values))
                 self.invocations += len(news.values) * self._per_reading
                 self.seconds += news.seconds
@@ -126,7 +128,9 @@ class Evidence:
 
     def values(self, position: int) -> npt.NDArray[np.float64]:
         """The readings of a position, sorted, so that the order of telling cannot matter."""
-        return np.sort(np.asarray(self._values[position], dtype=np.float64))
+        if position not in self._sorted:
+            self._sorted[position] = np.sort(np.asarray(self._values[position], dtype=np.float64))
+        return self._sorted[position]
 
     def is_attempted(self, position: int) -> bool:
         """Whether a position has readings or is known to be unusable."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ OUTLIERS = 0.03
 GARBAGE = 0.5
 """The height of the garbage's density, as a share of the peak of the noise's."""
 
-SIGMA_OFFSETS = (-1.5, -0.5, 0.5, 1.5)
+SIGMA_OFFSETS = (-1.3, 0.0, 1.3)
 """Where the grid of sigma lies, in standard errors of the estimate's logarithm."""
 
 TAU_RATIOS = (0.1, 0.3, 0.7)
@@ -43,6 +44,7 @@ RESOLUTION = 40.0
 
 MOST_NODES = 640
 _PAIRS_FROM = 96
+_BLOCK = 12
 _SPREADS = (0.6, 0.42, 0.3, 0.21, 0.15, 0.1, 0.07)
 
 
@@ -64,10 +66,15 @@ class NoiseGrid:
     log_prior: Floats
 
 
+@cache
+def _pairs(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    return np.tril_indices(count, -1)
+
+
 def pooled_sigma(builds: Sequence[Floats]) -> tuple[float, int]:
     """Estimate sigma from differences within builds; also says how many degrees of freedom it rests on.
 
-    The median of all pair differences over 0.954 (Shamos 1976): consistent for normal noise at every number of
+    Each build's readings come sorted. The median of all pair differences over 0.954 (Shamos 1976): consistent for normal noise at every number of
     readings, 86 % efficient, and unmoved by up to 29 % of outliers. Zero with no pair.
     """
     pairs = []
@@ -76,8 +83,8 @@ def pooled_sigma(builds: Sequence[Floats]) -> tuple[float, int]:
         freedom += len(values) - 1
         thinned = values[:: 1 + len(values) // _PAIRS_FROM]
         if len(thinned) > 1:
-            above = np.triu_indices(len(thinned), 1)
-            pairs.append(np.abs(thinned[above[0]] - thinned[above[1]]))
+            later, earlier = _pairs(len(thinned))
+            pairs.append(thinned[later] - thinned[earlier])
     if not pairs:
         return 0.0, 0
     return float(np.median(np.concatenate(pairs))) / 0.9539, freedom
@@ -94,12 +101,17 @@ def noise_grid(sigma: float, freedom: int, smallest_log: float) -> NoiseGrid:
     return NoiseGrid(sigma=sigmas, tau=tau, log_prior=np.broadcast_to(prior, tau.shape))
 
 
+def on_ladder(sigma: float) -> float:
+    """Round to the nearest power of 2^(1/8), so that one more reading seldom moves the whole grid."""
+    return 2.0 ** (round(8 * math.log2(sigma)) / 8)
+
+
 def lay_lattice(medians: Floats, sigma: float, most_readings: int) -> Lattice:
     """Lay nodes within 4.5 sigma of every build's median, at a step that resolves the best known build."""
-    step = sigma / (8.0 if most_readings <= 64 else 16.0)
+    step = sigma / (6.0 if most_readings <= 40 else 12.0)
     reach = 4.5 * sigma
-    first = np.floor((np.sort(medians) - reach) / step).astype(np.int64)
-    last = np.ceil((np.sort(medians) + reach) / step).astype(np.int64)
+    first = np.floor((np.sort(medians) - reach) / (_BLOCK * step)).astype(np.int64) * _BLOCK
+    last = np.ceil((np.sort(medians) + reach) / (_BLOCK * step)).astype(np.int64) * _BLOCK
     runs: list[npt.NDArray[np.int64]] = []
     begin, end = int(first[0]), int(last[0])
     for low, high in zip(first[1:].tolist(), last[1:].tolist(), strict=True):
@@ -112,36 +124,70 @@ def lay_lattice(medians: Floats, sigma: float, most_readings: int) -> Lattice:
     return Lattice(nodes=index * step, index=index, step=step)
 
 
-def build_log_likelihoods(builds: Sequence[Floats], lattice: Lattice, sigmas: Floats, centre: float) -> Floats:
-    r"""Return log p(readings | the build's own level b, sigma), shape (builds, P, G).
+class Likelihoods:
+    """The likelihoods of builds on one lattice under one noise grid, each worked out once.
 
-    ``sum_r log((1-pi) N(x_r; b, sigma) + pi g)`` with the flat g fixed by `centre`, the estimate of sigma, so that
-    garbage does not speak for a smaller sigma.
+    `centre` is the estimate of sigma.
     """
-    garbage = math.log(OUTLIERS * GARBAGE / (centre * math.sqrt(2 * math.pi)))
-    likelihoods = np.empty((len(builds), len(sigmas), len(lattice.nodes)))
-    scale = np.log((1 - OUTLIERS) / (sigmas * math.sqrt(2 * math.pi)))
-    for number, values in enumerate(builds):
-        squares = -0.5 * (values[:, None] - lattice.nodes[None, :]) ** 2
-        inlier = scale[:, None, None] + squares[None] / (sigmas**2)[:, None, None]
-        likelihoods[number] = np.logaddexp(inlier, garbage).sum(axis=1)
-    return likelihoods
+
+    def __init__(self, lattice: Lattice, grid: NoiseGrid, centre: float) -> None:
+        self.lattice = lattice
+        self.grid = grid
+        self.centre = centre
+        distance = np.abs(lattice.index[:, None] - lattice.index[None, :])
+        reach = np.arange(int(lattice.index[-1] - lattice.index[0]) + 1) * lattice.step
+        self.apart: Floats = distance * lattice.step
+        self._distance = distance
+        self._kernels = [[_kernel(reach, float(tau))[distance] for tau in row] for row in grid.tau]
+        self._known: dict[bytes, tuple[Floats, Floats]] = {}
+
+    def fits(self, lattice: Lattice, grid: NoiseGrid) -> bool:
+        """Whether these likelihoods are those of that lattice and grid."""
+        return (
+            lattice.step == self.lattice.step
+            and np.array_equal(lattice.index, self.lattice.index)
+            and np.array_equal(grid.tau, self.grid.tau)
+        )
+
+    def of(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return `own_level` and `side_level` of a build with these readings."""
+        key = values.tobytes()
+        known = self._known.get(key)
+        if known is None:
+            own = self._own_level(values)
+            known = self._known[key] = (own, self._side_level(own))
+        return known
+
+    def _own_level(self, values: Floats) -> Floats:
+        r"""Return log p(readings | the build's own level b, sigma), shape (P, G).
+
+        ``sum_r log((1-pi) N(x_r; b, sigma) + pi g)`` with the flat g fixed by the estimate of sigma, so that
+        garbage does not speak for a smaller sigma.
+        """
+        sigma = self.grid.sigma
+        garbage = math.log(OUTLIERS * GARBAGE / (self.centre * math.sqrt(2 * math.pi)))
+        peak = np.log((1 - OUTLIERS) / (sigma * math.sqrt(2 * math.pi)))
+        squares = -0.5 * (values[:, None] - self.lattice.nodes[None, :]) ** 2
+        inlier = peak[:, None, None] + squares[None] / (sigma**2)[:, None, None]
+        likelihood: Floats = np.logaddexp(inlier, garbage).sum(axis=1)
+        return likelihood
+
+    def _side_level(self, own: Floats) -> Floats:
+        r"""Return log p(readings | the side's level m, sigma, tau), shape (P, T, G).
+
+        ``integral p(readings | b) N(b; m, tau) db``: the layout term of the build, integrated out.
+        """
+        peak = own.max(axis=1, keepdims=True)
+        relative = np.exp(own - peak)
+        mixed = np.array(
+            [[kernel @ relative[row] for kernel in kernels] for row, kernels in enumerate(self._kernels)]
+        )
+        level: Floats = np.log(np.maximum(mixed, 1e-300)) + peak[:, None, :]
+        return level
 
 
-def level_log_likelihoods(own: Floats, lattice: Lattice, tau: Floats) -> Floats:
-    r"""Return log p(readings | the side's level m, sigma, tau), shape (builds, P, T, G).
-
-    ``integral p(readings | b) N(b; m, tau) db``: the layout term of each build, integrated out.
-    """
-    peak = own.max(axis=2, keepdims=True)
-    relative = np.exp(own - peak)
-    distance = np.abs(lattice.index[:, None] - lattice.index[None, :])
-    reach = np.arange(int(lattice.index[-1] - lattice.index[0]) + 1) * lattice.step
-    levels = np.empty((own.shape[0], *tau.shape, own.shape[2]))
-    for row in range(tau.shape[0]):
-        for column in range(tau.shape[1]):
-            width = tau[row, column]
-            kernel = np.exp(-0.5 * (reach / width) ** 2) * (lattice.step / (width * math.sqrt(2 * math.pi)))
-            mixed = relative[:, row] @ kernel[distance]
-            levels[:, row, column] = np.log(np.maximum(mixed, 1e-300)) + peak[:, row]
-    return levels
+def _kernel(reach: Floats, width: float) -> Floats:
+    """Weigh lattice distances by a normal density; normalised on the lattice, so that a narrow one stays exact."""
+    weights = np.exp(-0.5 * (reach / width) ** 2)
+    kernel: Floats = weights / (2 * weights.sum() - weights[0])
+    return kernel

@@ -99,7 +99,7 @@ def best_build(evidence: Evidence, posterior: Posterior, cumulative_prior: Float
     fails = breakage(evidence).probability(candidates)
     layout = posterior.tau**2
     grid = np.linspace(0.0, 1.0, 65)
-    whole = np.ones_like(grid)
+    whole = np.ones(1)
     sides = _Sides(
         low_mean=whole * posterior.before[0],
         low_variance=whole * (layout + posterior.before[1] ** 2),

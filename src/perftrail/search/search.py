@@ -19,6 +19,7 @@ from perftrail.search.evidence import Evidence
 if TYPE_CHECKING:
     from perftrail.search.answer import Answer
     from perftrail.search.evidence import News
+    from perftrail.search.noise import Likelihoods
     from perftrail.search.question import Question
 
 SHOWN_TO_DIFFER = 0.05
@@ -64,6 +65,7 @@ class Search:
         self._possible = weights > 0
         self._evidence = Evidence(question)
         self._posterior: Posterior | None = None
+        self._likelihoods: Likelihoods | None = None
 
     def tell(self, news: News) -> None:
         """Take news in, asked for or not; raise `ValueError` for a position outside the history."""
@@ -96,7 +98,8 @@ class Search:
     def posterior(self) -> Posterior:
         """The belief in numbers; needs at least one usable revision told."""
         if self._posterior is None:
-            self._posterior = infer(self.question, self._evidence, self._cumulative)
+            self._posterior = infer(self.question, self._evidence, self._cumulative, self._likelihoods)
+            self._likelihoods = self._posterior.likelihoods
         return self._posterior
 
     def _too_few(self) -> str:

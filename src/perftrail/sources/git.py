@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.errors import SourceError
+from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Revision
 from perftrail.sources.git_mirror import Mirror, json_like
 from perftrail.sources.git_objects import find_objects, read_blobs
@@ -73,11 +73,14 @@ class GitSource:
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
         """Check a revision out as a worktree of the mirror, so that ``git describe`` works in its build."""
-        self._mirror.ready()
+        try:
+            commit = self._mirror.resolve(revision.id)
+        except SourceError as error:
+            raise CheckoutFailed(str(error)) from error
         if not self._tidied:
             forget_removed_worktrees(self._mirror)
             self._tidied = True
-        add_worktree(self._mirror, self._mirror.resolve(revision.id), directory, log)
+        add_worktree(self._mirror, commit, directory, log)
 
     def _check_order(self, ends: Ends, *, old: str, new: str) -> None:
         ancestors = self._lines("merge-base", old, new)

@@ -35,7 +35,7 @@ _SETTINGS = (
     "protocol.ssh.allow=always",
     "protocol.ext.allow=never",
 )
-"""Given with ``-c``, which wins over any repository's and any user's settings."""
+"""Given as variables, which win over any repository's and any user's settings."""
 
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_COMMAND")
 """Of git's own variables, those that a remote address may need; the others would change what git means."""
@@ -57,9 +57,8 @@ class Git:
         log: str | Path | None = None,
     ) -> Answer:
         """Run one git command in a directory that is a repository or lies in one."""
-        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         return self.client.ask(
-            [self.program, "--no-pager", *settings, *words],
+            [self.program, "--no-pager", *words],
             directory=repository,
             stdin=stdin,
             timeout_seconds=timeout_seconds,
@@ -90,6 +89,7 @@ def _git(starter: Starter, settings: Path) -> Git:
         raise SourceError("git is not installed: install it, or choose another kind of source")
     environment = {
         **client_environment(without=("GIT_",), keep=_KEPT),
+        **_settings_variables(),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": str(settings),
         "GIT_TERMINAL_PROMPT": "0",
@@ -99,6 +99,15 @@ def _git(starter: Starter, settings: Path) -> Git:
         "SSH_ASKPASS": "/bin/false",
     }
     return Git(client=Client(starter=starter, environment=environment), program=program)
+
+
+def _settings_variables() -> dict[str, str]:
+    variables = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))}
+    for number, setting in enumerate(_SETTINGS):
+        name, _, value = setting.partition("=")
+        variables[f"GIT_CONFIG_KEY_{number}"] = name
+        variables[f"GIT_CONFIG_VALUE_{number}"] = value
+    return variables
 
 
 def _settings_file(cache: Path, name: str, text: str) -> Path:

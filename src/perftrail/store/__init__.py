@@ -46,8 +46,9 @@ def open_store(path: str, *, access: Access, machine: str = "") -> SqlStore | Me
     Raises `StoreError` for a file that is damaged, belongs to something else, was written by a newer
     perftrail, or cannot be opened.
     """
+    refusal = f"{path}: it was opened to be read, and cannot be written so"
     if access == "read" and not Path(path).exists():
-        return _nothing(path)
+        return MemoryStore(refusal=refusal)
     # SQLAlchemy takes 0.3 seconds and more to import.
     from perftrail.store import sqlite  # noqa: PLC0415
     from perftrail.store.sql import SqlStore  # noqa: PLC0415
@@ -57,12 +58,8 @@ def open_store(path: str, *, access: Access, machine: str = "") -> SqlStore | Me
             return SqlStore(sqlite.open_to_write(path), where=path, machine=machine)
         case "read":
             engine = sqlite.open_to_read(path)
-            return SqlStore(engine, where=path) if engine else _nothing(path)
+            if engine is None:
+                return MemoryStore(refusal=refusal)
+            return SqlStore(engine, where=path, refusal=refusal)
         case _:
             assert_never(access)
-
-
-def _nothing(path: str) -> MemoryStore:
-    return MemoryStore(
-        refusal=f"{path}: it was opened to be read, and nothing is there yet; open it to write first"
-    )

@@ -45,6 +45,11 @@ class Names:
         self._known[text] = connection.scalars(added).one()
         return self._known[text]
 
+    def by_id(self, connection: Connection) -> dict[int, str]:
+        """Give every text of the table by its id."""
+        rows = connection.execute(select(self._table.c.id, self._text))
+        return {row[0]: row[1] for row in rows}
+
     def forget(self) -> None:
         """Remember nothing: a transaction was undone, and with it perhaps ids that it gave."""
         self._known.clear()

@@ -141,8 +141,7 @@ def read(
     if machine_id is None:
         return found
     keys = {id: key for key, id in interned.runnables.find_all(connection, runnables).items()}
-    metrics = dict(connection.execute(select(schema.metric.c.id, schema.metric.c.name)).tuples().all())
-    methods = dict(connection.execute(select(schema.method.c.id, schema.method.c.name)).tuples().all())
+    metrics, methods = interned.metrics.by_id(connection), interned.methods.by_id(connection)
     for chunk in chunks(sorted(keys)):
         values = _read_values(connection, chunk, machine_id, metrics, methods)
         by_runnable: dict[str, list[Outcome]] = defaultdict(list)

@@ -49,14 +49,16 @@ class SqlStore:
     """A `perftrail.ports.Store` in a database: each call is one transaction, durable when it returns.
 
     `where` names the store in errors. `machine` is the id of the machine that builds are made on, when one is
-    known; it must have been kept with `add_machine` before the first build is. It is a context manager.
+    known; it must have been kept with `add_machine` before the first build is. With a `refusal` nothing can be
+    written: every attempt raises `StoreError` with that text.
     """
 
-    def __init__(self, engine: Engine, *, where: str, machine: str = "") -> None:
+    def __init__(self, engine: Engine, *, where: str, machine: str = "", refusal: str = "") -> None:
         self._engine = engine
         self._writing = engine.execution_options(**{BEGIN: "BEGIN IMMEDIATE"})
         self._where = where
         self._machine = machine
+        self._refusal = refusal
         self._interned = kept.Interned()
 
     def __enter__(self) -> Self:
@@ -235,6 +237,8 @@ class SqlStore:
     @contextmanager
     def _write(self) -> Iterator[Connection]:
         """Give a transaction that is on disk at the end, or undone."""
+        if self._refusal:
+            raise StoreError(self._refusal)
         try:
             with told(self._where), self._writing.begin() as connection:
                 yield connection

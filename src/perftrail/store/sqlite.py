@@ -77,15 +77,15 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
     return engine
 
 
-def open_to_read(path: str) -> Engine | None:
+def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
     """Open a store's file without ever changing it; `None` when it is there, but nothing in it yet."""
     engine = _engine(lambda: _connect_to_read(path))
-    newest = shipped()[-1].number
+    known = newest or shipped()[-1].number
     with told(path), _disposing(engine):
         with engine.connect() as connection:
             found = version(connection, where=path)
-        refuse_newer(found, newest, where=path)
-        refuse_older(found, newest, where=path)
+        refuse_newer(found, known, where=path)
+        refuse_older(found, known, where=path)
     if found == NOTHING:
         engine.dispose()
         return None
@@ -152,7 +152,7 @@ def _connect_to_read(path: str) -> sqlite3.Connection:
     try:
         return _opened(address)
     except sqlite3.OperationalError:
-        if Path(f"{path}-wal").exists():
+        if not Path(path).is_file() or Path(f"{path}-wal").exists():
             raise
         return _opened(f"{address}&immutable=1")
 

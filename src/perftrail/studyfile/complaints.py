@@ -11,7 +11,7 @@ from perftrail.model.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.studyfile.positions import Path
+    from perftrail.studyfile.positions import KeyPath
 
 
 class Complaints:
@@ -20,11 +20,11 @@ class Complaints:
     A value that could not be read is complained about once: whatever follows from it is not told again.
     """
 
-    def __init__(self, file: str, lines: Mapping[Path, int]) -> None:
+    def __init__(self, file: str, lines: Mapping[KeyPath, int]) -> None:
         self._file = file
         self._lines = lines
-        self._unreadable: set[Path] = set()
-        self._suspect: set[Path] = set()
+        self._unreadable: set[KeyPath] = set()
+        self._suspect: set[KeyPath] = set()
         self._mistakes: dict[Mistake, None] = {}
 
     @property
@@ -32,7 +32,7 @@ class Complaints:
         """Every mistake, in the order they were found."""
         return tuple(self._mistakes)
 
-    def add(self, path: Path, message: str, *, about: Path | None = None) -> None:
+    def add(self, path: KeyPath, message: str, *, about: KeyPath | None = None) -> None:
         """Complain about the value at a path, unless it follows from another complaint.
 
         `about` is what the complaint rests on: when something is wrong there already, it says nothing.
@@ -43,35 +43,41 @@ class Complaints:
         line = self._line(path)
         self._mistakes[Mistake(file=self._file, line=line, key=key_path(path), message=message)] = None
 
-    def add_unreadable(self, path: Path, message: str) -> None:
+    def add_unreadable(self, path: KeyPath, message: str) -> None:
         """Complain about a value that cannot be read, and of nothing at or below it from now on."""
         self.add(path, message)
         self.distrust(path)
 
-    def distrust(self, path: Path) -> None:
+    def distrust(self, path: KeyPath) -> None:
         """Say that what stands at a path is not what was meant."""
         self._unreadable.add(path)
         self._suspect.add(path)
 
-    def trusts(self, path: Path) -> bool:
+    def trusts(self, path: KeyPath) -> bool:
         """Whether nothing was found wrong with what stands at a path, or around it."""
         return not self._within(self._suspect, path)
 
-    def trusts_all_below(self, *names: str) -> bool:
-        """Whether nothing was found wrong in any of these tables."""
-        return not any(path[0] in names for path in self._suspect)
+    def stands(self, path: KeyPath) -> bool:
+        """Whether the file has this key."""
+        return path in self._lines
 
-    def _within(self, paths: set[Path], path: Path) -> bool:
+    def clean(self, *paths: KeyPath) -> bool:
+        """Whether nothing was found wrong with what stands at any of these paths, around or below it."""
+        return all(self.trusts(path) for path in paths) and not any(
+            suspect[: len(path)] == path for suspect in self._suspect for path in paths
+        )
+
+    def _within(self, paths: set[KeyPath], path: KeyPath) -> bool:
         return any(path[:length] in paths for length in range(len(path) + 1))
 
-    def _line(self, path: Path) -> int:
+    def _line(self, path: KeyPath) -> int:
         for length in range(len(path), 0, -1):
             if path[:length] in self._lines:
                 return self._lines[path[:length]]
         return 1
 
 
-def key_path(path: Path) -> str:
+def key_path(path: KeyPath) -> str:
     """Write a path as TOML writes dotted keys, with the index of a table in a list in brackets.
 
     >>> key_path(("build", "when", 0, "env", "A B"))

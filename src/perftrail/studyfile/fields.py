@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import types
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -26,7 +25,6 @@ class FileKey:
     default: object = None
 
 
-@functools.cache
 def keys_of(table: type) -> tuple[FileKey, ...]:
     """Give the keys of a table, in the order of the dataclass that it fills."""
     hints = get_type_hints(table, include_extras=True)
@@ -45,7 +43,8 @@ def _file_key(item: dataclasses.Field[Any], hint: Hint) -> FileKey:
 
 
 def _taken_apart(hint: Hint) -> tuple[Hint, Key]:
-    if get_origin(hint) is not Annotated:
+    origin: object = get_origin(hint)
+    if origin is not Annotated:
         raise TypeError(f"{hint} has no Key: a field of the study file needs one")
     plain, key = get_args(hint)
     return without_none(plain), key
@@ -57,7 +56,8 @@ def without_none(hint: Hint) -> Hint:
     >>> without_none(int | None)
     <class 'int'>
     """
-    if get_origin(hint) not in (Union, types.UnionType):
+    origin: object = get_origin(hint)
+    if origin is not Union and origin is not types.UnionType:
         return hint
     left = tuple(part for part in get_args(hint) if part is not type(None))
     return left[0] if len(left) == 1 else Union[left]  # noqa: UP007 - `|` cannot be applied to a tuple of types

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,21 +22,24 @@ def is_address(location: str) -> bool:
     return _ADDRESS.match(location) is not None
 
 
-def local_path(source: Source, directory: str) -> str | None:
+def local_path(source: Source, directory: Path) -> Path | None:
     """Give the absolute path of a local source, `None` of one that is elsewhere."""
     location = source.location
     if source.kind == "release":
         return None
     if source.kind != "directory":
         if location.startswith("file://"):
-            return location.removeprefix("file://")
+            return Path(location.removeprefix("file://"))
         if is_address(location):
             return None
-    return os.path.normpath(os.path.join(directory, os.path.expanduser(location)))
+    with_home = location if not location.startswith("~") else str(Path(location).expanduser())
+    # normpath, for a symbolic link in what is above must not be followed behind the author's back
+    return Path(os.path.normpath(directory / with_home))
 
 
-def absolute_location(source: Source, directory: str) -> str:
+def absolute_location(source: Source, directory: Path) -> str:
     """Give a location that does not depend on where it is read from."""
     if source.location.startswith("file://"):
         return source.location
-    return local_path(source, directory) or source.location
+    path = local_path(source, directory)
+    return source.location if path is None else str(path)

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Where a value stands: keys, and indices into arrays."""
 
 _SPACE = re.compile(r"[ \t]*+")
@@ -36,7 +36,7 @@ _SCALAR = re.compile(
 class _Open:
     """An array or inline table whose end has not come yet; `index` is that of an array's current item."""
 
-    path: Path
+    path: KeyPath
     index: int | None
 
 
@@ -44,7 +44,7 @@ class _Lost(Exception):
     """The text is not what the grammar expects here."""
 
 
-def key_lines(text: str) -> Mapping[Path, int]:
+def key_lines(text: str) -> Mapping[KeyPath, int]:
     r"""Give the line of every key, counted from 1; of a table, that of its header or first mention.
 
     >>> key_lines('a = { b.c = 1 }\n[[d]]\ne = 2')
@@ -58,14 +58,14 @@ def key_lines(text: str) -> Mapping[Path, int]:
 
 class _Scanner:
     def __init__(self, text: str) -> None:
-        self.lines: dict[Path, int] = {}
+        self.lines: dict[KeyPath, int] = {}
         self._text = text
         self._at = 0
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
-        self._last_index: dict[Path, int] = {}
+        self._last_index: dict[KeyPath, int] = {}
 
     def document(self) -> None:
-        table: Path = ()
+        table: KeyPath = ()
         while True:
             self._skip(_BLANK)
             if self._at >= len(self._text):
@@ -77,7 +77,7 @@ class _Scanner:
             else:
                 self._value(self._key(table))
 
-    def _table_header(self) -> Path:
+    def _table_header(self) -> KeyPath:
         line = self._line()
         self._at += 1
         path = self._descend(self._dotted(), line)
@@ -85,7 +85,7 @@ class _Scanner:
         self._expect("]")
         return path
 
-    def _array_header(self) -> Path:
+    def _array_header(self) -> KeyPath:
         line = self._line()
         self._at += 2
         *parents, name = self._dotted()
@@ -96,8 +96,8 @@ class _Scanner:
         self.lines[*path, index] = line
         return (*path, index)
 
-    def _descend(self, names: list[str], line: int) -> Path:
-        path: Path = ()
+    def _descend(self, names: list[str], line: int) -> KeyPath:
+        path: KeyPath = ()
         for name in names:
             path = (*path, name)
             self.lines.setdefault(path, line)
@@ -105,7 +105,7 @@ class _Scanner:
                 path = (*path, self._last_index[path])
         return path
 
-    def _key(self, table: Path) -> Path:
+    def _key(self, table: KeyPath) -> KeyPath:
         line = self._line()
         path = table
         for name in self._dotted():
@@ -135,7 +135,7 @@ class _Scanner:
         self._skip(_SPACE)
         return name
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: KeyPath) -> None:
         opened: list[_Open] = []
         while True:
             self._skip(_BLANK if opened else _SPACE)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from perftrail.errors import Mistake, StudyError
@@ -31,16 +31,17 @@ def load(path: str) -> Study:
 
     Raises `StudyError` with every mistake there is, whatever the file holds.
     """
-    asked = os.fspath(path)
-    file = os.path.join(asked, FILE_NAME) if os.path.isdir(asked) else asked
+    file = Path(path)
+    if _is_directory(file):
+        file /= FILE_NAME
     shown = _shown(file)
     text = _text(file, shown)
     data = _data(text, shown)
     complaints = Complaints(shown, key_lines(text))
     document = _document(data, complaints)
     if document is not None:
-        study = _study(document, os.path.abspath(file))
-        check(document, study, complaints)
+        study = _study(document, file.absolute())
+        check(study, complaints, written_location=document.source.location)
         if not complaints.mistakes:
             return study
     raise StudyError(complaints.mistakes)
@@ -48,33 +49,36 @@ def load(path: str) -> Study:
 
 def find_upwards(start: str) -> str | None:
     """Find the nearest study file in a directory or above it; `None` when there is none."""
-    directory = os.path.abspath(start)
-    while True:
-        file = os.path.join(directory, FILE_NAME)
-        if os.path.isfile(file):
-            return file
-        above = os.path.dirname(directory)
-        if above == directory:
-            return None
-        directory = above
+    directory = Path(start).absolute()
+    for each in (directory, *directory.parents):
+        file = each / FILE_NAME
+        if file.is_file():
+            return str(file)
+    return None
 
 
-def _shown(file: str) -> str:
-    """Name the file as it was named, or from the current directory when that is shorter."""
+def _is_directory(path: Path) -> bool:
     try:
-        relative = os.path.relpath(file)
+        return path.is_dir()
     except (OSError, ValueError):
-        return file
-    return file if relative.startswith(os.pardir) else relative
+        return False
+
+
+def _shown(file: Path) -> str:
+    """Name the file as it was named, or from the current directory when it lies below that."""
+    try:
+        return str(file.absolute().relative_to(Path.cwd()))
+    except (OSError, ValueError):
+        return str(file)
 
 
 def _refuse(file: str, message: str, *, line: int = 1, key: str = "file") -> Never:
     raise StudyError([Mistake(file=file, line=line, key=key, message=message)])
 
 
-def _text(file: str, shown: str) -> str:
+def _text(file: Path, shown: str) -> str:
     try:
-        with open(file, "rb") as opened:
+        with file.open("rb") as opened:
             content = opened.read(LARGEST_FILE_BYTES + 1)
     except FileNotFoundError:
         _refuse(shown, 'there is no such file; "perftrail init" writes one')
@@ -139,17 +143,16 @@ def _repair(data: dict[str, Any], misfit: Misfit) -> None:
         within.pop(misfit.path[-1], None)
 
 
-def _study(document: Document, file: str) -> Study:
-    directory = os.path.dirname(file)
+def _study(document: Document, file: Path) -> Study:
     benchmarks = document.benchmark
     only = next(iter(benchmarks)) if len(benchmarks) == 1 else ""
     return Study(
-        title=document.study.title or os.path.basename(directory),
-        file=file,
-        directory=directory,
-        source=replace(document.source, location=absolute_location(document.source, directory)),
+        title=document.study.title or file.parent.name,
+        file=str(file),
+        directory=str(file.parent),
+        source=replace(document.source, location=absolute_location(document.source, file.parent)),
         build=document.build,
-        variants=dict(document.variants) or {PLAIN: Variant()},
+        variants=document.variants or {PLAIN: Variant()},
         benchmarks=benchmarks,
         derived={
             name: replace(derived, benchmark=derived.benchmark or only)

@@ -25,8 +25,9 @@ from perftrail.studyfile.document import Document
 from perftrail.studyfile.fields import FileKey, Hint, keys_of
 
 if TYPE_CHECKING:
-    from perftrail.studyfile.positions import Path
+    from perftrail.studyfile.positions import KeyPath
 
+StandIn = str | dict[str, object]
 Place = TypeVar("Place", int, str)
 Hook = Callable[[object, Hint], Any]
 """What cattrs calls with a value and its type. Any: each type's hook gives that type."""
@@ -40,9 +41,9 @@ class Misfit:
     key that an unknown one was probably meant to be.
     """
 
-    path: Path
+    path: KeyPath
     message: str
-    stand_in: str | dict[str, object] | None = None
+    stand_in: StandIn | None = None
     meant: str | None = None
 
 
@@ -86,7 +87,8 @@ def _reader(kind: Hint, key: Key, converter: Converter) -> values.Reader:
     """Give the reader of a type as the model writes them; the study file has no others."""
     if kind in _PLAIN:
         return values.formed(key, _PLAIN[kind])
-    origin, parts = get_origin(kind), get_args(kind)
+    origin: object = get_origin(kind)
+    parts = get_args(kind)
     if origin is Literal:
         return values.choice(parts)
     if origin is tuple:
@@ -153,7 +155,7 @@ def _noted(error: Exception, place: int | str) -> Exception:
     return error
 
 
-def _misfits(error: Exception, path: Path, known: FileKey | None) -> Iterator[Misfit]:
+def _misfits(error: Exception, path: KeyPath, known: FileKey | None) -> Iterator[Misfit]:
     """Walk the tree of errors that cattrs raises."""
     if isinstance(error, ClassValidationError):
         keys = {key.field: key for key in keys_of(error.cl)}
@@ -171,23 +173,23 @@ def _misfits(error: Exception, path: Path, known: FileKey | None) -> Iterator[Mi
         yield Misfit(path=path, message=str(error), stand_in=known.key.stand_in if known else None)
 
 
-def _misfits_at_key(error: Exception, path: Path, key: FileKey) -> Iterator[Misfit]:
+def _misfits_at_key(error: Exception, path: KeyPath, key: FileKey) -> Iterator[Misfit]:
     if isinstance(error, KeyError):
         message = f"missing; {key.key.doc[0].lower()}{key.key.doc[1:].rstrip('.')}"
-        stand_in = {} if key.key.stand_in is None else key.key.stand_in
+        stand_in: StandIn = {} if key.key.stand_in is None else key.key.stand_in
         yield Misfit(path=(*path, key.name), message=message, stand_in=stand_in)
     else:
         yield from _misfits(error, (*path, key.name), key)
 
 
-def _misfits_of_item(error: Exception, path: Path, index: int | str) -> Iterator[Misfit]:
+def _misfits_of_item(error: Exception, path: KeyPath, index: int | str) -> Iterator[Misfit]:
     if isinstance(error, values.Wrong) and isinstance(index, int):
         yield Misfit(path=path, message=f"item {index + 1}: {error}")
     else:
         yield from _misfits(error, (*path, index), None)
 
 
-def _unknown_keys(error: Exception, path: Path) -> Iterator[Misfit]:
+def _unknown_keys(error: Exception, path: KeyPath) -> Iterator[Misfit]:
     assert isinstance(error, ForbiddenExtraKeysError), error
     known = [key.name for key in keys_of(error.cl)]
     for name in sorted(error.extra_fields):

@@ -43,7 +43,7 @@ def described(value: object) -> str:
     return f"the date or time {value}"
 
 
-def shown(value: float) -> str:
+def shown(value: int | float) -> str:
     """Write a number of any size in a few characters."""
     if isinstance(value, float):
         return f"{value:g}"
@@ -56,8 +56,9 @@ def text(value: object) -> str:
         if "\0" in value:
             raise Wrong("holds a NUL character, which no program can be given")
         return value
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    hint = f'; write "{shown(value)}"' if number else ""
+    hint = ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        hint = f'; write "{shown(value)}"'
     raise Wrong(f"expected text, not {described(value)}{hint}")
 
 

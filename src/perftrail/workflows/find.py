@@ -12,9 +12,10 @@ from perftrail.model.trail import SearchRecord, StepRecord
 from perftrail.search.evidence import Readings, Unusable
 from perftrail.search.question import Question
 from perftrail.search.search import Search, Settled
+from perftrail.workflows import put
 from perftrail.workflows.clock import now
 from perftrail.workflows.events import BuildFinished, HistoryRead, Stepped
-from perftrail.workflows.found import FindAnswer, UnusableRevision, put
+from perftrail.workflows.found import FindAnswer, UnusableRevision
 from perftrail.workflows.reading import Reader
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ class Find:
 
     def _step(self, number: int, action: Measure, news: News, search: Search) -> StepRecord:
         failure = self._unusable.get(action.position)
+        posterior = search.posterior if self._readings else None
         return StepRecord(
             number=number,
             action={
@@ -172,8 +174,8 @@ class Find:
                 "readings": action.readings,
             },
             news=put.news(news, failure),
-            belief=put.belief(search, self._revisions),
-            words=put.words(action, news, failure, search, self._revisions),
+            belief=put.belief(posterior, self._revisions),
+            words=put.words(action, news, failure, posterior, self._revisions),
         )
 
     def _answer(self, settled: Settled) -> FindAnswer:

@@ -1,0 +1,251 @@
+"""What `--metric` or `find.metric` names in a study: one figure, with every parameter fixed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perftrail.model.expression import Expression, ExpressionError, Reference, parse, placed, references
+from perftrail.model.parameters import Point, every_point
+from perftrail.model.study import MEASURED
+from perftrail.model.tokens import Tokens, written_value
+from perftrail.model.wording import listed, quoted, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from perftrail.model.parameters import Value
+    from perftrail.model.study import Benchmark, Better, Study
+
+
+class TargetError(ValueError):
+    """A metric is not in the study, or leaves open what is meant; the text lists the choices.
+
+    `unknown` tells the one from the other.
+    """
+
+    def __init__(self, message: str, *, unknown: bool = True) -> None:
+        super().__init__(message)
+        self.unknown = unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricReference:
+    """What ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``, says."""
+
+    name: str
+    benchmark: str | None = None
+    fixed: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One figure of one benchmark in one variant.
+
+    The references of `expression` fix every parameter; `points` are theirs, each once: one reading needs
+    an invocation at each. `open_point` is what tells this target from others of the same metric: the
+    parameters that a derived metric does not fix itself, or all of a plain one. `text` is as it was asked
+    for, `name` says the same in full.
+    """
+
+    text: str
+    name: str
+    benchmark: str
+    variant: str
+    expression: Expression
+    points: tuple[Point, ...]
+    open_point: Point
+    better: Better
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Figure:
+    """A metric of one benchmark as an expression in which parameters may still be open."""
+
+    name: str
+    benchmark: str
+    expression: Expression
+    better: Better
+    unit: str
+
+
+def parse_metric(text: str) -> MetricReference:
+    """Read what `--metric` names. Raises `TargetError`.
+
+    >>> parse_metric("mt.real[threads=2]")
+    MetricReference(name='real', benchmark='mt', fixed={'threads': 2})
+    """
+    found = re.fullmatch(
+        r"\s*(?:([A-Za-z0-9_][A-Za-z0-9_.+-]*)\.)?([A-Za-z_][A-Za-z0-9_]*)\s*(\[.*)?", text, re.DOTALL
+    )
+    if found is None:
+        raise TargetError(
+            f"{quoted(text)} names no metric; write NAME, BENCHMARK.NAME or NAME[parameter=value]"
+        )
+    try:
+        tokens = Tokens(found[3] or "")
+        point = tokens.bracket()
+        tokens.expect_end()
+    except ExpressionError as error:
+        raise TargetError(f"{quoted(text)}: {error}") from error
+    return MetricReference(name=found[2], benchmark=found[1], fixed=point.as_dict())
+
+
+def resolve(study: Study, text: str, variant: str | None = None) -> Target:
+    """Find the one figure that a text names, in a variant or the only one there is.
+
+    Raises `TargetError` when there is none or more than one; it says how to name each.
+    """
+    wanted = parse_metric(text)
+    figure = _only_figure(study, wanted)
+    chosen = _only_variant(study, variant)
+    found = _targets(study, figure, chosen, fixed=_known_values(study, figure, wanted), text=text)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise TargetError(
+            f"{quoted(text)} leaves parameters open; write {listed(target.name for target in found)}",
+            unknown=False,
+        )
+    left_out = f"benchmark.{figure.benchmark}.exclude leaves it out"
+    raise TargetError(f"{quoted(text)} is not measured in variant {chosen}: {left_out}")
+
+
+def derived_targets(study: Study, name: str, variant: str) -> tuple[Target, ...]:
+    """Give a derived metric at every combination of the parameters that it leaves open."""
+    return _targets(study, _derived(study, name), variant, fixed={}, text=name)
+
+
+def metric_names(study: Study, benchmark: str) -> tuple[str, ...]:
+    """Name everything that can be asked of a benchmark: its metrics, its derived ones, the measured."""
+    derived = (name for name, each in study.derived.items() if each.benchmark == benchmark)
+    return (*study.benchmarks[benchmark].metrics, *derived, *MEASURED)
+
+
+def known_value(benchmark: Benchmark, name: str, value: Value) -> Value:
+    """Give the value that a study declares for what somebody wrote, `2` and `"2"` being alike.
+
+    Raises `TargetError` for a parameter or a value that the benchmark has not.
+    """
+    values = benchmark.parameters.get(name)
+    if values is None:
+        hint = suggestion(name, benchmark.parameters) or "; the benchmark has none"
+        raise TargetError(f'no parameter "{name}"{hint}')
+    for known in values:
+        if known == value or str(known) == str(value):
+            return known
+    choices = listed(written_value(known) for known in values)
+    raise TargetError(f"{name}={written_value(value)} is not among the benchmark's values; choose {choices}")
+
+
+def _only_figure(study: Study, wanted: MetricReference) -> _Figure:
+    names = study.benchmarks if wanted.benchmark is None else (wanted.benchmark,)
+    for name in names:
+        if name not in study.benchmarks:
+            raise TargetError(f"no benchmark {quoted(name)}{suggestion(name, study.benchmarks)}")
+    found = [name for name in names if wanted.name in metric_names(study, name)]
+    if not found:
+        known = dict.fromkeys(metric for name in names for metric in metric_names(study, name))
+        raise TargetError(f"no metric {quoted(wanted.name)}{suggestion(wanted.name, known)}")
+    if len(found) > 1:
+        choices = listed(f"{name}.{wanted.name}" for name in found)
+        raise TargetError(f"several benchmarks have {quoted(wanted.name)}; write {choices}", unknown=False)
+    return _figure(study, found[0], wanted.name)
+
+
+def _figure(study: Study, benchmark: str, name: str) -> _Figure:
+    if name in study.derived:
+        return _derived(study, name)
+    declared = study.benchmarks[benchmark].metrics.get(name) or MEASURED[name]
+    return _Figure(
+        name=name,
+        benchmark=benchmark,
+        expression=Reference(name),
+        better=declared.better,
+        unit=declared.unit,
+    )
+
+
+def _derived(study: Study, name: str) -> _Figure:
+    derived = study.derived[name]
+    try:
+        expression = parse(derived.value)
+    except ExpressionError as error:
+        raise TargetError(f"derived.{name}.value: {error}") from error
+    return _Figure(
+        name=name,
+        benchmark=derived.benchmark,
+        expression=expression,
+        better=derived.better,
+        unit=derived.unit,
+    )
+
+
+def _only_variant(study: Study, variant: str | None) -> str:
+    if variant is None:
+        if len(study.variants) > 1:
+            raise TargetError(
+                f"the study has several variants; say which: {listed(study.variants)}", unknown=False
+            )
+        return next(iter(study.variants))
+    if variant not in study.variants:
+        raise TargetError(f"no variant {quoted(variant)}{suggestion(variant, study.variants)}")
+    return variant
+
+
+def _known_values(study: Study, figure: _Figure, wanted: MetricReference) -> dict[str, Value]:
+    benchmark = study.benchmarks[figure.benchmark]
+    fixed = {name: known_value(benchmark, name, value) for name, value in wanted.fixed.items()}
+    for name in fixed:
+        if name not in _open_names(benchmark, figure.expression):
+            raise TargetError(f"{figure.name} fixes {name} itself, in derived.{figure.name}.value")
+    return fixed
+
+
+def _open_names(benchmark: Benchmark, expression: Expression) -> tuple[str, ...]:
+    """Name the parameters that at least one reference of an expression does not fix."""
+    fixed = [set(reference.point.names) for reference in references(expression)]
+    return tuple(name for name in benchmark.parameters if any(name not in names for names in fixed))
+
+
+def _targets(
+    study: Study, figure: _Figure, variant: str, *, fixed: Mapping[str, Value], text: str
+) -> tuple[Target, ...]:
+    """Give a figure at each way to set its open parameters for which every point it needs is run."""
+    benchmark = study.benchmarks[figure.benchmark]
+    names = _open_names(benchmark, figure.expression)
+    axes = {name: (fixed[name],) if name in fixed else benchmark.parameters[name] for name in names}
+    measured = set(benchmark.points(variant))
+    found = (
+        _target(benchmark, figure, variant, open_point=open_point, text=text)
+        for open_point in every_point(axes)
+    )
+    return tuple(target for target in found if measured.issuperset(target.points))
+
+
+def _target(benchmark: Benchmark, figure: _Figure, variant: str, *, open_point: Point, text: str) -> Target:
+    outer = open_point.as_dict()
+
+    def place(reference: Reference) -> Reference:
+        own = {name: known_value(benchmark, name, value) for name, value in reference.point.values}
+        values = tuple((name, own.get(name, outer.get(name))) for name in benchmark.parameters)
+        return Reference(reference.name, _whole(values), reference.position)
+
+    expression = placed(figure.expression, place)
+    return Target(
+        text=text,
+        name=f"{figure.benchmark}.{Reference(figure.name, open_point)}",
+        benchmark=figure.benchmark,
+        variant=variant,
+        expression=expression,
+        points=tuple(dict.fromkeys(reference.point for reference in references(expression))),
+        open_point=open_point,
+        better=figure.better,
+        unit=figure.unit,
+    )
+
+
+def _whole(values: Iterable[tuple[str, Value | None]]) -> Point:
+    return Point(tuple((name, value) for name, value in values if value is not None))

@@ -1,5 +1,0 @@
-"""x."""
-
-
-def check(document, study, complaints):
-    pass

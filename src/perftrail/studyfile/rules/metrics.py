@@ -1,0 +1,116 @@
+"""Rules for metrics, `[derived]` and what `[find]` names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.model.expression import ExpressionError, parse, references
+from perftrail.model.study import MEASURED
+from perftrail.model.target import TargetError, derived_targets, known_value, resolve
+from perftrail.model.wording import listed, quoted, suggestion
+from perftrail.studyfile.rules.texts import pattern_wrong
+
+if TYPE_CHECKING:
+    from perftrail.model.expression import Reference
+    from perftrail.model.study import Study
+    from perftrail.studyfile.complaints import Complaints
+    from perftrail.studyfile.positions import KeyPath
+
+
+def check_metrics(study: Study, complaints: Complaints) -> None:
+    """Complain about metrics that cannot be read from an output."""
+    for name, benchmark in study.benchmarks.items():
+        for metric, how in benchmark.metrics.items():
+            path = ("benchmark", name, "metrics", metric)
+            if metric in MEASURED:
+                complaints.add(path, f"{quoted(metric)} is measured already; choose another name")
+            if wrong := pattern_wrong(how.pattern):
+                complaints.add((*path, "pattern"), wrong)
+
+
+def check_derived(study: Study, complaints: Complaints) -> None:
+    """Complain about derived metrics that cannot be computed."""
+    declared = {metric: name for name, each in study.benchmarks.items() for metric in each.metrics}
+    for name, derived in study.derived.items():
+        path = ("derived", name)
+        if name in MEASURED:
+            complaints.add(path, f"{quoted(name)} is measured already; choose another name")
+        if name in declared:
+            wrong = f"{quoted(name)} is a metric of benchmark {declared[name]} already; choose another name"
+            complaints.add(path, wrong)
+        if _check_benchmark(study, derived.benchmark, path, complaints):
+            _check_value(study, name, complaints)
+
+
+def check_find(study: Study, complaints: Complaints) -> None:
+    """Complain about a metric or variant to search for that is not there, or that could be several.
+
+    Which of several variants is meant may be left to the command line.
+    """
+    find = study.find
+    if find.variant is not None and find.variant not in study.variants:
+        wrong = f"no variant {quoted(find.variant)}{suggestion(find.variant, study.variants)}"
+        complaints.add(("find", "variant"), wrong, about=("variants", find.variant))
+        return
+    if find.metric is None or not complaints.clean(("benchmark",), ("derived",), ("variants",)):
+        return
+    variants = (find.variant,) if find.variant is not None else tuple(study.variants)
+    errors: list[TargetError] = []
+    for variant in variants:
+        try:
+            resolve(study, find.metric, variant)
+        except TargetError as error:
+            errors.append(error)
+    ambiguous = [error for error in errors if not error.unknown]
+    if ambiguous or len(errors) == len(variants):
+        complaints.add(("find", "metric"), str((ambiguous or errors)[0]))
+
+
+def _check_benchmark(study: Study, benchmark: str, path: KeyPath, complaints: Complaints) -> bool:
+    """Whether a derived metric's benchmark is there, so that its value can be checked."""
+    if benchmark in study.benchmarks:
+        return True
+    at = (*path, "benchmark")
+    if not complaints.trusts(("benchmark",)):
+        return False
+    if not benchmark:
+        complaints.add(at, f"missing; say which benchmark: {listed(study.benchmarks)}", about=at)
+    else:
+        wrong = f"no benchmark {quoted(benchmark)}{suggestion(benchmark, study.benchmarks)}"
+        complaints.add(at, wrong, about=("benchmark", benchmark))
+    return False
+
+
+def _check_value(study: Study, name: str, complaints: Complaints) -> None:
+    derived, path = study.derived[name], ("derived", name, "value")
+    try:
+        expression = parse(derived.value)
+    except ExpressionError as error:
+        complaints.add(path, f"{quoted(derived.value)}, character {error.position + 1}: {error}")
+        return
+    used = references(expression)
+    if not used:
+        complaints.add(path, f"{quoted(derived.value)} uses no metric")
+    for reference in used:
+        _check_reference(study, derived.benchmark, reference, path, complaints)
+    trusted = complaints.trusts(path) and complaints.clean(("benchmark",), ("variants",))
+    if trusted and not any(derived_targets(study, name, variant) for variant in study.variants):
+        wrong = f"needs points that benchmark.{derived.benchmark}.exclude leaves out in every variant"
+        complaints.add(path, wrong)
+
+
+def _check_reference(
+    study: Study, name: str, reference: Reference, path: KeyPath, complaints: Complaints
+) -> None:
+    benchmark = study.benchmarks[name]
+    known = (*benchmark.metrics, *MEASURED)
+    if reference.name in study.derived and reference.name not in known:
+        complaints.add(path, f"{quoted(reference.name)} is derived itself; write what it is computed from")
+    elif reference.name not in known:
+        wrong = f"no metric {quoted(reference.name)} in benchmark {name}{suggestion(reference.name, known)}"
+        complaints.add(path, wrong, about=("benchmark", name, "metrics", reference.name))
+    for parameter, value in reference.point.values:
+        try:
+            known_value(benchmark, parameter, value)
+        except TargetError as error:
+            complaints.add(path, f"{reference}: {error}", about=("benchmark", name, "parameters", parameter))

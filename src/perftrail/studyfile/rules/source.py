@@ -1,0 +1,120 @@
+"""Rules for `[source]`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.model.wording import listed, quoted
+from perftrail.studyfile.fields import keys_of
+from perftrail.studyfile.locations import is_address, local_path
+from perftrail.studyfile.rules.texts import control_wrong, inside_wrong, pattern_wrong, range_wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.study import Source, SourceKind, Study
+    from perftrail.studyfile.complaints import Complaints
+
+_ONLY_HISTORY = ("range", "walk", "touching", "label")
+_ONLY_RELEASES = ("requires", "index", "prereleases", "yanked")
+_KEYS: Mapping[SourceKind, tuple[str, ...]] = {
+    "git": _ONLY_HISTORY,
+    "fossil": _ONLY_HISTORY,
+    "release": ("range", *_ONLY_RELEASES),
+    "directory": ("label",),
+}
+"""What each kind takes beside its kind and location."""
+
+_PACKAGE = re.compile(r"[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]")
+
+
+def check_source(study: Study, complaints: Complaints, *, written_location: str) -> None:
+    """Complain about a source that cannot be read as it is described."""
+    source = study.source
+    if complaints.trusts(("source", "kind")):
+        _check_keys(source, complaints)
+        wrong = _location_wrong(source, written_location, Path(study.directory))
+        if wrong is not None:
+            complaints.add(("source", "location"), wrong)
+    if source.range is not None and (wrong := range_wrong(source.range, open_ends=False)):
+        complaints.add(("source", "range"), wrong)
+    for path in source.touching:
+        if wrong := inside_wrong(path, of="the revision's root"):
+            complaints.add(("source", "touching"), wrong)
+    if source.label is not None:
+        if wrong := inside_wrong(source.label.file, of="the revision's root"):
+            complaints.add(("source", "label", "file"), wrong)
+        if wrong := pattern_wrong(source.label.pattern):
+            complaints.add(("source", "label", "pattern"), wrong)
+    _check_release(source, complaints)
+
+
+def _check_keys(source: Source, complaints: Complaints) -> None:
+    for key in keys_of(type(source)):
+        if key.name in ("kind", "location", *_KEYS[source.kind]):
+            continue
+        if complaints.stands(("source", key.name)):
+            kinds = listed(kind for kind, names in _KEYS.items() if key.name in names)
+            complaints.add(
+                ("source", key.name), f"says nothing about a {source.kind} source; it is for {kinds}"
+            )
+
+
+def _location_wrong(source: Source, written: str, directory: Path) -> str | None:
+    if not written.strip():
+        return "is empty"
+    if written.startswith("-"):
+        return f'{quoted(written)} begins with "-"; write {quoted("./" + written)} for a path'
+    if source.kind == "release":
+        return control_wrong(written) or _package_wrong(written)
+    if source.kind == "directory" and "://" in written:
+        return f"{quoted(written)} is an address; a directory source needs a path"
+    if "::" in written.partition("/")[0]:
+        return f"{quoted(written)} is not an address that can be read; use https://, ssh:// or a path"
+    return control_wrong(written) or _path_wrong(source, written, directory)
+
+
+def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
+    path = local_path(source, directory)
+    if path is None:
+        return None
+    told = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({path})"
+    try:
+        there, is_directory = path.exists(), path.is_dir()
+    except OSError as error:
+        return f"{told} cannot be read: {(error.strerror or str(error)).lower()}"
+    if not there:
+        return f"{told} does not exist"
+    if not is_directory and source.kind != "fossil":
+        return f"{told} is a file, not a directory"
+    return None
+
+
+def _package_wrong(written: str) -> str | None:
+    ecosystem, colon, name = written.partition(":")
+    if not colon and _PACKAGE.fullmatch(written):
+        return f"{quoted(written)} lacks its ecosystem; write {quoted('pypi:' + written)}"
+    if is_address(written) and "://" in written:
+        return f"{quoted(written)} is an address; releases are of a package, as pypi:NAME"
+    if not colon or ecosystem != "pypi":
+        return f"{quoted(written)} is no package; write pypi:NAME"
+    if _PACKAGE.fullmatch(name) is None:
+        return f"{quoted(name)} is no name of a package; write pypi:NAME, versions go into source.range"
+    return None
+
+
+def _check_release(source: Source, complaints: Complaints) -> None:
+    if source.requires:
+        # of the few studies that have it, none should slow the others
+        from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
+
+        for text in source.requires:
+            try:
+                Requirement(text)
+            except InvalidRequirement:
+                wrong = f"{quoted(text)} is no requirement; write it as for pip, numpy>=1.26"
+                complaints.add(("source", "requires"), wrong)
+    if source.index is not None and re.match(r"(?:https?|file)://\S", source.index) is None:
+        complaints.add(("source", "index"), f"{quoted(source.index)} is no address; write https://…")

@@ -1,0 +1,75 @@
+"""Rules for texts that name files, stretches of history, patterns and placeholders."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+from perftrail.model.placeholders import names
+from perftrail.model.wording import listed, nearest, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+
+def inside_wrong(path: str, *, of: str) -> str | None:
+    """Say what is wrong with a path that must stay inside a directory, `None` when nothing is."""
+    if not path:
+        return "is empty"
+    if path.startswith(("/", "~")):
+        return f"{quoted(path)} is not relative to {of}"
+    if ".." in path.split("/"):
+        return f'{quoted(path)} may leave {of}; write it without ".."'
+    if path.startswith("-"):
+        return f'{quoted(path)} begins with "-"; write {quoted("./" + path)}'
+    return control_wrong(path)
+
+
+def control_wrong(text: str) -> str | None:
+    """Say so when a text has control characters, which no path or name has for a good reason."""
+    if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in text):
+        return f"{quoted(text)} has control characters"
+    return None
+
+
+def range_wrong(text: str, *, open_ends: bool) -> str | None:
+    """Say what is wrong with the form of a range ``A..B``, `None` when nothing is."""
+    old, dots, new = (part.strip() for part in text.partition(".."))
+    if not dots or not (old or new):
+        return f'{quoted(text)} is not a range; write "OLD..NEW"'
+    if new.startswith(".") or ".." in new:
+        return f'{quoted(text)} has too many dots; write "OLD..NEW", both ends belong to it'
+    if not open_ends and not (old and new):
+        return f'{quoted(text)} has an open end; write "OLD..NEW"'
+    if old.startswith("-") or new.startswith("-"):
+        return f'{quoted(text)}: a revision cannot begin with "-"'
+    return control_wrong(text)
+
+
+def pattern_wrong(pattern: str) -> str | None:
+    """Say what is wrong with a regular expression that must have exactly one group."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            groups = re.compile(pattern).groups
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"{quoted(pattern)} is not a regular expression: {error}"
+    if groups == 1:
+        return None
+    told = "has no group" if not groups else f"has {groups} groups"
+    advice = "put ( ) around what is to be read" if not groups else "write (?: ) for all but one"
+    return f"{quoted(pattern)} {told} and needs exactly one; {advice}"
+
+
+def unknown_placeholders(texts: Iterable[str], known: Collection[str]) -> Mapping[str, str]:
+    """Give each placeholder that nothing can be put in place of, with a complaint about it."""
+    unknown = dict.fromkeys(name for text in texts for name in names(text) if name not in known)
+    return {name: _unknown(name, known) for name in unknown}
+
+
+def _unknown(name: str, known: Collection[str]) -> str:
+    near = nearest(name, known)
+    written = [f"{{{each}}}" for each in known]
+    hint = f"did you mean {{{near}}}?" if near else f"there are {listed(written, 'and')}"
+    return f"unknown placeholder {{{name}}}; {hint} (for the text itself, write {{{{{name}}}}})"

@@ -1,0 +1,184 @@
+"""What every source promises, over one planted history kept in four ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.launcher import Launcher
+from perftrail.model.study import Benchmark, Study
+from perftrail.model.study import Source as Asked
+from perftrail.model.subject import Revision
+from perftrail.ports import Source
+from perftrail.sources import open_source
+from tests.fakes.source import InMemorySource
+from tests.sources.packages import PackageIndex, serving
+from tests.sources.repositories import Repository
+
+PLANTED = tuple((f"1.{number}", f"SPEED = {number // 2}\n") for number in range(5))
+"""The planted history: what one file holds at each of five versions; two neighbours may be equal."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A source under test, how its ends are named, the file it holds, and whether it has a history at all."""
+
+    source: Source
+    file: str
+    texts: tuple[str, ...]
+    ends: tuple[str, ...]
+
+
+def study(asked: Asked, directory: Path) -> Study:
+    return Study(
+        title="",
+        file=str(directory / "perftrail.toml"),
+        directory=str(directory),
+        source=asked,
+        benchmarks={"b": Benchmark(command="true")},
+    )
+
+
+def in_git(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
+    repository = Repository(tmp_path / "repository")
+    for name, text in PLANTED:
+        repository.tag(name, repository.commit({"planted.py": text}, subject=name))
+    asked = Asked(kind="git", location=str(repository.path))
+    source = open_source(study(asked, tmp_path), cache=str(tmp_path / "cache"), starter=launcher)
+    return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
+
+
+def in_an_index(tmp_path: Path, launcher: Launcher, stack: ExitStack) -> Case:
+    index = stack.enter_context(serving(PackageIndex()))
+    for name, text in PLANTED:
+        index.add("perftrail_planted", name, text)
+    asked = Asked(kind="release", location="pypi:perftrail-planted", index=index.url)
+    source = open_source(study(asked, tmp_path), cache=str(tmp_path / "cache"), starter=launcher)
+    names = tuple(name for name, _ in PLANTED)
+    return Case(source, "perftrail_planted.py", tuple(text for _, text in PLANTED), names)
+
+
+def in_a_directory(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
+    directory = tmp_path / "tree"
+    directory.mkdir()
+    (directory / "planted.py").write_text(PLANTED[0][1])
+    asked = Asked(kind="directory", location=str(directory))
+    source = open_source(study(asked, tmp_path), cache=str(tmp_path / "cache"), starter=launcher)
+    return Case(source, "planted.py", (PLANTED[0][1],), ())
+
+
+def in_memory(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
+    source = InMemorySource([(name, {"planted.py": text}) for name, text in PLANTED])
+    return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
+
+
+MAKERS = (in_git, in_an_index, in_a_directory, in_memory)
+
+
+def cases(*makers: Callable[[Path, Launcher, ExitStack], Case]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", makers, ids=lambda maker: maker.__name__, indirect=True)
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    with ExitStack() as stack:
+        yield request.param(tmp_path, stack.enter_context(Launcher()), stack)
+
+
+every_source = cases(*MAKERS)
+with_history = cases(in_git, in_an_index, in_memory)
+
+
+@every_source
+def test_history_is_whole_and_puts_parents_before_children(case: Case) -> None:
+    history = case.source.history()
+    places = {revision.id: place for place, revision in enumerate(history)}
+    assert len(places) == len(history) == len(case.texts)
+    for revision in history:
+        assert all(places[parent] < places[revision.id] for parent in revision.parents if parent in places)
+
+
+@every_source
+def test_history_says_the_same_again(case: Case) -> None:
+    assert case.source.history() == case.source.history()
+
+
+@with_history
+def test_a_straight_history_names_each_revisions_parent(case: Case) -> None:
+    for parent, child in pairwise(case.source.history()):
+        assert child.parents == (parent.id,)
+
+
+@with_history
+def test_both_ends_belong_to_a_range(case: Case) -> None:
+    whole = case.source.history()
+    assert case.source.history(f"{case.ends[1]}..{case.ends[3]}") == whole[1:4]
+    assert case.source.history(f"{case.ends[2]}..{case.ends[2]}") == whole[2:3]
+
+
+@with_history
+def test_within_agrees_with_history_and_takes_open_ends(case: Case) -> None:
+    ids = [revision.id for revision in case.source.history()]
+    assert case.source.within(f"{case.ends[1]}..{case.ends[3]}") == set(ids[1:4])
+    assert case.source.within(f"..{case.ends[2]}") == set(ids[:3])
+    assert case.source.within(f"{case.ends[2]}..") == set(ids[2:])
+
+
+@with_history
+@pytest.mark.parametrize("range", ["{0}..9.9", "9.9..{0}", "{3}..{1}"])
+def test_a_range_that_cannot_be_had_is_an_error_in_words(case: Case, range: str) -> None:
+    with pytest.raises(SourceError, match=r"9\.9|backwards"):
+        case.source.history(range.format(*case.ends))
+
+
+@every_source
+def test_equal_contents_name_equal_trees(case: Case) -> None:
+    contents = [case.source.content(revision) for revision in case.source.history()]
+    for one, text in zip(contents, case.texts, strict=True):
+        same = {other for other, its in zip(case.texts, contents, strict=True) if its == one}
+        assert same == {text}
+
+
+@every_source
+def test_materialise_puts_the_whole_tree_into_a_new_directory(case: Case, tmp_path: Path) -> None:
+    revision = case.source.history()[-1]
+    directory, log = tmp_path / "not" / "there" / "yet", tmp_path / "log"
+    log.write_text("before\n")
+    case.source.materialise(revision, str(directory), str(log))
+    assert (directory / case.file).read_text() == case.texts[-1]
+    assert log.read_text().startswith("before\n")
+    assert str(directory) in log.read_text()
+
+
+@with_history
+def test_materialise_again_after_the_directory_was_removed(case: Case, tmp_path: Path) -> None:
+    history = case.source.history()
+    directory, log = tmp_path / "tree-of-one", str(tmp_path / "log")
+    case.source.materialise(history[0], str(directory), log)
+    directory.rename(tmp_path / "elsewhere")
+    case.source.materialise(history[-1], str(directory), log)
+    assert (directory / case.file).read_text() == case.texts[-1]
+
+
+@every_source
+def test_a_directory_that_is_there_is_left_alone(case: Case, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("mine")
+    with pytest.raises(CheckoutFailed):
+        case.source.materialise(case.source.history()[0], str(tmp_path / "full"), str(tmp_path / "log"))
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
+
+
+@every_source
+def test_a_revision_that_cannot_be_had_leaves_nothing_behind(case: Case, tmp_path: Path) -> None:
+    missing = Revision(id="7" * 40)
+    with pytest.raises(CheckoutFailed):
+        case.source.materialise(missing, str(tmp_path / "none"), str(tmp_path / "log"))
+    assert not (tmp_path / "none").exists()

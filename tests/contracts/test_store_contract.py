@@ -1,0 +1,322 @@
+"""What every store promises, in a file or in memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.errors import StoreError
+from perftrail.model.measurement import Machine, Measurement
+from perftrail.model.parameters import Point
+from perftrail.store import MemoryStore, open_store
+from tests.store.examples import (
+    BUILD,
+    BUILT,
+    FAILED_BUILD,
+    LINK,
+    MACHINE,
+    OTHER_MACHINE,
+    OTHER_RUNNABLE,
+    RUNNABLE,
+    SEARCH,
+    acquaint,
+    failed,
+    key,
+    measurement,
+    step,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from perftrail.model.build import BuildRecord
+    from perftrail.store.sql import SqlStore
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore | MemoryStore]:
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    with open_store(str(tmp_path / "results.db"), access="write") as store:
+        yield store
+
+
+@pytest.fixture
+def store(empty: SqlStore | MemoryStore) -> SqlStore | MemoryStore:
+    acquaint(empty)
+    return empty
+
+
+# Machines
+
+
+def test_a_new_store_is_empty(empty: SqlStore | MemoryStore) -> None:
+    assert empty.machines() == {}
+    assert empty.runnables() == []
+    assert empty.searches() == []
+    assert empty.steps("no", "where") == []
+    assert empty.build("no") is None
+    assert empty.outcomes(["no"], "where") == {"no": ()}
+
+
+def test_a_machine_is_kept_once_with_its_first_facts(empty: SqlStore | MemoryStore) -> None:
+    empty.add_machine(MACHINE)
+    empty.add_machine(Machine(id=MACHINE.id, facts={"cpu": "another"}))
+    empty.add_machine(OTHER_MACHINE)
+    assert dict(empty.machines()) == {MACHINE.id: MACHINE, OTHER_MACHINE.id: OTHER_MACHINE}
+    assert list(empty.machines()) == [MACHINE.id, OTHER_MACHINE.id]
+
+
+# Builds
+
+
+@pytest.mark.parametrize("record", [BUILD, LINK, FAILED_BUILD], ids=["built", "prepared", "failed"])
+def test_what_came_of_a_build_comes_back(store: SqlStore | MemoryStore, record: BuildRecord) -> None:
+    store.add_build(record)
+    assert store.build(record.key) == record
+
+
+def test_the_last_record_of_a_build_counts(store: SqlStore | MemoryStore) -> None:
+    store.add_build(FAILED_BUILD)
+    store.add_build(BUILD)
+    store.add_build(LINK)
+    assert store.build(BUILD.key) == BUILD
+    store.add_build(FAILED_BUILD)
+    assert store.build(BUILD.key) == FAILED_BUILD
+
+
+def test_a_build_that_took_no_finite_time_is_refused(store: SqlStore | MemoryStore) -> None:
+    with pytest.raises(StoreError, match="its time is nan"):
+        store.add_build(replace(BUILD, outcome=replace(BUILT, seconds=math.nan)))
+    assert store.build(BUILD.key) is None
+
+
+# Runnables
+
+
+def test_runnables_come_in_the_order_they_were_kept(store: SqlStore | MemoryStore) -> None:
+    assert store.runnables() == [RUNNABLE, OTHER_RUNNABLE]
+    assert store.runnables("st") == [OTHER_RUNNABLE]
+    assert store.runnables("none such") == []
+
+
+def test_a_runnable_kept_again_is_no_error_and_no_second(store: SqlStore | MemoryStore) -> None:
+    store.add_runnable(OTHER_RUNNABLE)
+    store.add_runnable(RUNNABLE)
+    assert store.runnables() == [RUNNABLE, OTHER_RUNNABLE]
+
+
+def test_revisions_with_equal_content_share_a_runnable_and_are_both_known(
+    store: SqlStore | MemoryStore,
+) -> None:
+    twin = replace(RUNNABLE, revision="3" * 40)
+    store.add_runnable(twin)
+    store.add(measurement(key()))
+    assert store.runnables("mt") == [RUNNABLE, twin]
+    assert len(store.outcomes([twin.key], MACHINE.id)[twin.key]) == 1
+
+
+def test_a_point_keeps_its_order_and_the_kinds_of_its_values(empty: SqlStore | MemoryStore) -> None:
+    point = Point((("z", 1), ("a", 1.0), ("m", "1"), ("big", 2**70), ("tiny", 5e-324), ("odd", "\x00ü")))
+    empty.add_runnable(replace(RUNNABLE, point=point))
+    (kept,) = empty.runnables()
+    assert kept.point == point
+    assert [type(value) for _, value in kept.point.values] == [int, float, str, int, float, str]
+
+
+# Outcomes
+
+
+def test_outcomes_come_back_as_they_were(store: SqlStore | MemoryStore) -> None:
+    bare = replace(measurement(key(2)), flags=(), log="", methods={})
+    outcomes = (measurement(key(0)), failed(key(1)), bare)
+    for outcome in outcomes:
+        store.add(outcome)
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: outcomes}
+
+
+def test_outcomes_come_warmups_first_and_then_by_ordinal(store: SqlStore | MemoryStore) -> None:
+    for phase, ordinal in (("sample", 11), ("sample", 2), ("warmup", 1), ("sample", 0), ("warmup", 0)):
+        store.add(measurement(key(ordinal, phase=phase)))  # type: ignore[arg-type]  # a literal, from a tuple
+    kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+    assert [(outcome.key.phase, outcome.key.ordinal) for outcome in kept] == [
+        ("warmup", 0),
+        ("warmup", 1),
+        ("sample", 0),
+        ("sample", 2),
+        ("sample", 11),
+    ]
+
+
+def test_outcomes_of_other_machines_and_runnables_stay_apart(store: SqlStore | MemoryStore) -> None:
+    here, there = measurement(key(), wall=1.0), measurement(key(machine=OTHER_MACHINE), wall=2.0)
+    other = measurement(key(runnable=OTHER_RUNNABLE), wall=3.0)
+    for outcome in (here, there, other):
+        store.add(outcome)
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: (here,)}
+    assert store.outcomes([RUNNABLE.key], OTHER_MACHINE.id) == {RUNNABLE.key: (there,)}
+    assert store.outcomes([OTHER_RUNNABLE.key, "unknown"], MACHINE.id) == {
+        OTHER_RUNNABLE.key: (other,),
+        "unknown": (),
+    }
+
+
+def test_an_outcome_whose_key_is_there_is_refused_and_changes_nothing(
+    store: SqlStore | MemoryStore,
+) -> None:
+    first = measurement(key(), wall=1.0)
+    store.add(first)
+    for again in (measurement(key(), wall=2.0), failed(key())):
+        with pytest.raises(StoreError, match=r"sample 0 of a{12} on machine 0123456789ab is there already"):
+            store.add(again)
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: (first,)}
+    store.add(measurement(key(1)))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
+def test_a_value_that_is_not_finite_is_refused_and_changes_nothing(
+    store: SqlStore | MemoryStore, value: float
+) -> None:
+    outcome = replace(measurement(key()), values={"wall": 1.0, "odd": value})
+    with pytest.raises(StoreError, match=r"metric odd is -?(nan|inf)"):
+        store.add(replace(outcome, methods={}))
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: ()}
+
+
+def test_a_method_without_a_value_is_refused(store: SqlStore | MemoryStore) -> None:
+    with pytest.raises(StoreError, match="a method but no value for cpu, user"):
+        store.add(replace(measurement(key()), methods={"user": "rusage", "cpu": "rusage"}))
+
+
+def test_an_outcome_of_an_unknown_machine_or_runnable_is_refused(empty: SqlStore | MemoryStore) -> None:
+    empty.add_runnable(RUNNABLE)
+    with pytest.raises(StoreError, match="does not know this machine; keep it with add_machine"):
+        empty.add(measurement(key()))
+    empty.add_machine(MACHINE)
+    with pytest.raises(StoreError, match="does not know this runnable; keep it with add_runnable"):
+        empty.add(measurement(key(runnable=OTHER_RUNNABLE)))
+    empty.add(measurement(key()))
+
+
+def test_a_batch_is_kept_wholly(store: SqlStore | MemoryStore) -> None:
+    batch = tuple(measurement(key(ordinal)) for ordinal in range(1203))
+    store.add_all(batch)
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: batch}
+
+
+def test_a_batch_with_one_that_is_refused_is_not_kept_at_all(store: SqlStore | MemoryStore) -> None:
+    store.add(measurement(key(2)))
+    new_metric = Measurement(key=key(9), started="", seconds=0.0, values={"unheard-of": 1.0})
+    for batch in (
+        [new_metric, measurement(key(2))],
+        [new_metric, measurement(key(4)), measurement(key(4))],
+        [new_metric, measurement(key(5), wall=math.nan)],
+    ):
+        with pytest.raises(StoreError):
+            store.add_all(batch)
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: (measurement(key(2)),)}
+    store.add(new_metric)
+    assert store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key][1] == new_metric
+
+
+def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) -> None:
+    runnables = [replace(RUNNABLE, key=f"{number:032x}") for number in range(600)]
+    for runnable in runnables:
+        store.add_runnable(runnable)
+    store.add_all(
+        [measurement(key(runnable=runnable), wall=index) for index, runnable in enumerate(runnables)]
+    )
+    kept = store.outcomes([runnable.key for runnable in runnables], MACHINE.id)
+    walls = [outcome.values["wall"] for (outcome,) in kept.values() if isinstance(outcome, Measurement)]
+    assert walls == list(range(600))
+
+
+# Hostile text
+
+
+def test_text_that_no_database_takes_is_kept_escaped(store: SqlStore | MemoryStore) -> None:
+    hostile = "caf\udce9 \x00 'quote\" \u202e ✓"
+    outcome = failed(key())
+    store.add(replace(outcome, failure=replace(outcome.failure, message=hostile, log=hostile)))
+    store.add(replace(measurement(key(1)), log=hostile, flags=(hostile,)))
+    store.add_build(replace(FAILED_BUILD, outcome=replace(outcome.failure, message=hostile)))
+    kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+    escaped = "caf\\udce9 \\x00 'quote\" \u202e ✓"
+    assert kept[0].failure.message == kept[0].failure.log == escaped  # type: ignore[union-attr]  # it failed
+    assert kept[1].log == escaped  # type: ignore[union-attr]  # it is a measurement
+    assert kept[1].flags == (escaped,)  # type: ignore[union-attr]  # it is a measurement
+    build = store.build(FAILED_BUILD.key)
+    assert build is not None
+    assert build.outcome.message == hostile  # type: ignore[union-attr]  # it failed; JSON keeps all
+
+
+@pytest.mark.parametrize("name", ["\udc80", "a\x00b"])
+def test_names_that_others_are_looked_up_by_must_be_plain(store: SqlStore | MemoryStore, name: str) -> None:
+    with pytest.raises(StoreError, match="no store can keep"):
+        store.add_runnable(replace(RUNNABLE, key=name))
+    with pytest.raises(StoreError, match="no store can keep"):
+        store.add_machine(Machine(id=name, facts={}))
+    with pytest.raises(StoreError, match="no store can keep"):
+        store.add(replace(measurement(key()), values={name: 1.0}, methods={}))
+
+
+# Searches
+
+
+def test_a_search_is_opened_once_and_its_last_answer_counts(store: SqlStore | MemoryStore) -> None:
+    store.open_search(SEARCH)
+    store.open_search(replace(SEARCH, question={"other": True}, started="later"))
+    assert store.searches() == [SEARCH]
+    store.close_search(SEARCH.key, MACHINE.id, {"verdict": "range"})
+    store.close_search(SEARCH.key, MACHINE.id, {"verdict": "found", "changes": [{"confidence": 0.997}]})
+    store.open_search(SEARCH)
+    assert store.searches() == [
+        replace(SEARCH, answer={"verdict": "found", "changes": [{"confidence": 0.997}]})
+    ]
+
+
+def test_one_question_on_two_machines_is_two_searches(store: SqlStore | MemoryStore) -> None:
+    there = replace(SEARCH, machine=OTHER_MACHINE.id)
+    store.open_search(there)
+    store.open_search(SEARCH)
+    store.add_step(SEARCH.key, MACHINE.id, step(1))
+    assert store.searches() == [there, SEARCH]
+    assert store.steps(SEARCH.key, OTHER_MACHINE.id) == []
+
+
+def test_steps_come_in_order_and_the_same_number_replaces(store: SqlStore | MemoryStore) -> None:
+    store.open_search(SEARCH)
+    for number in (2, 10, 1):
+        store.add_step(SEARCH.key, MACHINE.id, step(number))
+    store.add_step(SEARCH.key, MACHINE.id, step(2, words="told again"))
+    assert store.steps(SEARCH.key, MACHINE.id) == [step(1), step(2, words="told again"), step(10)]
+
+
+def test_a_search_that_was_never_begun_has_no_steps_and_no_answer(store: SqlStore | MemoryStore) -> None:
+    with pytest.raises(StoreError, match="was never begun; open it with open_search first"):
+        store.add_step(SEARCH.key, MACHINE.id, step(1))
+    with pytest.raises(StoreError, match="was never begun"):
+        store.close_search(SEARCH.key, "unknown", {})
+    with pytest.raises(StoreError, match="machine 'unknown' is unknown; keep it with add_machine first"):
+        store.open_search(replace(SEARCH, machine="unknown"))
+
+
+def test_what_is_not_plain_data_is_refused(store: SqlStore | MemoryStore) -> None:
+    store.open_search(SEARCH)
+    odd = replace(step(1), news={"odd": object()})  # type: ignore[dict-item]  # wrong on purpose
+    with pytest.raises(StoreError, match=r"step 1: .* only plain data can be kept"):
+        store.add_step(SEARCH.key, MACHINE.id, odd)
+    assert store.steps(SEARCH.key, MACHINE.id) == []
+
+
+def test_what_the_caller_does_to_his_data_later_changes_nothing(store: SqlStore | MemoryStore) -> None:
+    store.open_search(SEARCH)
+    belief: list[float] = [0.5]
+    store.add_step(SEARCH.key, MACHINE.id, replace(step(1), belief={"candidates": belief}))  # type: ignore[dict-item]  # lists are invariant
+    belief.append(0.7)
+    assert store.steps(SEARCH.key, MACHINE.id)[0].belief == {"candidates": [0.5]}

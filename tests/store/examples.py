@@ -1,0 +1,116 @@
+"""Values to keep in a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.model.build import BuildRecord, Built, Failure, Prepared
+from perftrail.model.measurement import (
+    FailedInvocation,
+    InvocationKey,
+    Machine,
+    Measurement,
+    Runnable,
+)
+from perftrail.model.parameters import Point
+from perftrail.model.trail import SearchRecord, StepRecord
+
+if TYPE_CHECKING:
+    from perftrail.model.measurement import Phase
+    from perftrail.ports import Store
+
+MACHINE = Machine(id="0123456789abcdef", facts={"cpu": "Example 3000", "logical_cpus": "8"})
+OTHER_MACHINE = Machine(id="fedcba9876543210", facts={"cpu": "Example 1000", "logical_cpus": "2"})
+
+RUNNABLE = Runnable(
+    key="a" * 32,
+    revision="1" * 40,
+    variant="plain",
+    benchmark="mt",
+    point=Point((("threads", 2), ("size", 0.5), ("mode", "fast"))),
+    artefact="c" * 32,
+)
+OTHER_RUNNABLE = Runnable(
+    key="b" * 32,
+    revision="2" * 40,
+    variant="pooled",
+    benchmark="st",
+    point=Point(),
+    artefact="d" * 32,
+)
+
+BUILT = Built(
+    key="e" * 32, artefact="c" * 32, directory="/builds/e", seconds=12.5, log="/logs/e", reused=True
+)
+BUILD = BuildRecord(
+    key=BUILT.key, revision="1" * 40, variant="plain", outcome=BUILT, finished="2025-11-21T02:00:00+00:00"
+)
+LINK = BuildRecord(
+    key="f" * 32,
+    revision="1" * 40,
+    variant="plain",
+    outcome=Prepared(built=BUILT, out="/builds/f", artefact="9" * 32),
+    benchmark="mt",
+)
+FAILED_BUILD = BuildRecord(
+    key=BUILT.key,
+    revision="1" * 40,
+    variant="plain",
+    outcome=Failure(stage="build", message="error: no such file", log="/logs/e2", seconds=1.25),
+)
+
+SEARCH = SearchRecord(
+    key="7" * 32,
+    machine=MACHINE.id,
+    question={"metric": "wall", "smallest": 0.05},
+    started="2025-11-21T03:00:00Z",
+)
+
+
+def key(
+    ordinal: int = 0,
+    *,
+    phase: Phase = "sample",
+    runnable: Runnable = RUNNABLE,
+    machine: Machine = MACHINE,
+) -> InvocationKey:
+    return InvocationKey(runnable=runnable.key, machine=machine.id, phase=phase, ordinal=ordinal)
+
+
+def measurement(invocation: InvocationKey, wall: float = 0.1) -> Measurement:
+    return Measurement(
+        key=invocation,
+        started="2025-11-21T02:37:00.123456+00:00",
+        seconds=wall + 0.01,
+        values={"wall": wall, "peak_memory": 1048576.0, "page_faults": 112.0},
+        methods={"peak_memory": "rusage"},
+        flags=("busy", "output-cut"),
+        log="/logs/1",
+    )
+
+
+def failed(invocation: InvocationKey) -> FailedInvocation:
+    return FailedInvocation(
+        key=invocation,
+        started="2025-11-21T02:38:00+00:00",
+        seconds=60.0,
+        failure=Failure(stage="timeout", message="still running after 60 s", log="/logs/2", seconds=60.0),
+    )
+
+
+def step(number: int, words: str = "measured r5 four times") -> StepRecord:
+    return StepRecord(
+        number=number,
+        action={"measure": "5" * 40, "times": 4},
+        news={"values": [1.5, 2, None, True], "nested": {"a": "b"}},
+        belief={"candidates": [0.25, 0.75]},
+        words=words,
+    )
+
+
+def acquaint(store: Store) -> None:
+    """Tell a store of the machines and runnables that the examples name."""
+    for machine in (MACHINE, OTHER_MACHINE):
+        store.add_machine(machine)
+    for runnable in (RUNNABLE, OTHER_RUNNABLE):
+        store.add_runnable(runnable)

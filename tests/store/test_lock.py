@@ -1,0 +1,141 @@
+"""Who may write."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.errors import StoreError, StoreHeld
+from perftrail.store import Holder, hold, open_store
+from tests.store.processes import heard, start, tell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_second_writer_is_told_who_holds_the_store_and_since_when(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with start("holds", path) as holder:
+        assert heard(holder) == "held"
+        with pytest.raises(StoreHeld) as refusal, hold(str(path), wait=False):
+            pass
+    assert re.fullmatch(
+        rf"{re.escape(str(path))}: process {holder.pid} \(.*processes\.py holds .*\), since 20\d\d-.*, "
+        "writes to it; wait for its end, or name another with --store",
+        str(refusal.value),
+    )
+
+
+def test_a_second_writer_that_waits_is_told_once_and_comes_in_when_the_first_ends(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    told: list[Holder] = []
+    with start("holds", path) as holder:
+        assert heard(holder) == "held"
+
+        def let_go(who: Holder) -> None:
+            told.append(who)
+            tell(holder, "let go")
+
+        with hold(str(path), wait=True, on_wait=let_go):
+            assert heard(holder) == "free"
+    assert [who.pid for who in told] == [holder.pid]
+
+
+def test_two_stores_in_one_directory_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    with hold(str(tmp_path / "a.db"), wait=False), hold(str(tmp_path / "b.db"), wait=False):
+        pass
+
+
+def test_a_store_has_one_lock_whatever_name_it_is_reached_by(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with start("holds", tmp_path / "real/results.db") as holder:
+        assert heard(holder) == "held"
+        with pytest.raises(StoreHeld), hold(str(tmp_path / "link/results.db"), wait=False):
+            pass
+
+
+def test_a_killed_holder_frees_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with start("holds", path) as holder:
+        assert heard(holder) == "held"
+    assert holder.returncode == -signal.SIGKILL
+    with hold(str(path), wait=False):
+        pass
+
+
+def test_a_killed_holder_frees_the_store_even_if_a_child_of_its_own_lives_on(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with start("forks", path) as holder:
+        child = int(heard(holder).removeprefix("child "))
+        holder.kill()
+        holder.wait()
+        os.kill(child, 0)
+        with hold(str(path), wait=False):
+            pass
+
+
+def test_a_wait_ends_at_ctrl_c(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with start("holds", path) as holder:
+        assert heard(holder) == "held"
+        with start("waits", path) as waiting:
+            assert heard(waiting) == f"waiting for {holder.pid}"
+            waiting.send_signal(signal.SIGINT)
+            waiting.wait(10)
+            assert waiting.returncode == -signal.SIGINT
+        tell(holder, "let go")
+        assert heard(holder) == "free"
+
+
+def test_one_process_that_asks_twice_is_refused_instead_of_waiting_for_itself(tmp_path: Path) -> None:
+    path = str(tmp_path / "results.db")
+    with (
+        hold(path, wait=False),
+        pytest.raises(StoreHeld, match="this very process writes to it already"),
+        hold(path, wait=True),
+    ):
+        pass
+
+
+def test_the_lock_file_says_who_holds_it_and_nothing_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    lock = tmp_path / "results.db.lock"
+    with hold(str(path), wait=False):
+        words = json.loads(lock.read_text())
+        assert set(words) == {"pid", "command", "started"}
+        assert words["pid"] == os.getpid()
+    assert lock.read_text() == ""
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 0, "command": [], "started": ""}'])
+def test_a_holder_that_does_not_say_who_it_is_is_respected_all_the_same(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "results.db"
+    with start("holds", path) as holder:
+        assert heard(holder) == "held"
+        (tmp_path / "results.db.lock").write_text(content)
+        with pytest.raises(StoreHeld, match="does not say who it is"), hold(str(path), wait=False):
+            pass
+
+
+def test_reading_needs_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    open_store(str(path), access="write").close()
+    with start("holds", path) as holder:
+        assert heard(holder) == "held"
+        with open_store(str(path), access="read") as store:
+            assert store.machines() == {}
+
+
+def test_a_lock_file_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(StoreError, match=r"the lock file cannot be made: .*with --store"),
+        hold(str(tmp_path / "file/results.db"), wait=False),
+    ):
+        pass

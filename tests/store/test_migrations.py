@@ -1,0 +1,237 @@
+"""How a store comes to the newest schema, and that nothing is lost on the way or when it fails."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import create_engine
+
+from perftrail import __version__
+from perftrail.errors import StoreError
+from perftrail.store import open_store, schema
+from perftrail.store.migrations import Migration, shipped
+from perftrail.store.sqlite import open_to_read, open_to_write
+from tests.store.examples import (
+    BUILD,
+    FAILED_BUILD,
+    LINK,
+    MACHINE,
+    OTHER_MACHINE,
+    OTHER_RUNNABLE,
+    RUNNABLE,
+    SEARCH,
+    acquaint,
+    failed,
+    key,
+    measurement,
+    step,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
+    from perftrail.model.trail import Json
+    from perftrail.store.memory import MemoryStore
+    from perftrail.store.sql import SqlStore
+
+FILES = Path(__file__).parent / "files"
+
+OUTCOMES = (
+    measurement(key(0, phase="warmup")),
+    measurement(key(0)),
+    failed(key(1)),
+    replace(measurement(key(2)), values={"wall": 0.1, "ratio": 5e-324}, methods={}, flags=(), log=""),
+)
+ANSWER: dict[str, Json] = {"verdict": "found", "changes": [{"confidence": 0.997}]}
+
+
+def fill(store: SqlStore) -> None:
+    """Put into a store what `tests/store/files` holds, one file for each version of the schema."""
+    acquaint(store)
+    store.add_runnable(replace(RUNNABLE, revision="3" * 40))
+    for record in (FAILED_BUILD, BUILD, LINK):
+        store.add_build(record)
+    store.add_all(OUTCOMES)
+    store.add(measurement(key(machine=OTHER_MACHINE, runnable=OTHER_RUNNABLE)))
+    store.open_search(SEARCH)
+    store.add_step(SEARCH.key, MACHINE.id, step(1))
+    store.close_search(SEARCH.key, MACHINE.id, ANSWER)
+
+
+def assert_filled(store: SqlStore | MemoryStore) -> None:
+    assert dict(store.machines()) == {MACHINE.id: MACHINE, OTHER_MACHINE.id: OTHER_MACHINE}
+    assert store.runnables() == [RUNNABLE, OTHER_RUNNABLE, replace(RUNNABLE, revision="3" * 40)]
+    assert store.build(BUILD.key) == BUILD
+    assert store.build(LINK.key) == LINK
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: OUTCOMES}
+    assert len(store.outcomes([OTHER_RUNNABLE.key], OTHER_MACHINE.id)[OTHER_RUNNABLE.key]) == 1
+    assert store.searches() == [replace(SEARCH, answer=ANSWER)]
+    assert store.steps(SEARCH.key, MACHINE.id) == [step(1)]
+
+
+def tables(path: Path) -> set[str]:
+    """Give the statements that made a store's tables and indexes."""
+    with closing(sqlite3.connect(path)) as database:
+        rows = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        return {" ".join(sql.split()) for (sql,) in rows}
+
+
+def versions(path: Path) -> list[tuple[int, str, str]]:
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT * FROM perftrail_schema ORDER BY version").fetchall()
+
+
+def execute(*statements: str) -> Callable[[Connection], None]:
+    def apply(connection: Connection) -> None:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+    return apply
+
+
+FIRST = Migration(number=1, name="0001_first", apply=execute("CREATE TABLE one (a INTEGER)"))
+SECOND = Migration(
+    number=2,
+    name="0002_second",
+    apply=execute("ALTER TABLE one ADD COLUMN b INTEGER", "UPDATE one SET b = a + 1"),
+)
+FAILING = Migration(
+    number=3, name="0003_failing", apply=execute("DELETE FROM one", "DROP TABLE one", "CREATE TABLE (")
+)
+
+
+# The schema as shipped
+
+
+@pytest.mark.parametrize("start", ["missing", "empty"])
+def test_a_new_store_gets_every_migration(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "results.db"
+    if start == "empty":
+        path.touch()
+    open_store(str(path), access="write").close()
+    assert versions(path) == [(1, "0001_outcomes_and_searches", __version__)]
+
+
+def test_the_migrations_end_in_the_schema_that_the_code_uses(tmp_path: Path) -> None:
+    open_to_write(str(tmp_path / "migrated.db")).dispose()
+    engine = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
+    schema.metadata.create_all(engine)
+    engine.dispose()
+    migrated = {sql for sql in tables(tmp_path / "migrated.db") if "perftrail_schema" not in sql}
+    assert migrated == tables(tmp_path / "made.db")
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    migrations = shipped()
+    assert [migration.number for migration in migrations] == list(range(1, len(migrations) + 1))
+
+
+def test_opening_again_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with open_store(str(path), access="write") as store:
+        fill(store)
+    content = path.read_bytes()
+    with open_store(str(path), access="write") as store:
+        assert_filled(store)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("file", sorted(FILES.glob("version-*.sql")), ids=lambda file: file.stem)
+def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(file.read_text())
+    with open_store(str(path), access="write") as store:
+        assert_filled(store)
+        store.add(measurement(key(99)))
+    assert versions(path)[-1][0] == shipped()[-1].number
+
+
+def test_there_is_a_file_of_every_version_so_far() -> None:
+    assert [file.name for file in sorted(FILES.glob("version-*.sql"))] == [
+        f"version-{migration.number:04}.sql" for migration in shipped()
+    ]
+
+
+# The machinery
+
+
+def test_an_older_store_gets_only_what_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    open_to_write(str(path), migrations=[FIRST]).dispose()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("INSERT INTO one VALUES (41)")
+        database.commit()
+    open_to_write(str(path), migrations=[FIRST, SECOND]).dispose()
+    assert [number for number, _, _ in versions(path)] == [1, 2]
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT a, b FROM one").fetchall() == [(41, 42)]
+
+
+def test_a_migration_that_fails_leaves_the_file_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    open_to_write(str(path), migrations=[FIRST]).dispose()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("INSERT INTO one VALUES (41)")
+        database.commit()
+    content = path.read_bytes()
+    with pytest.raises(StoreError, match="syntax error"):
+        open_to_write(str(path), migrations=[FIRST, SECOND, FAILING])
+    assert path.read_bytes() == content
+    assert [number for number, _, _ in versions(path)] == [1]
+    open_to_write(str(path), migrations=[FIRST, SECOND]).dispose()
+    assert [number for number, _, _ in versions(path)] == [1, 2]
+
+
+def test_a_first_migration_that_fails_leaves_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with pytest.raises(StoreError, match="no such table"):
+        open_to_write(str(path), migrations=[FAILING])
+    assert tables(path) == set()
+    with open_store(str(path), access="write") as store:
+        fill(store)
+
+
+def test_a_migration_that_breaks_references_is_undone(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with open_store(str(path), access="write") as store:
+        fill(store)
+    careless = Migration(number=2, name="0002_careless", apply=execute("DELETE FROM machine"))
+    with pytest.raises(StoreError, match=r"would break \d+ references, so nothing was changed"):
+        open_to_write(str(path), migrations=[*shipped(), careless])
+    with open_store(str(path), access="write") as store:
+        assert_filled(store)
+
+
+def test_a_migration_may_remake_a_table_that_others_refer_to(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with open_store(str(path), access="write") as store:
+        fill(store)
+    remake = Migration(
+        number=2,
+        name="0002_remake",
+        apply=execute(
+            "CREATE TABLE new_machine (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, "
+            "facts TEXT NOT NULL, extra TEXT)",
+            "INSERT INTO new_machine SELECT id, fingerprint, facts, NULL FROM machine",
+            "DROP TABLE machine",
+            "ALTER TABLE new_machine RENAME TO machine",
+        ),
+    )
+    open_to_write(str(path), migrations=[*shipped(), remake]).dispose()
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT count(*) FROM machine").fetchone() == (2,)
+
+
+def test_an_older_store_is_not_read_but_says_how_it_can_be(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    open_to_write(str(path), migrations=[FIRST]).dispose()
+    with pytest.raises(StoreError, match="`perftrail run` brings it up to date and keeps every sample"):
+        open_to_read(str(path), newest=2)
