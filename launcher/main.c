@@ -93,7 +93,18 @@ static int client_descriptor(void)
     return descriptor >= 0 && getppid() == client ? descriptor : -1;
 }
 
-int main(void)
+/* Killing by name ("pkill -9 perftrail") shall not take the guard together with those it guards. */
+static void take_another_name(char *argument)
+{
+    static const char name[] = "pt-guard";
+    prctl(PR_SET_NAME, name, 0, 0, 0);
+    size_t length = strlen(argument);
+    memset(argument, 0, length);
+    if (length >= sizeof name)
+        memcpy(argument, name, sizeof name);
+}
+
+int main(int count, char **arguments)
 {
     static struct cgroups cgroups;
     int lifeline[2];
@@ -112,5 +123,7 @@ int main(void)
     close(lifeline[0]);
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
+    if (count > 0)
+        take_another_name(arguments[0]);
     return server < 0 ? EXIT_CANNOT_START : guard_server(server, client, &cgroups);
 }

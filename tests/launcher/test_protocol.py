@@ -127,7 +127,10 @@ KEYS = (
     "id= arg= env= cwd= stdin= stdout= stderr= output_cap= timeout_ns= cpus= aslr= memory_limit= rlimit= "
     "orphans= tree_memory= counters= program="
 )
-VALUES = "= % %4 %41 %00 cancel none on off wait kill auto 0 1 7- -1 , 4194304 nofile: core:unlimited /nowhere/x {} A=B"
+VALUES = (
+    "= % %4 %41 %00 cancel none on off wait kill auto 0 1 7- -1 , 4194304 nofile: "
+    "core:unlimited /nowhere/x {} A=B"
+)
 WORDS = [*KEYS.encode().split(), *VALUES.encode().split(), b"\t", b"\t\t", b"9" * 30, b"\xff\xfe", b"\r\0 "]
 
 

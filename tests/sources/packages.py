@@ -34,6 +34,13 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return name
 '''
 
+BUILD_SYSTEM = """\
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
 
 @dataclass
 class PackageIndex:
@@ -67,7 +74,7 @@ class PackageIndex:
         files = _wheel_files(project, version, text, "py3-none-any")
         inside = {
             "PKG-INFO": f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\n",
-            "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+            "pyproject.toml": BUILD_SYSTEM,
             "backend.py": BACKEND.format(files=files, broken=broken, name=project, version=version),
         }
         contents = io.BytesIO()

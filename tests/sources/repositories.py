@@ -34,7 +34,7 @@ class Repository:
         return done.stdout.decode("utf-8", errors="surrogateescape").strip()
 
     def tree(self, files: Mapping[str, str]) -> str:
-        """Write a tree of files; names in it must not hold a slash more than one deep."""
+        """Write a tree of files; a text that begins with ``link:`` makes a symbolic link."""
         index = str(self.path / ".git" / f"index-{self._clock}")
         lines = []
         for name, text in sorted(files.items()):
@@ -58,7 +58,7 @@ class Repository:
     ) -> str:
         """Commit files onto a branch's tip, or onto other parents, and move the branch there."""
         self._clock += 60
-        when = f"{date if date is not None else self._clock} +0000"
+        when = f"@{date if date is not None else self._clock} +0000"
         if parents is None:
             tip = self.git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
             parents = [tip] if tip else []

@@ -228,7 +228,7 @@ def test_a_damaged_store_is_said_to_be_damaged(filled: Path) -> None:
 def test_a_directory_in_place_of_the_file_is_refused(path: Path) -> None:
     path.mkdir()
     for access in ("read", "write"):
-        with pytest.raises(StoreError, match="the file cannot be opened"):
+        with pytest.raises(StoreError, match="this is a directory, not a store's file"):
             open_store(str(path), access=access)
 
 

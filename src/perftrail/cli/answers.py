@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.cli.console import output
-from perftrail.cli.speech import plain
+from perftrail.cli.speech import first_line, plain
 from perftrail.model.quantity import change, decimals, duration, probability, quantity
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _print_change(answer: FindAnswer, each: Change) -> None:
 
 
 def _failure(failure: Failure) -> str:
-    return f"{failure.stage}: {plain(failure.message)} (log: {failure.log})"
+    return f"{failure.stage}: {first_line(failure.message)} (log: {failure.log})"
 
 
 def _unusable(answer: FindAnswer) -> str:

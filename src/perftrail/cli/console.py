@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from rich.console import Console
 from rich.text import Text
 
-from perftrail.cli.speech import plain
+from perftrail.cli.speech import first_line
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.quantity import duration
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from perftrail.workflows.events import Event
 
     Result = TypeVar("Result")
+
+UNBOUNDED = 1000
+"""Columns of a file or a pipe: nothing is cut to fit."""
 
 
 class Watcher:
@@ -85,7 +88,7 @@ class Watcher:
                 self._build_finished(event)
             case LinkFailed():
                 self._say(
-                    f"{event.subject}: {event.benchmark} cannot be made: {plain(event.failure.message)}"
+                    f"{event.subject}: {event.benchmark} cannot be made: {first_line(event.failure.message)}"
                     f" (log: {event.failure.log})",
                     style="yellow",
                 )
@@ -115,7 +118,7 @@ class Watcher:
         if isinstance(event.outcome, Failure):
             failed = "could not be had" if event.outcome.stage == "checkout" else "does not build"
             known = ", as known from before" if event.known else ""
-            why = f"{plain(event.outcome.message)} (log: {event.outcome.log})"
+            why = f"{first_line(event.outcome.message)} (log: {event.outcome.log})"
             self._say(f"{event.subject} {failed}{known}: {why}", style="yellow")
         elif not event.known:
             self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
@@ -124,7 +127,7 @@ class Watcher:
         if isinstance(event.outcome, FailedInvocation):
             failure = event.outcome.failure
             self._say(
-                f"{event.cell}: {failure.stage}: {plain(failure.message)} (log: {failure.log})",
+                f"{event.cell}: {failure.stage}: {first_line(failure.message)} (log: {failure.log})",
                 style="yellow",
             )
         else:
@@ -144,5 +147,6 @@ class Watcher:
 
 
 def output() -> Console:
-    """The console of answers: stdout, plain when it is not a terminal."""
-    return Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    """The console of answers: stdout; where that is no terminal, plain and as wide as its lines are."""
+    width = None if sys.stdout.isatty() else UNBOUNDED
+    return Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)

@@ -5,6 +5,12 @@ from __future__ import annotations
 LONGEST = 72
 
 
+def first_line(text: str) -> str:
+    """The first line of a hostile text that has several, fit for a terminal."""
+    lines = text.strip().splitlines()
+    return plain(lines[0]) if lines else ""
+
+
 def plain(text: str, *, longest: int = LONGEST) -> str:
     r"""Write hostile text so that it stays text: control and direction characters escaped, length cut.
 

@@ -63,7 +63,9 @@ def _texts(row: Row) -> dict[str, str]:
     label = row.subject.revision.label
     notes = [*row.flags, *([f"{row.failures} failed"] if row.failures else [])]
     reached = found.confidence if found else 0.0
-    if found and found.count > 1 and reached < 0.9495:
+    if found and found.count == 1:
+        notes.append("one value, no interval")
+    elif found and reached < 0.9495:
         notes.append(f"interval only {reached * 100:.0f} %")
     return {
         "revision": f"{row.subject.revision.short}{f' {plain(label)}' if label else ''}",
@@ -71,9 +73,16 @@ def _texts(row: Row) -> dict[str, str]:
         "benchmark": row.benchmark,
         "point": plain(str(row.point)),
         "metric": row.metric,
-        "median [95 % interval]": quantity(found.value, row.unit, low=found.low, high=found.high)
-        if found
-        else "no value",
+        "median [95 % interval]": _estimate(row),
         "n": str(found.count if found else 0),
         "notes": ", ".join(notes),
     }
+
+
+def _estimate(row: Row) -> str:
+    found = row.estimate
+    if found is None:
+        return "no value"
+    if found.count == 1:
+        return quantity(found.value, row.unit)
+    return quantity(found.value, row.unit, low=found.low, high=found.high)

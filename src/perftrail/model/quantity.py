@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+MOST_DIGITS = 4
+"""Significant digits that are worth reading, however narrow the interval."""
+
 _BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -20,6 +23,8 @@ def quantity(value: float, unit: str, *, low: float | None = None, high: float |
     suffix = f" {name}" if name else ""
     if low is None or high is None:
         return f"{number(value / scale)}{suffix}"
+    if abs(value / scale) >= 1e7:
+        return f"{number(value / scale)}{suffix} [{number(low / scale)}, {number(high / scale)}]"
     digits = decimals(value / scale, low / scale, high / scale)
     return f"{value / scale:.{digits}f}{suffix} [{low / scale:.{digits}f}, {high / scale:.{digits}f}]"
 
@@ -27,24 +32,27 @@ def quantity(value: float, unit: str, *, low: float | None = None, high: float |
 def number(value: float) -> str:
     """Write a bare number with three significant digits, whole above a hundred.
 
-    >>> number(0.98765), number(1234.5), number(0.0)
-    ('0.988', '1234', '0')
+    >>> number(0.98765), number(1234.5), number(0.0), number(9434524181746862080.0)
+    ('0.988', '1234', '0', '9.43e+18')
     """
     if value == 0.0 or not math.isfinite(value):
         return "0" if value == 0.0 else str(value)
+    if not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.2e}"
     if abs(value) >= 100.0:
         return f"{value:.0f}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 def decimals(value: float, low: float, high: float) -> int:
-    """How many decimals an interval supports: its width's first two digits, nothing finer."""
+    """How many decimals an interval supports: its width's first two digits, and never more than people read."""
     width = high - low
     if width <= 0.0:
         width = abs(value) * 1e-3
     if width == 0.0 or not math.isfinite(width):
         return 0
-    return min(9, max(0, 1 - math.floor(math.log10(width))))
+    magnitude = math.floor(math.log10(abs(value))) if value else 0
+    return max(0, min(1 - math.floor(math.log10(width)), MOST_DIGITS - 1 - magnitude))
 
 
 def change(ratio: float) -> str:

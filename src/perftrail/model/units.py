@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,15 +15,7 @@ DURATION = r"^\s*(?:[0-9]+(?:\.[0-9]+)?\s*(?:ms|s|sec|m|min|h|d)\s*)+$"
 SIZE = r"^\s*[0-9]+(?:\.[0-9]+)?\s*(?:B|[kKMGT]B|[KMGT]iB)\s*$"
 """Text that is a size; also in the JSON Schema."""
 
-_SECONDS = {
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "sec": Fraction(1),
-    "m": Fraction(60),
-    "min": Fraction(60),
-    "h": Fraction(3600),
-    "d": Fraction(86400),
-}
+_MILLISECONDS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES: Mapping[str, int] = {
     "B": 1,
     **{f"{letter}B": 1000**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
@@ -42,10 +33,7 @@ def parse_duration(text: str) -> float:
     """
     if len(text) > _LONGEST or re.fullmatch(DURATION, text) is None:
         raise ValueError('is not a duration; write seconds, or "500ms", "60s", "10min", "1h30min"')
-    total = sum(
-        (Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), start=Fraction(0)
-    )
-    return float(total)
+    return sum(float(number) * _MILLISECONDS[unit] for number, unit in _PART.findall(text)) / 1000
 
 
 def format_duration(seconds: float) -> str:
@@ -58,8 +46,8 @@ def format_duration(seconds: float) -> str:
         raise ValueError(f"{seconds} is not a duration")
     left = round(seconds * 1000)
     parts = []
-    for unit, milliseconds in (("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)):
-        count, left = divmod(left, milliseconds)
+    for unit in ("h", "min", "s", "ms"):
+        count, left = divmod(left, _MILLISECONDS[unit])
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
@@ -75,7 +63,7 @@ def parse_size(text: str) -> int:
         raise ValueError('is not a size; write bytes, or "512MiB", "2GiB", "1GB"')
     found = _PART.search(text)
     assert found is not None
-    return round(Fraction(found[1]) * _BYTES[found[2]])
+    return round(float(found[1]) * _BYTES[found[2]])
 
 
 def format_size(size_bytes: int) -> str:

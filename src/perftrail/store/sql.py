@@ -49,8 +49,8 @@ class SqlStore:
     """A `perftrail.ports.Store` in a database: each call is one transaction, durable when it returns.
 
     `where` names the store in errors. `machine` is the id of the machine that builds are made on, when one is
-    known; it must have been kept with `add_machine` before the first build is. With a `refusal` nothing can be
-    written: every attempt raises `StoreError` with that text.
+    known; it must have been kept with `add_machine` before the first build is. With a `refusal` nothing can
+    be written: every attempt raises `StoreError` with that text.
     """
 
     def __init__(self, engine: Engine, *, where: str, machine: str = "", refusal: str = "") -> None:
@@ -156,9 +156,9 @@ class SqlStore:
         except StoreError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise
-            raise self._refusal(plain, error) from error
+            raise self._conflict(plain, error) from error
 
-    def _refusal(self, outcomes: Sequence[Outcome], error: StoreError) -> StoreError:
+    def _conflict(self, outcomes: Sequence[Outcome], error: StoreError) -> StoreError:
         with self._read() as connection:
             culprit = kept.first_kept(connection, outcomes, self._interned)
         if culprit is None:

@@ -66,6 +66,7 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
         raise StoreError(
             f"{path}: its directory cannot be made: {error.strerror}; name another with --store"
         ) from error
+    _refuse_directory(path)
     known = migrations or shipped()
     engine = _engine(lambda: _connect(path))
     with told(path), _disposing(engine):
@@ -79,6 +80,7 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
 
 def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
     """Open a store's file without ever changing it; `None` when it is there, but nothing in it yet."""
+    _refuse_directory(path)
     engine = _engine(lambda: _connect_to_read(path))
     known = newest or shipped()[-1].number
     with told(path), _disposing(engine):
@@ -90,6 +92,13 @@ def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
         engine.dispose()
         return None
     return engine
+
+
+def _refuse_directory(path: str) -> None:
+    if Path(path).is_dir():
+        raise StoreError(
+            f"{path}: this is a directory, not a store's file; move it away, or name another place"
+        )
 
 
 def migrate(engine: Engine, migrations: Sequence[Migration], *, where: str) -> None:
@@ -152,7 +161,7 @@ def _connect_to_read(path: str) -> sqlite3.Connection:
     try:
         return _opened(address)
     except sqlite3.OperationalError:
-        if not Path(path).is_file() or Path(f"{path}-wal").exists():
+        if Path(f"{path}-wal").exists():
             raise
         return _opened(f"{address}&immutable=1")
 

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from perftrail.studyfile.reading import FILE_NAME, find_upwards, load
+from perftrail.studyfile.schema import schema
 
-__all__ = ["FILE_NAME", "find_upwards", "load"]
+__all__ = ["FILE_NAME", "find_upwards", "load", "schema"]

@@ -175,7 +175,9 @@ class Find:
             },
             news=put.news(news, failure),
             belief=put.belief(posterior, self._revisions),
-            words=put.words(action, news, failure, posterior, self._revisions),
+            words=put.words(
+                action, news, failure, posterior, self._revisions, unit=self._request.target.unit
+            ),
         )
 
     def _answer(self, settled: Settled) -> FindAnswer:

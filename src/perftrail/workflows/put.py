@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from perftrail.model.quantity import number, probability
+from perftrail.model.quantity import probability, quantity
 from perftrail.search.evidence import Readings
 
 if TYPE_CHECKING:
@@ -56,14 +56,16 @@ def words(
     failure: Failure | None,
     posterior: Posterior | None,
     revisions: Sequence[Revision],
+    *,
+    unit: str,
 ) -> str:
-    """Say a step: what was measured, which side that puts it on, what is left."""
+    """Say a step: what was measured (the middle value), which side that puts it on, what is left."""
     name = revisions[action.position].short
     if not isinstance(told, Readings):
         assert failure is not None
         return f"{name} cannot be used ({failure.stage}), which says nothing about its side"
     values = sorted(math.exp(value) for value in told.values)
-    figure = number(values[len(values) // 2])
+    figure = quantity(values[len(values) // 2], unit)
     count = TIMES.get(len(values), f"{len(values)} times")
     said = f"measured {name} {count}: {figure}"
     if posterior is None or len(posterior.positions) < 2:
@@ -74,15 +76,14 @@ def words(
 def _side(position: int, posterior: Posterior) -> str:
     if posterior.nothing > 0.5 or position in (posterior.positions[0], posterior.positions[-1]):
         return ""
-    share = float(posterior.at_or_before[posterior.positions.index(position)]) / max(
-        1.0 - posterior.nothing, 1e-12
-    )
+    share = float(posterior.at_or_before[posterior.positions.index(position)])
+    share /= max(1.0 - posterior.nothing, 1e-12)
     side, sure = ("after", share) if share >= 0.5 else ("before", 1.0 - share)
     return f", {probability(min(sure, 1.0))} it is {side} the change"
 
 
 def _left(posterior: Posterior, revisions: int) -> str:
-    """Say how likely a change is at all, or else how many candidates hold 99 % of it."""
+    """Say how likely a change is at all, or else how many candidates hold 95 % of it."""
     if posterior.nothing > 0.05:
         return f"{probability(1.0 - posterior.nothing)} that something changed"
     heavy = sorted(zip(posterior.gaps, range(len(posterior.gaps)), strict=True), reverse=True)
@@ -90,6 +91,6 @@ def _left(posterior: Posterior, revisions: int) -> str:
     for share, gap in heavy:
         mass += float(share)
         count += posterior.positions[gap + 1] - posterior.positions[gap]
-        if mass >= 0.99 * (1.0 - posterior.nothing):
+        if mass >= 0.95 * (1.0 - posterior.nothing):
             break
     return f"{count} candidate{'s' if count != 1 else ''} left of {revisions - 1}"

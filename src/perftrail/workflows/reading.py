@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from perftrail.model.expression import Reference
-    from perftrail.model.measurement import InvocationKey, Outcome
+    from perftrail.model.measurement import InvocationKey, Outcome, Phase
     from perftrail.model.parameters import Point
     from perftrail.model.target import Target
     from perftrail.workflows.bench import Bench
@@ -36,7 +36,7 @@ class Reader:
     def __init__(self, target: Target, bench: Bench, *, warmups: int) -> None:
         self._target = target
         self._bench = bench
-        self._warmups = warmups
+        self._warming: tuple[tuple[Phase, int], ...] = tuple(("warmup", number) for number in range(warmups))
         self.used: set[InvocationKey] = set()
 
     def take(self, readies: Sequence[Ready], ordinal: int) -> Generator[Event, None, Reading]:
@@ -45,14 +45,12 @@ class Reader:
         found: dict[Point, Measurement] = {}
         seconds = 0.0
         for ready in order:
-            for phase, number in (*(("warmup", k) for k in range(self._warmups)), ("sample", ordinal)):
-                outcome = yield from self._bench.outcome(
-                    ready, "warmup" if phase == "warmup" else "sample", number
-                )
+            for start in (*self._warming, ("sample", ordinal)):
+                outcome = yield from self._bench.outcome(ready, *start)
                 seconds += self._count(outcome)
                 if isinstance(outcome, FailedInvocation):
                     return Reading(result=outcome.failure, seconds=seconds)
-            found[ready.cell.point] = outcome
+                found[ready.cell.point] = outcome
         return Reading(result=logarithm(self._target, found), seconds=seconds)
 
     def _count(self, outcome: Outcome) -> float:

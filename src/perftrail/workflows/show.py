@@ -125,9 +125,9 @@ def _derived_rows(
     for name in view.study.derived:
         if metrics is not None and name not in metrics:
             continue
-        for subject, held in by_subject.items():
+        for subject, points in by_subject.items():
             for target in derived_targets(view.study, name, subject.variant):
-                values = list(_evaluated(target, held))
+                values = list(_evaluated(target, points))
                 if values:
                     yield Row(
                         subject=subject,

@@ -1,0 +1,1 @@
+"""perftrail against its peers and against its own promises, each a command of its own."""

@@ -1,0 +1,116 @@
+"""The JSON Schema of study files, made from the model, so that editors complete and check them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from perftrail.model.key import LONGEST_NAME, Key
+from perftrail.model.parameters import Value
+from perftrail.model.study import MEASURED, Invocations, Metric
+from perftrail.model.units import DURATION, SIZE
+from perftrail.studyfile.document import Document
+from perftrail.studyfile.fields import FileKey, Hint, keys_of
+
+Schema = dict[str, Any]
+"""Plain data in the shape that JSON Schema has. Any: its values are of every JSON type."""
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_LARGEST_WHOLE = 2**63 - 1
+
+
+def schema() -> Schema:
+    """Give the JSON Schema (draft 2020-12) that every good study file satisfies.
+
+    What spans several keys, such as the names in an expression, is beyond it: `load` checks that.
+    """
+    return {"$schema": DIALECT, "title": "perftrail study", **_table(Document)}
+
+
+def _table(kind: type) -> Schema:
+    keys = keys_of(kind)
+    result: Schema = {
+        "type": "object",
+        "description": described(kind),
+        "properties": {key.name: _key(key) for key in keys},
+        "additionalProperties": False,
+    }
+    required = [key.name for key in keys if key.required]
+    return {**result, "required": required} if required else result
+
+
+def described(kind: type) -> str:
+    """Give the first sentence that the model says of a table."""
+    return inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _key(key: FileKey) -> Schema:
+    result = {**_typed(key.type, key.key), "description": key.key.doc}
+    default = default_of(key)
+    return result if default is None else {**result, "default": default}
+
+
+def default_of(key: FileKey) -> str | int | float | None:
+    """Give what a key is when it is left out, as TOML would have it; `None` when it is nothing."""
+    if isinstance(key.default, Invocations):
+        return str(key.default)
+    return key.default if isinstance(key.default, str | int | float) and key.default != "" else None
+
+
+def _typed(kind: Hint, key: Key) -> Schema:
+    if key.form != "plain":
+        return {"anyOf": _FORMS[key.form](key)}
+    origin: object = get_origin(kind)
+    parts = get_args(kind)
+    if origin is Literal:
+        return {"enum": list(parts)}
+    if origin is tuple:
+        return {"type": "array", "items": _typed(parts[0], key)}
+    if origin is Mapping:
+        return _names(parts[1], key)
+    return _table(kind) if is_dataclass(kind) and isinstance(kind, type) else _scalar(kind, key)
+
+
+def _names(value: Hint, key: Key) -> Schema:
+    names: Schema = {"pattern": key.names, "maxLength": LONGEST_NAME} if key.names else {}
+    if value is Metric:
+        names["not"] = {"enum": list(MEASURED)}
+    return {"type": "object", "propertyNames": names, "additionalProperties": _typed(value, key)}
+
+
+def _scalar(kind: Hint, key: Key) -> Schema:
+    if kind == Value:
+        return {"type": ["number", "string"]}
+    if kind is str:
+        return {"type": "string"}
+    if kind is bool:
+        return {"type": "boolean"}
+    return {"type": "integer" if kind is int else "number", **_bounds(key)}
+
+
+def _bounds(key: Key) -> Schema:
+    bounds = {"exclusiveMinimum": key.above, "exclusiveMaximum": key.below, "minimum": key.least}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def _duration(key: Key) -> list[Schema]:
+    return [{"type": "number", **_bounds(key)}, {"type": "string", "pattern": DURATION}]
+
+
+def _size(key: Key) -> list[Schema]:
+    return [
+        {"type": "integer", **_bounds(key), "maximum": _LARGEST_WHOLE},
+        {"type": "string", "pattern": SIZE},
+    ]
+
+
+def _invocations(_: Key) -> list[Schema]:
+    return [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": r"^\s*[0-9]+\s*(\.\.\s*[0-9]+\s*)?$"},
+    ]
+
+
+_FORMS = {"duration": _duration, "size": _size, "invocations": _invocations}
