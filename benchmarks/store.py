@@ -1,8 +1,8 @@
 """How fast the store takes and gives samples, and what room one needs.
 
-``python -m benchmarks.store --samples 200000`` fills a store on a local disk: first outcome by outcome, each on
-disk before the next, as `run` does it, then the rest in batches, as `import` would. A sample is one value of one
-metric; an outcome is one invocation with all its values.
+``python -m benchmarks.store --samples 200000`` fills a store on a local disk: first outcome by outcome, each
+on disk before the next, as `run` does it, then the rest in batches, as `import` would. A sample is one value
+of one metric; an outcome is one invocation with all its values.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,10 +111,10 @@ def measure(path: str, *, samples: int, durable: int, seed: int) -> Figures:
         store.add_machine(MACHINE)
         for runnable in runnables:
             store.add_runnable(runnable)
-        single = [milliseconds(lambda one=one: store.add(one)) for one in islice(outcomes, durable)]
+        single = [milliseconds(partial(store.add, one)) for one in islice(outcomes, durable)]
         batch_seconds = 0.0
         while batch := list(islice(outcomes, BATCH)):
-            batch_seconds += milliseconds(lambda batch=batch: store.add_all(batch)) / 1e3
+            batch_seconds += milliseconds(partial(store.add_all, batch)) / 1e3
     size = Path(path).stat().st_size
     in_batches = wanted - len(single)
     return Figures(

@@ -165,6 +165,15 @@ static void add_tree_cpu(struct text *text, const struct run *run)
     text_close(text);
 }
 
+static void add_counters(struct text *text, const struct counters *counters)
+{
+    text_open(text, "counters");
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        if (counters->values[i] >= 0)
+            text_number(text, counter_names[i], counters->values[i]);
+    text_close(text);
+}
+
 bool report_run(const struct run *run)
 {
     struct text text = start_line("result");
@@ -178,6 +187,8 @@ bool report_run(const struct run *run)
     if (!limit && run->job->memory_limit_bytes > 0)
         limit = version_name(cgroups_for_memory(run->cgroups));
     text_string(&text, "memory_limit_method", limit);
+    if (run->job->counters)
+        add_counters(&text, &run->counters);
     text_open(&text, "orphans");
     text_number(&text, "waited", run->orphans_waited);
     text_number(&text, "killed", run->orphans_killed);

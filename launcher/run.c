@@ -154,6 +154,8 @@ void run_job(struct run *run, const struct job *job, struct events *events, stru
         run->cgroups = cgroups;
     bool memory_by_cgroup = run->cgroups && cgroups_for_memory(cgroups);
     run->limited_by_address_space = job->memory_limit_bytes > 0 && !memory_by_cgroup;
+    if (job->counters)
+        counters_open(&run->counters);
     run->spawned = spawn(job, run->cgroups, run->limited_by_address_space);
     run->end_ns = run->tree_end_ns = run->spawned.pre_ns;
     if (run->spawned.pid) {
@@ -163,6 +165,8 @@ void run_job(struct run *run, const struct job *job, struct events *events, stru
         if (!run->childless)
             kill_all(run);
     }
+    if (job->counters)
+        counters_read(&run->counters);
     cut_output(run);
     if (run->spawned.stdout_fd >= 0)
         close(run->spawned.stdout_fd);

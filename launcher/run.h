@@ -3,6 +3,7 @@
 #define PERFTRAIL_RUN_H
 
 #include "cgroup.h"
+#include "counters.h"
 #include "events.h"
 #include "job.h"
 #include "sampling.h"
@@ -27,6 +28,7 @@ struct run {
     struct spawned spawned;
     struct usage usage;
     struct sampling sampling;
+    struct counters counters; /* where the job asks for them */
     bool main_ended, childless, killing;
     int status;                  /* as wait4 gives it */
     int64_t end_ns, tree_end_ns; /* of the target, of the last of its tree */

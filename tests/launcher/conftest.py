@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,7 +26,12 @@ def build_launcher(directory: Path, *options: str) -> Path:
         ["cmake", "--build", str(directory)],
     ):
         done = subprocess.run(
-            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "CC": "cc"},  # as scikit-build-core has it: musl is preferred all the same
         )
         assert done.returncode == 0, done.stdout
     return directory / "perftrail-launcher"
@@ -41,7 +47,7 @@ def sanitized_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_launcher(tmp_path_factory.mktemp("sanitized"), "-DPERFTRAIL_SANITIZE=ON")
 
 
-@pytest.fixture(params=["plain", "sanitized"])
+@pytest.fixture(params=["plain", pytest.param("sanitized", marks=pytest.mark.slow)])
 def launcher_file(request: pytest.FixtureRequest) -> Path:
     path = request.getfixturevalue(f"{request.param}_launcher")
     assert isinstance(path, Path)

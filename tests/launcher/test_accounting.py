@@ -76,3 +76,12 @@ def test_orphans_that_end_early_are_reaped_while_the_program_runs(launcher: Laun
     ran = launcher.run(trial.shell(script, stdout=str(output), environment=environment))
     assert output.read_text().strip() == "0"
     assert ran.orphans.waited == 8
+
+
+def test_counters_of_the_kernel_cover_the_tree_where_there_are_any(launcher: Launcher, trial: Trial) -> None:
+    ran = launcher.run(trial.command("burn", 2, 100, 1, counters=True))
+    assert ran.ended == Exited(code=0)
+    if "task_clock_ns" not in ran.counters:
+        pytest.skip("perf_event_open is not permitted here")
+    assert ran.counters["task_clock_ns"] / 1e9 == pytest.approx(ran.cpu_seconds, rel=0.05)
+    assert launcher.run(trial.command("/bin/true")).counters == {}

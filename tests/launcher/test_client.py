@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,17 +23,20 @@ def test_a_missing_launcher_is_an_error_that_names_it(tmp_path: Path) -> None:
         Launcher(tmp_path / "nowhere").start()
 
 
-def test_something_else_than_a_launcher_is_an_error() -> None:
+def test_something_else_than_a_launcher_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LauncherError, match="launcher"):
         Launcher(Path("/bin/true")).start()
+    chatty = tmp_path / "chatty"
+    chatty.write_text("#!/bin/sh\necho Good day\n")
+    chatty.chmod(0o755)
     with pytest.raises(LauncherError, match="not JSON"):
-        Launcher(Path("/usr/bin/env")).start()
+        Launcher(chatty).start()
 
 
 def test_a_launcher_says_what_it_can(plain_launcher: Path) -> None:
     with Launcher(plain_launcher) as launcher:
         can = launcher.start()
-    assert can.libc in ("musl", "glibc")
+    assert can.libc == ("musl" if shutil.which("musl-gcc") else "glibc")
     assert 0 < can.clock_resolution_seconds <= 1e-6
     if can.libc == "musl":
         assert can.own_peak_bytes <= 64 << 10

@@ -48,3 +48,15 @@ def spoiled(old: str, new: str, *, text: str = GOOD) -> str:
     """Give a study with one thing in it replaced."""
     assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
     return text.replace(old, new)
+
+
+def without_table(name: str, *, text: str = GOOD) -> str:
+    """Give a study without a table and those below it."""
+    kept, within = [], False
+    for line in text.splitlines(keepends=True):
+        if line.startswith("["):
+            header = line.partition("#")[0].strip(" []\n")
+            within = header == name or header.startswith(f"{name}.")
+        if not within:
+            kept.append(line)
+    return "".join(kept)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builder.debug_info import without_build_directory
+from perftrail.builder.debug_info import without_debug_information
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -34,8 +34,7 @@ class Content:
 def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) -> Content:
     """Digest the files below `root` that globs match, all without globs. Links count by their targets.
 
-    `keys` are the names of build directories; in debug information they are taken out, elsewhere they
-    count as they stand.
+    Debug information is left out. `keys` are the names of build directories, looked for in what remains.
     """
     wanted = None if globs is None else re.compile("|".join(map(_pattern, globs)))
     digest, files, mentions = hashlib.sha256(), 0, False
@@ -44,7 +43,7 @@ def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) 
             continue
         path = root / name
         kind, content = _read(path)
-        content = without_build_directory(content, keys)
+        content = without_debug_information(content)
         digest.update(
             f"{name}\0{kind}\0{hashlib.sha256(content).hexdigest()}\n".encode(errors="surrogateescape")
         )

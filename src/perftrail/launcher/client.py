@@ -126,6 +126,7 @@ class _Server:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._complaints,
+                env={},  # it needs none, and its stack is part of the floor under every figure
                 bufsize=0,
                 start_new_session=True,
             )

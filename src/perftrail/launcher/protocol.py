@@ -74,11 +74,12 @@ def _fields(command: Command, id: str) -> Iterator[tuple[str, str]]:
     yield "id", id
     yield from (("arg", argument) for argument in command.arguments)
     yield from (("env", f"{name}={value}") for name, value in command.environment.items())
-    yield "cwd", command.directory
+    # Absolute, because the launcher keeps the working directory that we had when it was started.
+    yield "cwd", os.path.abspath(command.directory)  # noqa: PTH100 - Path would drop "./" and "//"
     for stream in ("stdin", "stdout", "stderr"):
         path = getattr(command, stream)
         if path is not None:
-            yield stream, path
+            yield stream, os.path.abspath(path)  # noqa: PTH100 - as above
     if command.output_cap_bytes is not None:
         yield "output_cap", str(command.output_cap_bytes)
     if command.timeout_seconds is not None:

@@ -46,7 +46,7 @@ class Target:
     The references of `expression` fix every parameter; `points` are theirs, each once: one reading needs
     an invocation at each. `open_point` is what tells this target from others of the same metric: the
     parameters that a derived metric does not fix itself, or all of a plain one. `text` is as it was asked
-    for, `name` says the same in full.
+    for, `name` says the same with its benchmark and every parameter that could be another.
     """
 
     text: str
@@ -236,7 +236,7 @@ def _target(benchmark: Benchmark, figure: _Figure, variant: str, *, open_point: 
     expression = placed(figure.expression, place)
     return Target(
         text=text,
-        name=f"{figure.benchmark}.{Reference(figure.name, open_point)}",
+        name=f"{figure.benchmark}.{Reference(figure.name, _telling(benchmark, open_point))}",
         benchmark=figure.benchmark,
         variant=variant,
         expression=expression,
@@ -245,6 +245,11 @@ def _target(benchmark: Benchmark, figure: _Figure, variant: str, *, open_point: 
         better=figure.better,
         unit=figure.unit,
     )
+
+
+def _telling(benchmark: Benchmark, point: Point) -> Point:
+    """Give the part of a point that tells it from others: parameters with one value do not."""
+    return point.without([name for name, values in benchmark.parameters.items() if len(values) == 1])
 
 
 def _whole(values: Iterable[tuple[str, Value | None]]) -> Point:

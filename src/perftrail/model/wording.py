@@ -33,7 +33,7 @@ def listed(choices: Iterable[str], last: str = "or") -> str:
     >>> listed(["git", "fossil", "release"])
     'git, fossil or release'
     """
-    names = list(choices)
+    names = list(dict.fromkeys(choices))
     if len(names) > MOST_LISTED:
         return ", ".join(names[:MOST_LISTED]) + f" {last} {len(names) - MOST_LISTED} more"
     if len(names) < 2:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-6
+_MATTERS = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,7 @@ class Posterior:
     likelihoods: noise.Likelihoods
     own: Floats
     rows: Rows
+    hypotheses: Hypotheses
 
     @property
     def lattice(self) -> noise.Lattice:
@@ -69,12 +71,31 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """The combinations of gap and noise that matter: `gap` (R,), `weight` (R,), sides' densities (R, G)."""
+    """The combinations of gap and noise pair that matter, (R,), and their sides' densities, (R, G)."""
+
+    gap: npt.NDArray[np.int64]
+    pair: npt.NDArray[np.int64]
+    weight: Floats
+    before: Floats
+    after: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypotheses:
+    """What the levels are if the change is in one gap, for the gaps that matter; all arrays have shape (H,).
+
+    `gap` is K-1 for "no change", whose two levels are one. `before` and `after` are means, with their variances;
+    `scatter` and `layout` are sigma^2 and tau^2.
+    """
 
     gap: npt.NDArray[np.int64]
     weight: Floats
     before: Floats
+    before_variance: Floats
     after: Floats
+    after_variance: Floats
+    scatter: Floats
+    layout: Floats
 
 
 def infer(
@@ -118,6 +139,7 @@ def infer(
 
     rows, small = _rows(weight, left, right, jump, likelihoods.apart < question.smallest_log)
     level_before, level_after = _levels(rows, left[-1], weight_still, lattice)
+    hypotheses = _hypotheses(rows, left[-1], weight_still, likelihoods, len(positions) - 1)
     unmoved = float(weight_still.sum())
     share = (1 - question.no_change) * outside
     noise_weight = (weight.sum(axis=0) + weight_still).reshape(grid.tau.shape)
@@ -135,6 +157,7 @@ def infer(
         likelihoods=likelihoods,
         own=_own_levels(own, sigma_weight),
         rows=rows,
+        hypotheses=hypotheses,
     )
 
 
@@ -173,12 +196,12 @@ def _rows(
 ) -> tuple[Rows, float]:
     """Keep the rows that matter, and work out P(a change, but one smaller than the smallest)."""
     gap, pair = np.nonzero(weight > _NEGLIGIBLE)
-    kept = weight[gap, pair]
+    kept: Floats = weight[gap, pair]
     before, after = left[:-1][gap, pair], right[gap, pair]
     joint = before * (after @ jump)
     within = before * (after @ (jump * near))
     small = float((kept * within.sum(axis=1) / joint.sum(axis=1)).sum()) if len(kept) else 0.0
-    return Rows(gap=gap, weight=kept, before=before, after=after), small
+    return Rows(gap=gap, pair=pair, weight=kept, before=before, after=after), small
 
 
 def _levels(
@@ -202,3 +225,39 @@ def _own_levels(own: Floats, sigma_weight: Floats) -> Floats:
     relative /= relative.sum(axis=2, keepdims=True)
     mixed: Floats = np.einsum("kpg,p->kg", relative, sigma_weight)
     return mixed
+
+
+def _hypotheses(
+    rows: Rows, unmoved: Floats, weight_still: Floats, likelihoods: noise.Likelihoods, gaps: int
+) -> Hypotheses:
+    """Merge the noise pairs of each gap by their moments."""
+    nodes = likelihoods.lattice.nodes
+    scatter = np.broadcast_to((likelihoods.grid.sigma**2)[:, None], likelihoods.grid.tau.shape).reshape(-1)
+    layout = (likelihoods.grid.tau**2).reshape(-1)
+    gap = np.concatenate([rows.gap, np.full(len(weight_still), gaps)])
+    pair = np.concatenate([rows.pair, np.arange(len(weight_still))])
+    weight = np.concatenate([rows.weight, weight_still])
+    total = np.bincount(gap, weights=weight, minlength=gaps + 1)
+
+    def mixed(values: Floats) -> Floats:
+        summed = np.bincount(gap, weights=weight * values, minlength=gaps + 1)
+        return summed[kept] / total[kept]
+
+    kept = np.nonzero(total > _MATTERS)[0]
+    levels = []
+    for density in (np.concatenate([rows.before, unmoved]), np.concatenate([rows.after, unmoved])):
+        part = density / density.sum(axis=1, keepdims=True)
+        mean = part @ nodes
+        spread = np.maximum(part @ nodes**2 - mean**2, 0.0)
+        middle = mixed(mean)
+        levels.append((middle, np.maximum(mixed(spread + mean**2) - middle**2, (likelihoods.lattice.step / 4) ** 2)))
+    return Hypotheses(
+        gap=kept,
+        weight=total[kept],
+        before=levels[0][0],
+        before_variance=levels[0][1],
+        after=levels[1][0],
+        after_variance=levels[1][1],
+        scatter=mixed(scatter[pair]),
+        layout=mixed(layout[pair]),
+    )

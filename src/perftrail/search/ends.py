@@ -71,13 +71,25 @@ def _more(evidence: Evidence, position: int, readings: int) -> Choice | None:
     return Choice(position=position, readings=readings, bits=0.0, seconds=seconds)
 
 
+def went_inside(question: Question, posterior: Posterior) -> bool:
+    """Whether something was built that is no neighbour of an end."""
+    reach = _reach(question)
+    last = question.revisions - 1
+    inner = posterior.positions[1:-1]
+    return any(reach <= position <= last - reach for position in inner)
+
+
+def _reach(question: Question) -> int:
+    return max(1, question.revisions // 8)
+
+
 def tell_apart(question: Question, evidence: Evidence, posterior: Posterior) -> Choice | None:
     """Choose what narrows the difference of the ends' levels most per second: a reading, or a neighbour's build.
 
     The variance of a side's level is ``1 / sum_i 1/(tau^2 + sigma^2/n_i)`` over its builds (Kalibera and Jones 2013:
     readings do not average layout, builds do). `None` when nothing can narrow it any more.
     """
-    reach = max(1, question.revisions // 8)
+    reach = _reach(question)
     layout, scatter = posterior.tau**2, posterior.sigma**2
     total = 0.0
     options: list[tuple[float, float, Choice]] = []

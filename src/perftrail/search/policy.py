@@ -28,10 +28,13 @@ READINGS = np.array([1, 2, 3, 5, 8, 12, 20])
 """How many readings an action may ask for at once."""
 
 MOST_CANDIDATES = 65
+LEAST_BITS = 2e-3
+"""Readings that would tell less than this, twenty together, are not worth taking."""
+
 _GATE_GAP = 1e-3
 FIRST = 3
-_LEAST_BITS = 2e-3
 _NODES = 40
+_LOST = np.where(READINGS == 1, OUTLIERS, np.where(READINGS == 2, OUTLIERS / 3, OUTLIERS / 10))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +71,15 @@ def breakage(evidence: Evidence) -> Breakage:
 
 def best_reading(evidence: Evidence, posterior: Posterior) -> Choice | None:
     """Choose among more readings of builds that exist."""
-    share = posterior.at_or_before
-    gaps = np.concatenate([[0.0], posterior.gaps, [0.0]])
-    near = gaps[:-1] + gaps[1:]
-    usable = np.array([position not in evidence.unusable for position in posterior.positions])
-    rows = np.nonzero(usable & (near > _GATE_GAP))[0]
+    rows = np.array(
+        [row for row, position in enumerate(posterior.positions) if position not in evidence.unusable], dtype=np.int64
+    )
     if len(rows) == 0:
         return None
-    low, high = _given_readings(posterior, rows)
-    sides = _Sides(low_mean=low[0], low_variance=low[1], high_mean=high[0], high_variance=high[1])
-    bits = side_information(share[rows], sides, posterior.sigma)
+    means, variances = _given_readings(evidence, posterior, rows)
+    bits = hypothesis_information(posterior, means, variances)
+    if bits[:, -1].max() < LEAST_BITS:
+        return None
     seconds = READINGS * evidence.seconds_per_reading
     rates = bits / seconds
     row, column = np.unravel_index(int(np.argmax(rates)), rates.shape)
@@ -151,18 +153,49 @@ def _spread(low: int, high: int, cumulative_prior: Floats) -> Indices:
     return np.unique(np.clip(spread, low + 1, high - 1))
 
 
-def _given_readings(posterior: Posterior, rows: Indices) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """What the own levels of builds are, on either side of the change: mean and variance of each."""
-    nodes = posterior.lattice.nodes
-    moments = []
-    for level, error in (posterior.before, posterior.after):
-        variance = posterior.tau**2 + error**2
-        density = posterior.own[rows] * (np.exp(-0.5 * (nodes - level) ** 2 / variance) + 1e-12)[None, :]
-        density /= density.sum(axis=1, keepdims=True)
-        mean = density @ nodes
-        spread = (density * (nodes[None, :] - mean[:, None]) ** 2).sum(axis=1)
-        moments.append((mean, spread))
-    return moments[0], moments[1]
+def _given_readings(evidence: Evidence, posterior: Posterior, rows: Indices) -> tuple[Floats, Floats]:
+    """What each build's own level is under each hypothesis: mean and variance, shape (rows, H).
+
+    A build's own readings are taken out of its side's level first, so that they do not count twice.
+    """
+    known, nodes = posterior.hypotheses, posterior.lattice.nodes
+    is_after = rows[:, None] > known.gap[None, :]
+    level = np.where(is_after, known.after, known.before)
+    variance = np.where(is_after, known.after_variance, known.before_variance)
+    count = np.array([evidence.count(posterior.positions[row]) for row in rows.tolist()])
+    peak = nodes[posterior.own[rows].argmax(axis=1)][:, None]
+    said = 1 / (known.layout + known.scatter / count[:, None])
+    # Garbage never entered the level, and a level that rests on this build alone is not known without it.
+    said = np.where(np.abs(peak - level) < 3 / np.sqrt(said), said, 0.0)
+    left = np.maximum(1 / variance - said, 0.01 / known.scatter)
+    prior_mean = np.where(left > 0.01 / known.scatter, (level / variance - peak * said) / left, level)
+    prior_variance = 1 / left + known.layout
+    density = np.exp(-0.5 * (nodes - prior_mean[..., None]) ** 2 / prior_variance[..., None]) + 1e-12
+    density *= posterior.own[rows][:, None, :]
+    density /= density.sum(axis=2, keepdims=True)
+    mean = density @ nodes
+    spread = (density * (nodes - mean[..., None]) ** 2).sum(axis=2)
+    return mean, spread
+
+
+def hypothesis_information(posterior: Posterior, means: Floats, variances: Floats) -> Floats:
+    """Return the mutual information (bits) of where the change is and the mean of n readings, shape (C, n)."""
+    known = posterior.hypotheses
+    weight = known.weight / known.weight.sum()
+    variance = variances[:, None, :] + known.scatter / (READINGS * (1 - OUTLIERS))[None, :, None]
+    sd = np.sqrt(variance)
+    mean = means[:, None, :]
+    begin = (mean - 4 * sd).min(axis=2, keepdims=True)
+    end = (mean + 4 * sd).max(axis=2, keepdims=True)
+    places = (np.arange(_NODES) + 0.5) / _NODES
+    reading = begin + (end - begin) * places
+    density = np.exp(-0.5 * ((reading[:, :, None, :] - mean[..., None]) / sd[..., None]) ** 2) / sd[..., None]
+    density /= density.sum(axis=3, keepdims=True)
+    mixed = np.einsum("cnhy,h->cny", density, weight)
+    parts = density * np.log2(np.maximum(density, 1e-300) / np.maximum(mixed, 1e-300)[:, :, None, :])
+    bits = np.einsum("cnhy,h->cn", parts, weight)
+    kept: Floats = np.maximum(bits, 0.0) * (1 - _LOST)[None, :]
+    return kept
 
 
 def side_information(share: Floats, sides: _Sides, sigma: float) -> Floats:
@@ -189,6 +222,5 @@ def side_information(share: Floats, sides: _Sides, sigma: float) -> Floats:
     bits = density.sum(axis=-1) * width
     sure = np.clip(share, 1e-15, 1 - 1e-15)[:, None]
     entropy = -sure * np.log2(sure) - (1 - sure) * np.log2(1 - sure)
-    lost = np.where(READINGS == 1, OUTLIERS, np.where(READINGS == 2, OUTLIERS / 3, OUTLIERS / 10))
-    kept: Floats = np.clip(np.where(apart, entropy, bits), 0.0, entropy) * (1 - lost)[None, :]
+    kept: Floats = np.clip(np.where(apart, entropy, bits), 0.0, entropy) * (1 - _LOST)[None, :]
     return kept

@@ -28,8 +28,6 @@ SHOWN_TO_DIFFER = 0.05
 MISFIT = 0.5
 """The share of the allowed risk that the model may use up; the rest is for noise that is not as it assumes."""
 
-_LEAST_BITS = 4e-3
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
@@ -83,7 +81,9 @@ class Search:
         settled = self._located(posterior) or self._unchanged(posterior)
         if settled is not None:
             return settled
-        if posterior.nothing + posterior.outside > SHOWN_TO_DIFFER:
+        if posterior.nothing + posterior.outside > SHOWN_TO_DIFFER and not ends.went_inside(
+            self.question, posterior
+        ):
             choice = ends.tell_apart(self.question, self._evidence, posterior)
             floor = "the ends differ by less than builds of one revision do: more readings would not tell them apart"
         else:
@@ -164,7 +164,7 @@ class Search:
         reading = policy.best_reading(self._evidence, posterior)
         build = policy.best_build(self._evidence, posterior, self._cumulative)
         if build is None or not self._may_build():
-            return reading if reading is not None and reading.bits > _LEAST_BITS else None
+            return reading
         if reading is None or build.rate >= reading.rate:
             return build
         return reading

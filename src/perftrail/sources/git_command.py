@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,9 +115,9 @@ def _settings_file(cache: Path, name: str, text: str) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / name
     if not path.is_file() or path.read_text() != text:
-        ours = cache / f"{name}.{os.getpid()}"
-        ours.write_text(text)
-        ours.replace(path)
+        with tempfile.NamedTemporaryFile("w", dir=cache, delete=False) as ours:
+            ours.write(text)
+        Path(ours.name).replace(path)
     return path
 
 

@@ -33,9 +33,8 @@ _NOT_OURS = (
 """Variables that would change where and how things are installed, not from where."""
 
 _EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
-_COMPLAINT = re.compile(
-    r"^\s*(?:fatal )?(?:error|ERROR): (?!subprocess-exited|metadata-generation)(.+)$", re.MULTILINE
-)
+_EMPTY_TALK = r"subprocess-exited|metadata-generation|Ignored the following|Could not find a version"
+_COMPLAINT = re.compile(rf"^\s*(?:fatal )?(?:error|ERROR): (?!{_EMPTY_TALK})(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

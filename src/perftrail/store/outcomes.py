@@ -145,7 +145,7 @@ def read(
     for chunk in chunks(sorted(keys)):
         values = _read_values(connection, chunk, machine_id, metrics, methods)
         by_runnable: dict[str, list[Outcome]] = defaultdict(list)
-        for row in connection.execute(_invocations(chunk, machine_id)):
+        for row in connection.execute(_invocations(chunk, machine_id)).all():
             by_runnable[keys[row.runnable_id]].append(_outcome(row, keys[row.runnable_id], machine, values))
         found.update((key, tuple(outcomes)) for key, outcomes in by_runnable.items())
     return found
@@ -215,7 +215,7 @@ def _read_values(
     )
     values: dict[int, dict[str, float]] = defaultdict(dict)
     got_by: dict[int, dict[str, str]] = defaultdict(dict)
-    for invocation, metric, number, method in connection.execute(wanted):
+    for invocation, metric, number, method in connection.execute(wanted).all():
         values[invocation][metrics[metric]] = number
         if method is not None:
             got_by[invocation][metrics[metric]] = methods[method]

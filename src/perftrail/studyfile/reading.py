@@ -101,14 +101,30 @@ def _data(text: str, shown: str) -> dict[str, Any]:
     except RecursionError:
         _refuse(shown, "is nested too deeply", key="syntax")
     except ValueError as error:
-        message = str(error)
-        found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
+        message, _, place = str(error).partition(" (at ")
+        told = _plainly(message)
+        if place.startswith("end"):
+            _refuse(shown, f"{told}, at the end of the file", line=_last_line(text), key="syntax")
+        found = re.match(r"line (\d+), column (\d+)", place)
         if found is None:
-            _refuse(shown, message, key="syntax")
-        plain = message[: found.start()]
-        if found[1] is None:
-            _refuse(shown, f"{plain}, at the end of the file", line=_last_line(text), key="syntax")
-        _refuse(shown, f"{plain}, at column {found[2]}", line=int(found[1]), key="syntax")
+            _refuse(shown, told, key="syntax")
+        _refuse(shown, f"{told}, at column {found[2]}", line=int(found[1]), key="syntax")
+
+
+def _plainly(message: str) -> str:
+    """Say what tomllib says to people who do not know its grammar."""
+    twice = re.fullmatch(r"Cannot declare \((.*?),?\) twice", message)
+    if twice is not None:
+        return f"table {twice[1].replace(', ', '.').replace(chr(39), '')} is there twice"
+    return _SYNTAX.get(message, f"{message[:1].lower()}{message[1:]}")
+
+
+_SYNTAX = {
+    "Invalid value": "no value here; text needs quotes",
+    "Cannot overwrite a value": "a key is there twice",
+    "Invalid statement": "neither a [table] nor a key",
+    "Invalid initial character for a key part": "no key here; one with blanks or signs needs quotes",
+}
 
 
 def _last_line(text: str) -> int:

@@ -25,7 +25,7 @@ _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>
 
 def check_benchmarks(study: Study, complaints: Complaints) -> None:
     """Complain about benchmarks that cannot be run."""
-    if not study.benchmarks:
+    if not study.benchmarks and complaints.clean(("benchmark",)):
         complaints.add(("benchmark",), "there must be at least one; write [benchmark.NAME] with its command")
     for name, benchmark in study.benchmarks.items():
         path = ("benchmark", name)
@@ -127,7 +127,8 @@ def _check_exclusion(
     else:
         try:
             if known_value(benchmark, name, value) != value:
-                complaints.add(at, f"{_written(value)} is text in one place and a number in the other")
+                wrong = f"{_written(value)} is text in one place and a number in the other"
+                complaints.add(at, wrong, about=(*path, "parameters", name))
         except TargetError as error:
             complaints.add(at, str(error), about=(*path, "parameters", name))
 

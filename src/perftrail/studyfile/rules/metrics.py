@@ -63,7 +63,8 @@ def check_find(study: Study, complaints: Complaints) -> None:
             errors.append(error)
     ambiguous = [error for error in errors if not error.unknown]
     if ambiguous or len(errors) == len(variants):
-        complaints.add(("find", "metric"), str((ambiguous or errors)[0]))
+        # of what the variants say, the one with the most choices
+        complaints.add(("find", "metric"), max((str(error) for error in ambiguous or errors), key=len))
 
 
 def _check_benchmark(study: Study, benchmark: str, path: KeyPath, complaints: Complaints) -> bool:

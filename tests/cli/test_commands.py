@@ -1,0 +1,181 @@
+"""The command line: what people and programs see, and what it exits with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perftrail.cli.main import COMMANDS
+from tests.e2e.histories import make_history, write_study
+
+GOOD = """\
+[study]
+title = "a"
+[source]
+kind = "directory"
+location = "."
+[benchmark.echo]
+command = "echo hello"
+"""
+
+
+def perftrail(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "perftrail", *arguments], capture_output=True, text=True, check=False, cwd=cwd
+    )
+
+
+def test_help_names_every_command_and_the_exit_codes() -> None:
+    done = perftrail("--help")
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in COMMANDS)
+    assert "130" in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_in_the_words_of_the_list(command: str) -> None:
+    done = perftrail(command, "--help")
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from perftrail.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'rich', 'numpy', 'scipy', 'sqlalchemy', 'cattrs', 'tomllib', 'asyncio'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_command_is_wrong_usage() -> None:
+    done = perftrail("fnid")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_every_mistake_of_a_study_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "perftrail.toml"
+    text = GOOD.replace('title = "a"', 'titel = "a"')
+    file.write_text(text.replace("[benchmark.echo]", "[benchmark.echo]\ncolour = 1"))
+    done = perftrail("check", str(file))
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert any(line.startswith(f"{file}:2: study.titel: ") for line in lines)
+    assert any(line.startswith(f"{file}:7: benchmark.echo.colour: ") for line in lines)
+    assert done.stdout == ""
+
+
+def test_without_a_study_the_nearest_upwards_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD)
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    done = perftrail("check", "--json", cwd=inside)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["revisions"] == 1
+
+
+def test_without_any_study_it_says_what_to_do(tmp_path: Path) -> None:
+    done = perftrail("check", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "perftrail.toml" in done.stderr
+
+
+def test_an_unknown_metric_names_the_near_miss(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD)
+    done = perftrail("find", str(tmp_path), "--metric", "wal")
+    assert done.returncode == 2
+    assert '"wall"' in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--smallest", "0"), ("--confidence", "1.5"), ("--budget", "soon"), ("--variant", "nobody")],
+)
+def test_values_that_make_no_sense_are_wrong_usage(tmp_path: Path, arguments: tuple[str, str]) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD)
+    done = perftrail("find", str(tmp_path), "--metric", "wall", *arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert arguments[0].removeprefix("--") in done.stderr
+
+
+def test_a_run_measures_shows_and_has_nothing_left(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD + "[measure]\ninvocations = 6\n")
+    done = perftrail("run", str(tmp_path), "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["measured"] == 1
+    [row] = json.loads(perftrail("show", str(tmp_path), "--json").stdout)
+    assert (row["metric"], row["unit"], row["count"]) == ("wall", "s", 6)
+    assert row["estimate"]["low"] <= row["estimate"]["value"] <= row["estimate"]["high"]
+    assert json.loads(perftrail("run", str(tmp_path), "--json").stdout)["invocations"] == 0
+
+
+def test_a_dry_run_shows_the_plan_and_makes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD)
+    done = perftrail("run", str(tmp_path), "--dry-run", "--json")
+    assert json.loads(done.stdout)["builds"]["to_make"] == 1
+    assert not (tmp_path / ".perftrail" / "results.db").exists()
+
+
+def test_a_run_in_which_nothing_could_be_measured_exits_1(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD.replace("echo hello", "no-such-program-anywhere"))
+    done = perftrail("run", str(tmp_path), "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["failures"][0]["stage"] == "start"
+
+
+def test_only_chooses_a_part_of_the_plan(tmp_path: Path) -> None:
+    history = make_history(tmp_path / "repository", commits=3, culprit=None, unbuildable=range(0), steps=1000)
+    study = write_study(tmp_path / "study", history)
+    done = perftrail("check", str(study), "--only", f"revision={history.commits[1]}", "--json")
+    assert json.loads(done.stdout)["subjects"] == 1
+    wrong = perftrail("check", str(study), "--only", "revison=x")
+    assert wrong.returncode == 2
+    assert "revision" in wrong.stderr
+
+
+def test_a_pipe_gets_no_colours(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD)
+    done = perftrail("check", str(tmp_path))
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_the_schema_is_json() -> None:
+    done = perftrail("check", "--schema")
+    assert json.loads(done.stdout)["$schema"].startswith("https://json-schema.org/")
+
+
+def test_showing_what_was_never_measured_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD)
+    for arguments in (("show",), ("show", "--search")):
+        done = perftrail(*arguments, str(tmp_path))
+        assert done.returncode == 1
+        assert "perftrail" in done.stderr
+
+
+def test_a_second_perftrail_says_who_holds_the_results(tmp_path: Path) -> None:
+    slow = GOOD.replace("echo hello", "sleep 30")
+    (tmp_path / "perftrail.toml").write_text(slow)
+    first = subprocess.Popen(
+        [sys.executable, "-m", "perftrail", "run", str(tmp_path)], stderr=subprocess.DEVNULL
+    )
+    try:
+        lock = tmp_path / ".perftrail" / "results.db.lock"
+        while not (lock.exists() and str(first.pid) in lock.read_text()):
+            assert first.poll() is None
+            os.sched_yield()
+        done = perftrail("run", str(tmp_path), "--no-wait")
+    finally:
+        first.kill()
+        first.wait()
+    assert done.returncode == 1
+    assert str(first.pid) in done.stderr

@@ -1,0 +1,142 @@
+"""Each mistake that a study file can have, and exactly what is said of it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.studyfile.studies import GOOD, SMALL, complaints, spoiled, without_table
+
+TABLE = tomllib.loads((Path(__file__).parent / "bad.toml").read_text(encoding="utf-8"))["mistake"]
+
+
+@dataclass(frozen=True)
+class Spoiled:
+    """The good study with something wrong in it, and the complaints that this must give."""
+
+    sentence: str
+    said: list[str]
+    old: str = ""
+    new: str = ""
+    remove: str = ""
+
+    def spoil(self, text: str) -> str:
+        return spoiled(self.old, self.new, text=text) if self.old else without_table(self.remove, text=text)
+
+
+MISTAKES = [Spoiled(**each) for each in TABLE]
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.sentence)
+def test_a_mistake_is_told_with_its_line_and_key(case: Spoiled, tmp_path: Path) -> None:
+    said = complaints(tmp_path, case.spoil(GOOD))
+    assert said == [f"perftrail.toml:{each}" for each in case.said]
+
+
+def test_all_mistakes_of_a_file_are_told_at_once_in_its_order(tmp_path: Path) -> None:
+    text = GOOD
+    chosen = [
+        case
+        for case in MISTAKES
+        if case.sentence
+        in {
+            "a choice names the near miss",
+            "a range has two dots",
+            "a duration has units of its own",
+            "a build step knows no parameters",
+            "an exclusion names known variants",
+            "a pattern needs a group",
+            "a derived metric uses known metrics",
+            "true is no number",
+            "NaN is refused",
+        }
+    ]
+    for case in chosen:
+        text = case.spoil(text)
+    expected = sorted(
+        (each for case in chosen for each in case.said), key=lambda said: int(said.split(":")[0])
+    )
+    assert len(expected) == 9
+    assert complaints(tmp_path, text) == [f"perftrail.toml:{each}" for each in expected]
+
+
+def test_a_missing_required_key_of_one_table_hides_no_mistake_of_another(tmp_path: Path) -> None:
+    text = spoiled('command = "true"', 'shell = 1\n[find]\nmetric = "wal"', text=SMALL)
+    assert complaints(tmp_path, text) == [
+        "perftrail.toml:5: benchmark.it.command: missing; what is run and measured, split into words; "
+        "{parameter} stands for its value",
+        "perftrail.toml:6: benchmark.it.shell: expected true or false, not the number 1",
+    ]
+
+
+def test_a_table_that_is_no_table_is_told_once(tmp_path: Path) -> None:
+    assert complaints(tmp_path, 'source = 5\nbenchmark = "x"\n') == [
+        "perftrail.toml:1: source: expected a table, not the number 5",
+        'perftrail.toml:2: benchmark: expected a table, not the text "x"',
+    ]
+
+
+def test_an_empty_file_lacks_a_source_and_a_benchmark(tmp_path: Path) -> None:
+    assert complaints(tmp_path, "") == [
+        "perftrail.toml:1: source: missing; where revisions come from",
+        "perftrail.toml:1: benchmark: missing; commands to run, with their parameters and metrics",
+    ]
+
+
+def test_an_empty_table_of_benchmarks_is_told_to_need_one(tmp_path: Path) -> None:
+    text = '[source]\nkind = "directory"\nlocation = "."\n[benchmark]\n'
+    assert complaints(tmp_path, text) == [
+        "perftrail.toml:4: benchmark: there must be at least one; write [benchmark.NAME] with its command"
+    ]
+
+
+def test_a_derived_metric_must_name_its_benchmark_when_there_are_two(tmp_path: Path) -> None:
+    text = SMALL + '[benchmark.other]\ncommand = "true"\n[derived.twice]\nvalue = "2 * wall"\n'
+    assert complaints(tmp_path, text) == [
+        "perftrail.toml:9: derived.twice.benchmark: missing; say which benchmark: it or other"
+    ]
+
+
+def test_a_metric_that_two_benchmarks_have_is_ambiguous(tmp_path: Path) -> None:
+    text = SMALL + '[benchmark.other]\ncommand = "true"\n[find]\nmetric = "wall"\n'
+    assert complaints(tmp_path, text) == [
+        'perftrail.toml:10: find.metric: several benchmarks have "wall"; write it.wall or other.wall'
+    ]
+
+
+def test_a_prefix_knows_only_the_parameters_that_every_benchmark_has(tmp_path: Path) -> None:
+    text = (
+        SMALL + 'parameters.n = [1]\n[benchmark.b]\ncommand = "true"\n[variants.v]\nrun.prefix = ["x{n}"]\n'
+    )
+    [said] = complaints(tmp_path, text)
+    assert said.startswith("perftrail.toml:11: variants.v.run.prefix: unknown placeholder {n};")
+
+
+def test_too_many_points_are_refused(tmp_path: Path) -> None:
+    axes = "\n".join(f"parameters.p{number} = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" for number in range(6))
+    assert complaints(tmp_path, f"{SMALL}{axes}\n") == [
+        "perftrail.toml:7: benchmark.it.parameters: span more than 100000 points; use fewer values"
+    ]
+
+
+def test_a_requirement_is_no_option_of_pip(tmp_path: Path) -> None:
+    text = SMALL.replace('"directory"', '"release"').replace('"."', '"pypi:x"\nrequires = ["--index-url=x"]')
+    assert complaints(tmp_path, text) == [
+        'perftrail.toml:4: source.requires: "--index-url=x" is no requirement; write it as for pip, numpy>=1.26'
+    ]
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "a..b", "", "a b", "a\\nb", "\\u202Ea", "x" * 101, ".a", "-a"])
+def test_a_benchmark_cannot_have_a_name_that_is_no_good_directory(name: str, tmp_path: Path) -> None:
+    said = complaints(tmp_path, SMALL.replace("benchmark.it", f'benchmark."{name}"'))
+    assert len(said) == 1
+    assert "name" in said[0]
+    assert said[0].isprintable()
+
+
+@pytest.mark.parametrize("name", ["mt", "MT-2.3", "2d", "a.b", "gcc-13.2+lto", "_x"])
+def test_a_benchmark_may_be_named_as_people_name_things(name: str, tmp_path: Path) -> None:
+    assert complaints(tmp_path, SMALL.replace("benchmark.it", f'benchmark."{name}"')) == []

@@ -1,0 +1,105 @@
+"""The JSON Schema and the reference page agree with what the reader takes."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import jsonschema
+import pytest
+
+from perftrail import studyfile
+from perftrail.studyfile.document import Document
+from perftrail.studyfile.fields import keys_of
+from perftrail.studyfile.reference import reference
+from tests.studyfile.studies import GOOD, SMALL, spoiled
+from tests.studyfile.test_bad_studies import MISTAKES
+
+RELEASE = SMALL.replace('"directory"', '"release"').replace(
+    '"."', '"pypi:x"\nrequires = ["y"]\nyanked = true'
+)
+WRITTEN_OTHERWISE = f"""\
+{SMALL}timeout = 1.5
+memory_limit = 1000000
+stdin = "{{study}}/x"
+parameters = {{ n = [1, 0.5, "x"] }}
+exclude = [{{ n = 1, variant = "v" }}, {{ n = "x" }}]
+env = {{ A = "b" }}
+[variants.v]
+[measure]
+invocations = 60
+seed = 3
+warmups = 0
+[find]
+budget = 60
+budget_builds = 3
+"""
+
+BEYOND = ("syntax:", "derived", "find.metric", "find.variant", "placeholder", "is there twice", "exclude")
+"""Words of complaints about what a schema cannot know: what other keys say, what TOML itself forbids."""
+TEXTS = (
+    "location",
+    "range",
+    "touching",
+    "outputs",
+    "directory",
+    "pattern",
+    "quotes",
+    "program",
+    "shell",
+    "NUL",
+)
+"""Words of complaints about what stands inside texts."""
+
+
+def _errors(text: str) -> list[str]:
+    validator = jsonschema.Draft202012Validator(studyfile.schema())
+    data: Any = tomllib.loads(text)
+    return [error.message for error in validator.iter_errors(data)]
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(studyfile.schema())
+
+
+@pytest.mark.parametrize("text", [GOOD, SMALL, RELEASE, WRITTEN_OTHERWISE])
+def test_a_good_study_satisfies_the_schema(text: str) -> None:
+    assert _errors(text) == []
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in MISTAKES if not any(word in each for each in case.said for word in (*BEYOND, *TEXTS))],
+    ids=lambda case: case.sentence,
+)
+def test_a_mistake_of_shape_breaks_the_schema(case: Any) -> None:
+    if case.said[0].endswith("values; write at least one") or "stands for something else" in case.said[0]:
+        pytest.skip("known to the reader only")
+    if "rebuild" in case.said[0] or "30..5" in case.said[0] or "for release" in case.said[0]:
+        pytest.skip("known to the reader only")
+    assert _errors(case.spoil(GOOD)) != []
+
+
+def test_every_key_has_a_description_that_ends_a_sentence() -> None:
+    def descriptions(node: Any) -> list[str]:
+        if not isinstance(node, dict):
+            return []
+        own = [node["description"]] if isinstance(node.get("description"), str) else []
+        return own + [text for value in node.values() for text in descriptions(value)]
+
+    found = descriptions(studyfile.schema())
+    assert len(found) > 50
+    assert all(text.endswith(".") and text[0].isprintable() for text in found)
+
+
+def test_no_table_of_the_schema_takes_unknown_keys() -> None:
+    assert _errors(spoiled("[measure]", "[measure]\nunknown = 1"))
+    assert _errors(spoiled("[build]", "unknown = 1\n[build]"))
+
+
+def test_the_reference_names_every_table_and_key() -> None:
+    page = reference()
+    for key in keys_of(Document):
+        assert f"[{key.name}" in page
+    for name in ("memory_limit", "budget_builds", "touching", "yanked", "prefix", "peak_memory_tree"):
+        assert f"`{name}`" in page
