@@ -109,14 +109,7 @@ static int64_t read_number(const struct leaf *leaf, const char *file, const char
     char content[4096];
     if (!leaf || file_read_in(leaf->path, file, content, sizeof content) <= 0)
         return -1;
-    const char *at = content;
-    size_t length = strlen(key);
-    while (length && strncmp(at, key, length) != 0) {
-        at = strchr(at, '\n');
-        if (!at++)
-            return -1;
-    }
-    return number_in(at + length);
+    return number_after(content, key);
 }
 
 int64_t cgroups_peak_memory_bytes(const struct cgroups *cgroups)

@@ -31,7 +31,7 @@ const struct leaf *cgroups_for_memory(const struct cgroups *cgroups);
 const struct leaf *cgroups_for_cpu(const struct cgroups *cgroups);
 const struct leaf *cgroups_for_kill(const struct cgroups *cgroups);
 
-/* Make the leaves of one invocation, with a memory limit unless it is 0. False (and nothing left) when one fails. */
+/* Make the leaves of one invocation, with a memory limit unless it is 0. False, and nothing left, when one fails. */
 bool cgroups_make(struct cgroups *cgroups, int64_t memory_limit_bytes);
 
 /* Put the calling process in; async-signal-safe, for the child. 0 or an errno. */

@@ -5,7 +5,6 @@
 #include "region.h"
 #include "text.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -74,10 +73,10 @@ static const char *word_at(const char *line, int count)
 static bool find_directory(const char *mounts, const char *controller, const char *path, struct text *into)
 {
     for (const char *line = mounts; *line; line = next_line(line)) {
-        const char *type = strstr(line, " - ");
-        if (!type || type > next_line(line))
-            continue;
-        type += 3;
+        const char *type = word_at(line, 6); /* then come optional words, ended by a dash */
+        while (*type && *type != '\n' && *type != '-')
+            type = word_at(type, 1);
+        type = word_at(type, 1);
         const char *wanted = controller ? "cgroup " : "cgroup2 ";
         if (strncmp(type, wanted, strlen(wanted)) != 0)
             continue;

@@ -13,7 +13,13 @@ struct event {
 
 enum { HARDWARE = 0, SOFTWARE = 1 };
 enum { READ_TIME_ENABLED = 1, READ_TIME_RUNNING = 2 };
-enum { DISABLED = 1 << 0, INHERIT = 1 << 1, EXCLUDE_KERNEL = 1 << 5, EXCLUDE_HYPERVISOR = 1 << 6, ENABLE_ON_EXEC = 1 << 12 };
+enum {
+    DISABLED = 1 << 0,
+    INHERIT = 1 << 1,
+    EXCLUDE_KERNEL = 1 << 5,
+    EXCLUDE_HYPERVISOR = 1 << 6,
+    ENABLE_ON_EXEC = 1 << 12,
+};
 
 /* The processor's counters are of user space alone: that needs no privilege, and is what a change of
  * the program changes. */

@@ -52,6 +52,7 @@ static void serve(struct events *events, struct cgroups *cgroups)
         if (!on)
             return;
         input_trim(&events->input);
+        stack_release();
     }
 }
 
@@ -69,6 +70,8 @@ static int be_server(int guard_pipe, int client, pid_t guard, struct cgroups *cg
     if (events.children < 0)
         return EXIT_CANNOT_START;
     spawn_prepare();
+    stack_release(); /* what the guard used of it to find the cgroups */
+    forget_peak();
     if (report_hello(cgroups, guard))
         serve(&events, cgroups);
     return EXIT_DONE;

@@ -1,8 +1,12 @@
 #include "region.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define PAGE ((uintptr_t)4096)
+#define STACK_PAGES 16 /* more than our deepest call takes */
 
 bool region_reserve(struct region *region, size_t size)
 {
@@ -32,6 +36,14 @@ void region_release(struct region *region)
 void pages_release(void *start, size_t size)
 {
     madvise(start, size, MADV_DONTNEED);
+}
+
+/* The page below ours stays: the call that releases the others may stand in it. */
+void stack_release(void)
+{
+    char here;
+    uintptr_t page = (uintptr_t)&here / PAGE * PAGE;
+    pages_release((void *)(page - (STACK_PAGES + 1) * PAGE), STACK_PAGES * PAGE);
 }
 
 void forget_peak(void)

@@ -22,6 +22,9 @@ void region_release(struct region *region);
 /* Give back the pages of a page-aligned array; they are zero when next touched. */
 void pages_release(void *start, size_t size);
 
+/* Give back the stack that deeper calls have used and left. */
+void stack_release(void);
+
 /* Forget the high-water mark of our own resident size: after an exceptionally long line it would
  * be the floor of every later figure. */
 void forget_peak(void);

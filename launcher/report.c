@@ -4,7 +4,6 @@
 #include "region.h"
 #include "text.h"
 
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,8 +43,7 @@ static int64_t own_peak_bytes(void)
 {
     if (file_read("/proc/self/status", buffer, sizeof buffer) <= 0)
         return -1;
-    const char *line = strstr(buffer, "VmHWM:");
-    return line ? number_in(line + 6 + strspn(line + 6, " \t")) * 1024 : -1;
+    return number_after(buffer, "VmHWM:") * 1024;
 }
 
 bool report_hello(const struct cgroups *cgroups, pid_t guard)

@@ -6,8 +6,6 @@
 #include "files.h"
 #include "text.h"
 
-#include <string.h>
-
 #define FIRST_AFTER (2 * NS_PER_MS)
 #define SHORTEST_INTERVAL (10 * NS_PER_MS)
 #define LARGEST_SHARE 20 /* sampling takes at most a twentieth of one CPU's time */
@@ -31,22 +29,25 @@ static void add_process(pid_t process, void *sum)
     text_add(&text, "/smaps_rollup");
     if (file_read(path, rollup, sizeof rollup) <= 0)
         return;
-    const char *line = strstr(rollup, "\nPss:");
-    if (!line)
-        return;
-    line += strlen("\nPss:");
-    int64_t kibibytes = number_in(line + strspn(line, " "));
+    int64_t kibibytes = number_after(rollup, "Pss:");
     if (kibibytes > 0)
         *(int64_t *)sum += kibibytes * 1024;
 }
 
+static int64_t own_cpu_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * NS_PER_SECOND + used.tv_nsec;
+}
+
 void sampling_take(struct sampling *sampling)
 {
-    int64_t start_ns = clock_now_ns(), sum = 0;
+    int64_t before_ns = own_cpu_ns(), sum = 0;
     descendants_visit(add_process, &sum);
-    int64_t end_ns = clock_now_ns(), cost_ns = end_ns - start_ns;
+    int64_t cost_ns = own_cpu_ns() - before_ns;
     int64_t interval_ns = cost_ns * LARGEST_SHARE;
-    sampling->next_ns = end_ns + (interval_ns > SHORTEST_INTERVAL ? interval_ns : SHORTEST_INTERVAL);
+    sampling->next_ns = clock_now_ns() + (interval_ns > SHORTEST_INTERVAL ? interval_ns : SHORTEST_INTERVAL);
     sampling->samples++;
     sampling->spent_ns += cost_ns;
     if (sum > sampling->peak_bytes)

@@ -7,7 +7,7 @@
 struct sampling {
     int64_t peak_bytes;
     int64_t samples;
-    int64_t spent_ns; /* the cost: a target's memory map is locked for part of it */
+    int64_t spent_ns; /* of our CPU time; a target's memory map is locked for part of it */
     int64_t next_ns;  /* when the next sample is due; NEVER where none is wanted */
 };
 

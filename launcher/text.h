@@ -31,6 +31,9 @@ void text_flag(struct text *text, const char *key, bool value);
 void text_open(struct text *text, const char *key); /* `"key":{`, or `{` where key is NULL */
 void text_close(struct text *text);
 
+/* The number on the line that begins with `key`, as in `Pss:   123 kB`; -1 where there is no such line. */
+int64_t number_after(const char *content, const char *key);
+
 /* The leading decimal number of a string, or -1 where there is none. */
 int64_t number_in(const char *string);
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
-from perftrail.launcher import Launcher, client
+from perftrail.launcher import Launcher, launcher_path
 from perftrail.model.build import Built, Failure
 from perftrail.model.subject import Revision, Subject
 from tests.builder.workshop import MAKEFILE, PROGRAM, PROJECT, Place, recipe
@@ -216,8 +216,7 @@ def test_a_build_killed_half_way_is_wiped_and_redone(place: Place) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from perftrail.launcher import Launcher, client
-from perftrail.launcher import client
+from perftrail.launcher import Launcher
 from perftrail.model.subject import Revision, Subject
 from tests.builder.workshop import Place, recipe
 root, fifo, revision, launcher = sys.argv[1:]
@@ -233,7 +232,7 @@ def test_a_build_dies_with_perftrail_however_it_dies(place: Place) -> None:
     revision, fifo = place.commit(), place.root / "fifo"
     os.mkfifo(fifo)
     killed = subprocess.Popen(
-        [sys.executable, "-c", KILLED, place.root, fifo, revision.id, client.launcher_path()],
+        [sys.executable, "-c", KILLED, place.root, fifo, revision.id, launcher_path()],
         cwd=Path(__file__).parents[2],
     )
     with fifo.open() as told:
@@ -268,7 +267,7 @@ def test_two_builders_at_once_make_a_build_once(place: Place) -> None:
 
 @pytest.mark.skipif(not Path("/usr/lib/ccache/cc").exists(), reason="ccache is not installed")
 def test_ccache_is_used_said_and_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    how = recipe("cc -O1 -c program.c", outputs=("program.o",))
+    how = recipe("cc -g -O1 -c program.c", outputs=("program.o",))
     cached = place.made(place.commit(), how)
     assert "through ccache" in Path(cached.log).read_text()
     assert any((place.builds / "ccache").iterdir())

@@ -78,11 +78,17 @@ def in_memory(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
     return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
 
 
-MAKERS = (in_git, in_an_index, in_a_directory, in_memory)
+Make = Callable[[Path, Launcher, ExitStack], Case]
+MAKERS: tuple[Make, ...] = (in_git, in_an_index, in_a_directory, in_memory)
 
 
-def cases(*makers: Callable[[Path, Launcher, ExitStack], Case]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", makers, ids=lambda maker: maker.__name__, indirect=True)
+def cases(*makers: Make) -> pytest.MarkDecorator:
+    slow = {in_an_index: pytest.mark.slow}  # pip takes a second to start
+    params = [
+        pytest.param(maker, id=maker.__name__, marks=[slow[maker]] if maker in slow else [])
+        for maker in makers
+    ]
+    return pytest.mark.parametrize("case", params, indirect=True)
 
 
 @pytest.fixture

@@ -52,11 +52,10 @@ def test_two_stores_in_one_directory_do_not_wait_for_each_other(tmp_path: Path) 
 
 
 def test_a_store_has_one_lock_whatever_name_it_is_reached_by(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    with start("holds", tmp_path / "real/results.db") as holder:
+    (tmp_path / "link.db").symlink_to(tmp_path / "results.db")
+    with start("holds", tmp_path / "results.db") as holder:
         assert heard(holder) == "held"
-        with pytest.raises(StoreHeld), hold(str(tmp_path / "link/results.db"), wait=False):
+        with pytest.raises(StoreHeld), hold(str(tmp_path / "link.db"), wait=False):
             pass
 
 
@@ -106,11 +105,29 @@ def test_one_process_that_asks_twice_is_refused_instead_of_waiting_for_itself(tm
 def test_the_lock_file_says_who_holds_it_and_nothing_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     lock = tmp_path / "results.db.lock"
-    with hold(str(path), wait=False):
-        words = json.loads(lock.read_text())
-        assert set(words) == {"pid", "command", "started"}
-        assert words["pid"] == os.getpid()
+
+    def measure_in_vain() -> None:
+        with hold(str(path), wait=False):
+            words = json.loads(lock.read_text())
+            assert set(words) == {"pid", "command", "started"}
+            assert words["pid"] == os.getpid()
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        measure_in_vain()
     assert lock.read_text() == ""
+    with hold(str(path), wait=False):
+        pass
+    assert lock.read_text() == ""
+
+
+def test_one_that_was_refused_leaves_the_words_of_the_holder(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with start("holds", path) as holder:
+        assert heard(holder) == "held"
+        for _ in range(2):
+            with pytest.raises(StoreHeld, match=f"process {holder.pid} "), hold(str(path), wait=False):
+                pass
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 0, "command": [], "started": ""}'])

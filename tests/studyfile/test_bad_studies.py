@@ -124,9 +124,8 @@ def test_too_many_points_are_refused(tmp_path: Path) -> None:
 
 def test_a_requirement_is_no_option_of_pip(tmp_path: Path) -> None:
     text = SMALL.replace('"directory"', '"release"').replace('"."', '"pypi:x"\nrequires = ["--index-url=x"]')
-    assert complaints(tmp_path, text) == [
-        'perftrail.toml:4: source.requires: "--index-url=x" is no requirement; write it as for pip, numpy>=1.26'
-    ]
+    [said] = complaints(tmp_path, text)
+    assert said.startswith('perftrail.toml:4: source.requires: "--index-url=x" is no requirement')
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "a..b", "", "a b", "a\\nb", "\\u202Ea", "x" * 101, ".a", "-a"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from perftrail import studyfile
+from perftrail.errors import StudyError
 from perftrail.model.study import (
     PLAIN,
     Benchmark,
@@ -101,14 +102,8 @@ def test_messages_name_the_file_from_the_current_directory(
     write(tmp_path, "")
     monkeypatch.chdir(tmp_path)
     for path in (".", "perftrail.toml", str(tmp_path)):
-        with pytest.raises(studyfile_error(), match=r"^perftrail\.toml:1: source: missing"):
+        with pytest.raises(StudyError, match=r"^perftrail\.toml:1: source: missing"):
             studyfile.load(path)
-
-
-def studyfile_error() -> type[Exception]:
-    from perftrail.errors import StudyError
-
-    return StudyError
 
 
 def test_the_nearest_study_file_upwards_is_found(tmp_path: Path) -> None:
@@ -124,10 +119,11 @@ def test_without_a_study_file_upwards_there_is_none() -> None:
     assert studyfile.find_upwards("/proc/self") is None
 
 
-@pytest.mark.parametrize("spoil", [lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")])
-def test_a_byte_order_mark_and_dos_lines_do_not_matter(spoil, tmp_path: Path) -> None:  # type: ignore[no-untyped-def] # a lambda
-    assert read(tmp_path, spoil(GOOD)) == read(tmp_path, GOOD)
-    bad = spoil(spoiled("precision = 0.02", "precision = 2"))
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_byte_order_mark_and_dos_lines_do_not_matter(mark: str, newline: str, tmp_path: Path) -> None:
+    assert read(tmp_path, mark + GOOD.replace("\n", newline)) == read(tmp_path, GOOD)
+    bad = mark + spoiled("precision = 0.02", "precision = 2").replace("\n", newline)
     assert complaints(tmp_path, bad)[0].startswith("perftrail.toml:48: measure.precision")
 
 

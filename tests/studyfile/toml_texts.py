@@ -52,7 +52,7 @@ def values(draw: st.DrawFn, depth: int = 3) -> str:
     kind = draw(st.integers(0, 4)) if depth else 0
     if kind in {0, 1}:
         return draw(_SCALARS)
-    between = st.one_of(_BLANKS, _NEWLINES) if kind in {2, 3} else _BLANKS
+    between = st.one_of(_BLANKS, _NEWLINES)
     count = draw(st.integers(0, 3))
     if kind == 4:
         items = [
@@ -60,7 +60,7 @@ def values(draw: st.DrawFn, depth: int = 3) -> str:
         ]
         return "{" + ",".join(f" {item} " for item in items) + "}"
     items = [f"{draw(between)}{draw(values(depth - 1))}{draw(between)}" for _ in range(count)]
-    comma = "," if items and draw(st.booleans()) else ""
+    comma = draw(st.sampled_from([",", ""])) if items else ""
     return f"[{','.join(items)}{comma}{draw(between)}]"
 
 

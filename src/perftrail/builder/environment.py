@@ -47,7 +47,14 @@ def build_environment(*, temporary: Path, compiler_cache: Path | None) -> dict[s
     }
     if compiler_cache is None:
         return base
-    return {**base, "PATH": f"{_CCACHE_LINKS}{os.pathsep}{base['PATH']}", "CCACHE_DIR": str(compiler_cache)}
+    return {
+        **base,
+        "PATH": f"{_CCACHE_LINKS}{os.pathsep}{base['PATH']}",
+        "CCACHE_DIR": str(compiler_cache),
+        # The build directory only gets into debug information, which no artefact counts; with it in the
+        # hash nothing that is compiled with -g would ever be found again.
+        "CCACHE_NOHASHDIR": "1",
+    }
 
 
 def has_compiler_cache() -> bool:

@@ -66,6 +66,20 @@ class Breakage:
         chance: Floats = self._weight @ (bad / np.maximum(bad + good, 1e-300))
         return chance
 
+    def all_between(self, low: int, high: int) -> float:
+        """P(every untried position strictly between two tried ones is unusable)."""
+        inside = (self._positions >= low) & (self._positions <= high)
+        places, unusable = self._positions[inside], self._unusable[inside]
+        apart = np.diff(places)
+        stays = _turns_bad(_LAMBDA[:, None], np.True_)
+        begins = _turns_bad(_LAMBDA[:, None], unusable[None, :-1])
+        ends = np.where(unusable[None, 1:], stays, 1 - stays)
+        path = begins * stays ** np.maximum(apart - 2, 0)[None, :] * ends
+        into = _turns_bad(_LAMBDA[:, None] ** apart[None, :], unusable[None, :-1])
+        any_way = np.where(unusable[None, 1:], into, 1 - into)
+        chance = np.where(apart[None, :] > 1, path / np.maximum(any_way, 1e-300), 1.0)
+        return float(self._weight @ chance.prod(axis=1))
+
 
 def _turns_bad(fading: Floats, from_bad: npt.NDArray[np.bool_] | np.bool_) -> Floats:
     """P(unusable) at a distance, from a known state: ``f + (1-f) lambda^d`` or ``f (1 - lambda^d)``."""

@@ -29,6 +29,13 @@ MISFIT = 0.5
 """The share of the allowed risk that the model may use up; the rest is for noise that is not as it assumes."""
 
 
+LITTLE = 0.01
+"""Bits for each reading: less is not worth waiting for once the confidence asked for is reached."""
+
+BROKEN_TOO = 0.9
+"""Untried revisions in a broken stretch are left alone once all of them are broken with this probability."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """Take so many readings of a position, building it first where that has not been done."""
@@ -108,19 +115,32 @@ class Search:
             return f"none of the {tried} revisions tried could be built and run"
         return f"only one revision could be built and run, {tried} could not: there is nothing to compare it with"
 
-    @property
-    def _target(self) -> float:
-        return 1 - (1 - self.question.confidence) * MISFIT
+    def _sure(self, probability: float, posterior: Posterior) -> bool:
+        """Whether it is sure enough: well above the confidence asked for, or above and no reading adds much."""
+        if probability < self.question.confidence:
+            return False
+        if probability >= 1 - (1 - self.question.confidence) * MISFIT:
+            return True
+        reading = policy.best_reading(self._evidence, posterior)
+        return reading is None or reading.bits / reading.readings < LITTLE
 
     def _located(self, posterior: Posterior) -> Settled | None:
         if len(posterior.gaps) == 0:
             return None
         gap = int(np.argmax(posterior.gaps))
-        if posterior.gaps[gap] < self._target or self._divisible(gap, posterior):
+        if not self._sure(float(posterior.gaps[gap]), posterior):
             return None
         candidates = self._within(range(gap, gap + 1), posterior)
         reason = "the revisions on both sides were measured"
-        if len(candidates) > 1:
+        if self._divisible(gap, posterior):
+            low, high = posterior.positions[gap], posterior.positions[gap + 1]
+            if policy.breakage(self._evidence).all_between(low, high) < BROKEN_TOO:
+                return None
+            reason = (
+                "the revisions between those that were measured could not be built and run, or, "
+                "as their neighbours could not, are not likely to be"
+            )
+        elif len(candidates) > 1:
             reason = "only revisions that could not be built and run stand between those that were measured"
         return Settled(
             answer=answers.located(self.question, posterior, range(gap, gap + 1), candidates, reason)

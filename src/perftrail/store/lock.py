@@ -59,12 +59,16 @@ def hold(path: str, *, wait: bool, on_wait: Callable[[Holder], None] = _ignore) 
     _held.add(descriptor)
     try:
         _acquire(descriptor, path, wait=wait, on_wait=on_wait)
-        _write(descriptor)
-        yield
-        os.ftruncate(descriptor, 0)
+        try:
+            _write(descriptor)
+            yield
+        finally:
+            if descriptor in _held:
+                os.ftruncate(descriptor, 0)
     finally:
-        _held.discard(descriptor)
-        os.close(descriptor)
+        if descriptor in _held:  # in a forked child it is not, and the number may be another file's
+            _held.remove(descriptor)
+            os.close(descriptor)
 
 
 def _open(name: Path) -> int:

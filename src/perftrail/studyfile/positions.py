@@ -128,7 +128,7 @@ class _Scanner:
         elif found := _LITERAL.match(self._text, self._at):
             name = found.group()[1:-1]
         elif found := _BASIC.match(self._text, self._at):
-            name = str(tomllib.loads(f"key = {found.group()}")["key"])
+            name = _unescaped(found.group())
         else:
             raise _Lost
         self._at = found.end()
@@ -189,3 +189,10 @@ class _Scanner:
 
     def _line(self) -> int:
         return bisect.bisect_right(self._starts, self._at)
+
+
+def _unescaped(written: str) -> str:
+    try:
+        return str(tomllib.loads(f"key = {written}")["key"])
+    except tomllib.TOMLDecodeError as error:
+        raise _Lost from error
