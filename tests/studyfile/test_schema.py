@@ -46,6 +46,9 @@ SHAPE = (
 )
 """Words of complaints about what a schema can know: of one value, not of what it means."""
 BEYOND = (
+    "derived.ratio.value",
+    "find.metric",
+    "exclude",
     "30..5",
     "not nan",
     "0s makes",

@@ -70,6 +70,13 @@ def run_environment(study: Study, cell: Cell) -> dict[str, str]:
     return {**study.benchmarks[cell.benchmark].env, **study.variants[cell.subject.variant].run.env}
 
 
+def mentioning(study: Study, cell: Cell) -> tuple[str, ...]:
+    """Every text of a study in which what a cell runs, or what that uses, may be named."""
+    benchmark = study.benchmarks[cell.benchmark]
+    prefix = study.variants[cell.subject.variant].run.prefix
+    return (benchmark.command, benchmark.stdin or "", *prefix, *run_environment(study, cell).values())
+
+
 def runnable_key(study: Study, cell: Cell, prepared: Prepared) -> str:
     """Name everything that can matter to what a cell's invocation gives, and nothing else.
 
@@ -78,7 +85,7 @@ def runnable_key(study: Study, cell: Cell, prepared: Prepared) -> str:
     """
     benchmark = study.benchmarks[cell.benchmark]
     environment = run_environment(study, cell)
-    mentioned = " ".join((benchmark.command, benchmark.stdin or "", *environment.values()))
+    mentioned = " ".join(mentioning(study, cell))
     return content_key(
         prepared.built.artefact if "{build}" in mentioned else "",
         prepared.artefact,

@@ -37,7 +37,7 @@ SIGMA_OFFSETS = (-1.3, 0.0, 1.3)
 TAU_RATIOS = (0.1, 0.3, 0.7)
 """tau over sigma; a last, absolute one is comparable to the smallest change worth finding."""
 
-TAU_PRIOR = (0.30, 0.45, 0.20, 0.05)
+TAU_PRIOR = (0.33, 0.45, 0.18, 0.04)
 
 RESOLUTION = 40.0
 """No noise is taken to be smaller than the smallest change over this: deterministic values have sigma 0."""

@@ -31,9 +31,9 @@ MOST_CANDIDATES = 65
 LEAST_BITS = 2e-3
 """Readings that would tell less than this, twenty together, are not worth taking."""
 
-_GATE_GAP = 1e-3
 FIRST = 3
-_NODES = 40
+_PLACES = (np.arange(40) + 0.5) / 40
+_PARTS = np.concatenate([[0.0, 0.02, 0.07], np.linspace(0.15, 0.85, 8), [0.93, 0.98, 1.0]])
 _LOST = np.where(READINGS == 1, OUTLIERS, np.where(READINGS == 2, OUTLIERS / 3, OUTLIERS / 10))
 
 
@@ -50,16 +50,6 @@ class Choice:
     def rate(self) -> float:
         """Bits for each second."""
         return self.bits / self.seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sides:
-    """What a reading is expected to be on either side: mean and variance, without the reading's own noise."""
-
-    low_mean: Floats
-    low_variance: Floats
-    high_mean: Floats
-    high_variance: Floats
 
 
 def breakage(evidence: Evidence) -> Breakage:
@@ -95,21 +85,10 @@ def best_reading(evidence: Evidence, posterior: Posterior) -> Choice | None:
 
 def best_build(evidence: Evidence, posterior: Posterior, cumulative_prior: Floats) -> Choice | None:
     """Choose among builds of revisions not tried yet, inside gaps that may hold the culprit."""
-    candidates, share = _candidates(evidence, posterior, cumulative_prior)
+    candidates, bits = _candidates(evidence, posterior, cumulative_prior)
     if len(candidates) == 0:
         return None
     fails = breakage(evidence).probability(candidates)
-    layout = posterior.tau**2
-    grid = np.linspace(0.0, 1.0, 65)
-    whole = np.ones(1)
-    sides = _Sides(
-        low_mean=whole * posterior.before[0],
-        low_variance=whole * (layout + posterior.before[1] ** 2),
-        high_mean=whole * posterior.after[0],
-        high_variance=whole * (layout + posterior.after[1] ** 2),
-    )
-    table = side_information(grid, sides, posterior.sigma)
-    bits = np.column_stack([np.interp(share, grid, table[:, column]) for column in range(len(READINGS))])
     bits *= (1 - fails)[:, None]
     seconds = evidence.seconds_per_build + (1 - fails)[:, None] * READINGS * evidence.seconds_per_reading
     rates = bits / seconds
@@ -125,11 +104,12 @@ def best_build(evidence: Evidence, posterior: Posterior, cumulative_prior: Float
 
 
 def _candidates(evidence: Evidence, posterior: Posterior, cumulative_prior: Floats) -> tuple[Indices, Floats]:
-    """Untried positions worth building, each with P(the culprit is at or before it)."""
-    found: list[Indices] = []
-    shares: list[Floats] = []
-    below = posterior.at_or_before
-    for gap in np.nonzero(posterior.gaps > _GATE_GAP)[0].tolist():
+    """Untried positions worth building, and the bits that n readings of each would tell; shapes (C,), (C, n)."""
+    found: list[Indices] = [np.empty(0, dtype=np.int64)]
+    told: list[Floats] = [np.empty((0, len(READINGS)))]
+    for number, gap in enumerate(posterior.hypotheses.gap.tolist()):
+        if gap == len(posterior.gaps):
+            continue
         low, high = posterior.positions[gap], posterior.positions[gap + 1]
         inside = _spread(low, high, cumulative_prior)
         untried = np.array([not evidence.is_attempted(position) for position in inside.tolist()], dtype=np.bool_)
@@ -137,11 +117,11 @@ def _candidates(evidence: Evidence, posterior: Posterior, cumulative_prior: Floa
         mass = cumulative_prior[high] - cumulative_prior[low]
         part = (cumulative_prior[inside] - cumulative_prior[low]) / mass
         splits = (part > 0) & (part < 1)
-        found.append(inside[splits])
-        shares.append(below[gap] + posterior.gaps[gap] * part[splits])
-    if not found:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    return np.concatenate(found), np.concatenate(shares)
+        if splits.any():
+            found.append(inside[splits])
+            table = split_information(posterior, number)
+            told.append(np.column_stack([np.interp(part[splits], _PARTS, bits) for bits in table.T]))
+    return np.concatenate(found), np.concatenate(told)
 
 
 def _spread(low: int, high: int, cumulative_prior: Floats) -> Indices:
@@ -179,48 +159,55 @@ def _given_readings(evidence: Evidence, posterior: Posterior, rows: Indices) -> 
 
 
 def hypothesis_information(posterior: Posterior, means: Floats, variances: Floats) -> Floats:
-    """Return the mutual information (bits) of where the change is and the mean of n readings, shape (C, n)."""
+    """Return the mutual information (bits) of where the change is and the mean of n readings, shape (C, n).
+
+    `means` and `variances` (C, H) predict the build's own level under each hypothesis.
+    """
     known = posterior.hypotheses
     weight = known.weight / known.weight.sum()
-    variance = variances[:, None, :] + known.scatter / (READINGS * (1 - OUTLIERS))[None, :, None]
+    density = _predicted(means, variances, known.scatter)
+    return _mutual(np.einsum("cnhy,h->cny", density, weight), _entropy(density) @ weight)
+
+
+def split_information(posterior: Posterior, number: int) -> Floats:
+    """Return the bits that a build inside a gap would tell, shape (parts, n).
+
+    `number` is the gap's hypothesis; the build leaves the share `_PARTS` of the gap's probability at or before it,
+    so that the hypothesis splits in two: the build is after the change, or before it.
+    """
+    known = posterior.hypotheses
+    is_after = known.gap < known.gap[number]
+    mean = np.append(np.where(is_after, known.after, known.before), known.after[number])
+    variance = np.append(
+        np.where(is_after, known.after_variance, known.before_variance) + known.layout,
+        known.after_variance[number] + known.layout[number],
+    )
+    density = _predicted(mean[None], variance[None], np.append(known.scatter, known.scatter[number]))[0]
+    weight = np.tile(np.append(known.weight, 0.0) / known.weight.sum(), (len(_PARTS), 1))
+    weight[:, -1] = _PARTS * weight[:, number]
+    weight[:, number] *= 1 - _PARTS
+    return _mutual(np.einsum("nhy,ph->pny", density, weight), np.einsum("nh,ph->pn", _entropy(density), weight))
+
+
+def _predicted(means: Floats, variances: Floats, scatter: Floats) -> Floats:
+    """What the mean of n readings is expected to be under each hypothesis: normal, shape (C, n, H, nodes)."""
+    variance = variances[:, None, :] + scatter / (READINGS * (1 - OUTLIERS))[None, :, None]
     sd = np.sqrt(variance)
     mean = means[:, None, :]
     begin = (mean - 4 * sd).min(axis=2, keepdims=True)
     end = (mean + 4 * sd).max(axis=2, keepdims=True)
-    places = (np.arange(_NODES) + 0.5) / _NODES
-    reading = begin + (end - begin) * places
-    density = np.exp(-0.5 * ((reading[:, :, None, :] - mean[..., None]) / sd[..., None]) ** 2) / sd[..., None]
-    density /= density.sum(axis=3, keepdims=True)
-    mixed = np.einsum("cnhy,h->cny", density, weight)
-    parts = density * np.log2(np.maximum(density, 1e-300) / np.maximum(mixed, 1e-300)[:, :, None, :])
-    bits = np.einsum("cnhy,h->cn", parts, weight)
-    kept: Floats = np.maximum(bits, 0.0) * (1 - _LOST)[None, :]
-    return kept
+    reading = begin + (end - begin) * _PLACES
+    density: Floats = np.exp(-0.5 * ((reading[:, :, None, :] - mean[..., None]) / sd[..., None]) ** 2)
+    density += 1e-300
+    return density / density.sum(axis=3, keepdims=True)
 
 
-def side_information(share: Floats, sides: _Sides, sigma: float) -> Floats:
-    """Return the mutual information (bits) of a revision's side and the mean of n readings; shape (C, n).
+def _entropy(density: Floats) -> Floats:
+    entropy: Floats = -(density * np.log2(np.maximum(density, 1e-300))).sum(axis=-1)
+    return entropy
 
-    Both sides' predictions are normal; with the probability that most readings are garbage nothing is told.
-    """
-    low_variance = sides.low_variance[:, None] + sigma**2 / (READINGS * (1 - OUTLIERS))[None, :]
-    high_variance = sides.high_variance[:, None] + sigma**2 / (READINGS * (1 - OUTLIERS))[None, :]
-    low_sd, high_sd = np.sqrt(low_variance), np.sqrt(high_variance)
-    low_mean, high_mean = sides.low_mean[:, None], sides.high_mean[:, None]
-    begin = np.minimum(low_mean - 4 * low_sd, high_mean - 4 * high_sd)
-    end = np.maximum(low_mean + 4 * low_sd, high_mean + 4 * high_sd)
-    apart = np.abs(low_mean - high_mean) > 8 * np.maximum(low_sd, high_sd)
-    places = (np.arange(_NODES) + 0.5) / _NODES
-    reading = begin[..., None] + (end - begin)[..., None] * places
-    low = np.exp(-0.5 * ((reading - low_mean[..., None]) / low_sd[..., None]) ** 2) / low_sd[..., None]
-    high = np.exp(-0.5 * ((reading - high_mean[..., None]) / high_sd[..., None]) ** 2) / high_sd[..., None]
-    odds = share[:, None, None]
-    mixed = np.maximum((1 - odds) * low + odds * high, 1e-300)
-    density = (1 - odds) * low * np.log2(np.maximum(low, 1e-300) / mixed)
-    density += odds * high * np.log2(np.maximum(high, 1e-300) / mixed)
-    width = (end - begin) / (_NODES * math.sqrt(2 * math.pi))
-    bits = density.sum(axis=-1) * width
-    sure = np.clip(share, 1e-15, 1 - 1e-15)[:, None]
-    entropy = -sure * np.log2(sure) - (1 - sure) * np.log2(1 - sure)
-    kept: Floats = np.clip(np.where(apart, entropy, bits), 0.0, entropy) * (1 - _LOST)[None, :]
-    return kept
+
+def _mutual(mixed: Floats, within: Floats) -> Floats:
+    """The entropy of a mixture less that within its parts; nothing is told when most readings are garbage."""
+    bits: Floats = np.maximum(_entropy(mixed) - within, 0.0) * (1 - _LOST)
+    return bits

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Runnable
 from perftrail.model.placeholders import study_files
-from perftrail.model.plan import benchmark_steps, recipe, run_environment, runnable_key
+from perftrail.model.plan import benchmark_steps, mentioning, recipe, runnable_key
 from perftrail.workflows.clock import now
 from perftrail.workflows.events import BuildFinished, BuildStarted, LinkFailed
 
@@ -153,13 +153,12 @@ class Workshop:
         self._store.add_build(record)
 
     def _link(self, cell: Cell) -> _Link:
-        benchmark = self._study.benchmarks[cell.benchmark]
-        texts = (benchmark.command, benchmark.stdin or "", *run_environment(self._study, cell).values())
         return _Link(
             steps=benchmark_steps(self._study, cell),
             env=self.recipe(cell.subject).env,
             files=tuple(
-                str(Path(self._study.directory, name)) for name in study_files(texts, cell.point.as_dict())
+                str(Path(self._study.directory, name))
+                for name in study_files(mentioning(self._study, cell), cell.point.as_dict())
             ),
         )
 

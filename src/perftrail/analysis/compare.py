@@ -1,0 +1,176 @@
+"""Two subjects measured in turns: the effect, its interval, and a verdict that looking often cannot inflate.
+
+Pairs are started A B, B A, A B, … (ABBA), so that drift hits both alike; what is compared is the logarithm of each
+pair's ratio. Under "no difference" exchanging the names in a pair only changes that number's sign: Wilcoxon's signed
+ranks are tested against all signs, exactly, whatever the noise's shape. It assumes that pairs are independent
+and that a pair's first and second place differ in nothing but what ABBA cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.analysis.spending import levels, looks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+SEEN = 0.8
+"""How often a change of the smallest size seen would have been called."""
+
+FAMILY_ERROR = 0.01
+"""How often a whole report may call something different that is not."""
+
+
+class Verdict(StrEnum):
+    """What a comparison says of the second subject against the first."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The ratio second/first (Hodges and Lehmann's estimate) with its interval, and the verdict.
+
+    `confidence` is the interval's at this look, with every look and every comparison of the report considered.
+    `smallest_seen` is the relative change that this many pairs, as noisy as these, call in 80 of 100 cases.
+    `settled`: the verdict stands and measuring can stop.
+    """
+
+    effect: float
+    low: float
+    high: float
+    confidence: float
+    pairs: int
+    smallest_seen: float
+    verdict: Verdict
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """When to look, how strictly, and which change is worth telling.
+
+    `most` pairs are measured at most; `comparisons` verdicts stand in one report and share its error; `smallest`
+    is the relative change below which two subjects count as the same.
+    """
+
+    most: int
+    comparisons: int = 1
+    smallest: float = 0.01
+    error: float = FAMILY_ERROR
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many pairs to look."""
+        return looks(self.most)
+
+    def level(self, pairs: int) -> float:
+        """The p-value that a look after so many pairs may call significant."""
+        counts = self.looks
+        at = max((number for number, count in enumerate(counts) if count <= pairs), default=0)
+        return levels(counts, self.error / self.comparisons)[at]
+
+
+def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:
+    """Compare two subjects from values of pairs, both above zero, in the order they were taken; lower is faster.
+
+    Raises `ValueError` for samples of different lengths, empty ones, and values that are not above zero.
+    """
+    ratios = _log_ratios(first, second)
+    level = rule.level(len(ratios))
+    averages = _walsh(ratios)
+    value = float(np.median(averages))
+    low, high = _interval(ratios, averages, level)
+    bound = NormalDist().inv_cdf(1.0 - level / 2.0)
+    error = (high - low) / 2.0 / bound
+    worth = math.log1p(rule.smallest)
+    verdict = _verdict(value, low, high, p_value=signed_rank_p(ratios), level=level, worth=worth)
+    return Comparison(
+        effect=math.exp(value),
+        low=math.exp(low),
+        high=math.exp(high),
+        confidence=1.0 - level,
+        pairs=len(ratios),
+        smallest_seen=math.expm1((bound + NormalDist().inv_cdf(SEEN)) * error),
+        verdict=verdict,
+        settled=verdict is not Verdict.UNCLEAR or len(ratios) >= rule.most,
+    )
+
+
+def signed_rank_p(differences: Floats) -> float:
+    """The two-sided p-value of Wilcoxon's signed ranks, exact for any ties; zeros are left out.
+
+    The distribution of the rank sum over all signs is built up rank by rank; doubled mid-ranks are whole numbers.
+    """
+    moved = differences[differences != 0.0]
+    if len(moved) == 0:
+        return 1.0
+    doubled = np.rint(2.0 * _mid_ranks(np.abs(moved))).astype(np.int64)
+    ways = np.zeros(int(doubled.sum()) + 1)
+    ways[0] = 1.0
+    for rank in doubled:
+        ways[rank:] = (ways[rank:] + ways[: len(ways) - rank]) / 2.0
+        ways[:rank] /= 2.0
+    observed = int(doubled[moved > 0.0].sum())
+    tail = min(ways[: observed + 1].sum(), ways[observed:].sum())
+    return min(1.0, 2.0 * float(tail))
+
+
+def _log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
+    if len(first) != len(second) or len(first) == 0:
+        raise ValueError(f"{len(first)} and {len(second)} values: a comparison needs pairs, at least one")
+    values = np.array([first, second], dtype=np.float64)
+    if not (np.isfinite(values).all() and (values > 0.0).all()):
+        raise ValueError("only finite values above zero can be compared as ratios")
+    ratios: Floats = np.log(values[1]) - np.log(values[0])
+    return ratios
+
+
+def _verdict(value: float, low: float, high: float, *, p_value: float, level: float, worth: float) -> Verdict:
+    if -worth < low and high < worth:
+        return Verdict.SAME
+    if p_value <= level:
+        return Verdict.SLOWER if value > 0.0 else Verdict.FASTER
+    return Verdict.UNCLEAR
+
+
+def _walsh(ratios: Floats) -> Floats:
+    """Every average of two differences, each with itself included; ascending."""
+    rows, columns = np.triu_indices(len(ratios))
+    averages: Floats = np.sort((ratios[rows] + ratios[columns]) / 2.0)
+    return averages
+
+
+def _interval(ratios: Floats, averages: Floats, level: float) -> tuple[float, float]:
+    """The shifts that the signed-rank test does not reject at a level (Hollander and Wolfe, section 3.3)."""
+    count = len(ratios)
+    spread = math.sqrt(count * (count + 1) * (2 * count + 1) / 24.0)
+    outside = math.floor(count * (count + 1) / 4.0 - NormalDist().inv_cdf(1.0 - level / 2.0) * spread)
+    if outside < 0:
+        # So few pairs cannot exclude anything at this level; the sample's own range is all there is to show.
+        return float(ratios.min()), float(ratios.max())
+    return float(averages[outside]), float(averages[len(averages) - 1 - outside])
+
+
+def _mid_ranks(values: Floats) -> Floats:
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(len(values))
+    ranks[order] = np.arange(1, len(values) + 1)
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    sums = np.bincount(inverse, weights=ranks)
+    mid: Floats = (sums / counts)[inverse]
+    return mid
