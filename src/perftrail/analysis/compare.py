@@ -1,9 +1,9 @@
 """Two subjects measured in turns: the effect, its interval, and a verdict that looking often cannot inflate.
 
-Pairs are started A B, B A, A B, … (ABBA), so that drift hits both alike; what is compared is the logarithm of each
-pair's ratio. Under "no difference" exchanging the names in a pair only changes that number's sign: Wilcoxon's signed
-ranks are tested against all signs, exactly, whatever the noise's shape. It assumes that pairs are independent
-and that a pair's first and second place differ in nothing but what ABBA cancels.
+Pairs are started A B, B A, A B, … (ABBA), so that drift hits both alike; what is compared is the logarithm of
+each pair's ratio. Under "no difference" exchanging the names in a pair only changes that number's sign:
+Wilcoxon's signed ranks are tested against all signs, exactly, whatever the noise's shape. It assumes that
+pairs are independent and that a pair's first and second place differ in nothing but what ABBA cancels.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Verdict(StrEnum):
 class Comparison:
     """The ratio second/first (Hodges and Lehmann's estimate) with its interval, and the verdict.
 
-    `confidence` is the interval's at this look, with every look and every comparison of the report considered.
+    `confidence` is the interval's at this look, with every look and comparison of the report considered.
     `smallest_seen` is the relative change that this many pairs, as noisy as these, call in 80 of 100 cases.
     `settled`: the verdict stands and measuring can stop.
     """
@@ -64,8 +64,8 @@ class Comparison:
 class Rule:
     """When to look, how strictly, and which change is worth telling.
 
-    `most` pairs are measured at most; `comparisons` verdicts stand in one report and share its error; `smallest`
-    is the relative change below which two subjects count as the same.
+    `most` pairs are measured at most; `comparisons` verdicts stand in one report and share its error;
+    `smallest` is the relative change below which two subjects count as the same.
     """
 
     most: int
@@ -86,7 +86,7 @@ class Rule:
 
 
 def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:
-    """Compare two subjects from values of pairs, both above zero, in the order they were taken; lower is faster.
+    """Compare two subjects from values of pairs, all above zero, in the order taken; less is faster.
 
     Raises `ValueError` for samples of different lengths, empty ones, and values that are not above zero.
     """
@@ -114,7 +114,7 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
 def signed_rank_p(differences: Floats) -> float:
     """The two-sided p-value of Wilcoxon's signed ranks, exact for any ties; zeros are left out.
 
-    The distribution of the rank sum over all signs is built up rank by rank; doubled mid-ranks are whole numbers.
+    The rank sum's distribution over all signs is built up rank by rank; doubled mid-ranks are whole numbers.
     """
     moved = differences[differences != 0.0]
     if len(moved) == 0:

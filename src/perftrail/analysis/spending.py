@@ -1,9 +1,10 @@
 """Looking more often without being fooled more often: how much of the error allowed each look may spend.
 
-Kim and DeMets' power family (Biometrika 74, 1987): by the share t of the most pairs there will be, ``alpha t^1.5``
-is spent. Between Pocock's (t) and O'Brien and Fleming's (about t^3): large differences are told early, and the
-last look keeps nearly the power of a single one. Levels follow from the joint distribution of the looks, a
-Brownian motion at times t, by Armitage, McPherson and Rowe's recursive integration (JRSS A 132, 1969).
+Kim and DeMets' power family (Biometrika 74, 1987): by the share t of the most pairs there will be,
+``alpha t^1.5`` is spent. Between Pocock's (t) and O'Brien and Fleming's (about t^3): large differences are
+told early, and the last look keeps nearly the power of a single one. Levels follow from the joint
+distribution of the looks, a Brownian motion at times t, by Armitage, McPherson and Rowe's recursive
+integration (JRSS A 132, 1969).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def looks(most: int) -> tuple[int, ...]:
     """After how many pairs to look, the last look at `most`: from ten on, each a third later than the last.
 
     >>> looks(150)
-    (10, 14, 18, 24, 33, 45, 61, 82, 110, 150)
+    (10, 14, 18, 25, 33, 45, 61, 82, 110, 150)
     """
     counts = []
     count = float(FIRST_PAIRS)
@@ -43,10 +44,10 @@ def looks(most: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def levels(counts: tuple[int, ...], alpha: float) -> tuple[float, ...]:
-    """Give the two-sided p-value that each look may call significant, so that all together err at most `alpha`.
+    """Give the two-sided p-value that each look may call significant, so that all err at most `alpha`.
 
     >>> [round(level, 4) for level in levels((75, 150), 0.05)]
-    [0.0177, 0.0435]
+    [0.0177, 0.0398]
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha {alpha}: must lie between 0 and 1")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from importlib import metadata, resources
+import sysconfig
+from importlib import resources
 from pathlib import Path
 
 from perftrail.errors import LauncherError
@@ -27,9 +28,6 @@ def launcher_path() -> Path:
 
 
 def _installed_elsewhere() -> Path | None:
-    """Find the launcher of an editable install, which lies apart from the sources, in its list of files."""
-    try:
-        files = metadata.files("perftrail") or []
-    except metadata.PackageNotFoundError:
-        return None
-    return next((Path(str(file.locate())) for file in files if str(file).endswith(_NAME)), None)
+    """Find the launcher of an editable install, which lies among the installed packages, not the sources."""
+    path = Path(sysconfig.get_path("platlib"), "perftrail", _NAME)
+    return path if path.is_file() else None

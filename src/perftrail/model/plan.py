@@ -138,6 +138,7 @@ def larger(cell: Cell, than: Cell) -> bool:
 
 
 def benchmark_steps(study: Study, cell: Cell) -> tuple[str, ...]:
-    """A benchmark's own build lines with the point's parameters filled in, shell-quoted."""
+    """A benchmark's own build lines with revision and parameters filled in, shell-quoted."""
     filled = {name: str(value) for name, value in cell.point.as_dict().items()}
+    filled["revision"] = cell.subject.revision.id
     return tuple(fill_some(step, filled, shlex.quote) for step in study.benchmarks[cell.benchmark].build)

@@ -45,7 +45,7 @@ def number(value: float) -> str:
 
 
 def decimals(value: float, low: float, high: float) -> int:
-    """How many decimals an interval supports: its width's first two digits, and never more than people read."""
+    """How many decimals an interval supports: its width's first two digits, never more than is read."""
     width = high - low
     if width <= 0.0:
         width = abs(value) * 1e-3

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from perftrail.model.conditions import Quiet
 from perftrail.model.key import AXIS, ENVIRONMENT, FIGURE, Key
 from perftrail.model.parameters import Point, Value, every_point
 
@@ -245,6 +246,17 @@ class MeasurePolicy:
     order: Annotated[Order, Key("In which order subjects are run; interleaved is ABBA.")] = "interleaved"
     warmups: Annotated[int, Key("Invocations before the first that counts.", least=0)] = 1
     seed: Annotated[int, Key("Makes every random choice repeatable.", least=0)] = 1
+    quiet: Annotated[
+        Quiet,
+        Key(
+            "When others use the CPUs: mark the sample, refuse to measure, or wait that long before each "
+            "invocation and then mark.",
+            form="quiet",
+        ),
+    ] = field(default_factory=Quiet)
+    quiet_threshold: Annotated[
+        float, Key("How much of one CPU others may use before the machine counts as busy.", above=0)
+    ] = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,5 +314,12 @@ MEASURED: Mapping[str, MeasuredMetric] = {
     "voluntary_switches": MeasuredMetric(unit=""),
     "involuntary_switches": MeasuredMetric(unit=""),
     "page_faults": MeasuredMetric(unit=""),
+    "foreign_cpu": MeasuredMetric(unit="CPUs"),
+    "stolen_cpu": MeasuredMetric(unit="CPUs"),
+    "cpu_pressure": MeasuredMetric(unit=""),
+    "memory_pressure": MeasuredMetric(unit=""),
+    "io_pressure": MeasuredMetric(unit=""),
+    "cpu_frequency": MeasuredMetric(unit="Hz", better="higher"),
+    "cpu_temperature": MeasuredMetric(unit="°C"),
 }
 """Every metric of every benchmark that needs no declaration."""

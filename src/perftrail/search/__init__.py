@@ -4,10 +4,12 @@ from perftrail.search.answer import Answer, Change, Effect, Verdict
 from perftrail.search.evidence import News, Readings, Unusable
 from perftrail.search.question import Budget, Costs, Question
 from perftrail.search.search import Action, Measure, Search, Settled
+from perftrail.search.snapshot import Belief
 
 __all__ = [
     "Action",
     "Answer",
+    "Belief",
     "Budget",
     "Change",
     "Costs",

@@ -39,7 +39,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The ratio after/before with its 95 % credible interval (`EFFECT_CREDIBILITY`), layout noise included."""
+    """The ratio after/before with its 95 % credible interval (`EFFECT_CREDIBILITY`)."""
 
     value: float
     low: float
@@ -50,8 +50,8 @@ class Effect:
 class Change:
     """One change: the candidates for its culprit, ascending, and what it did.
 
-    `confidence` is the probability that the culprit is among `positions`. `before` and `after` are levels in the
-    metric's own unit. All three numbers are `None` where nothing usable lies on one of the sides.
+    `confidence` is the probability that the culprit is among `positions`. `before` and `after` are levels
+    in the metric's own unit. All three numbers are `None` where nothing usable lies on one of the sides.
     """
 
     positions: tuple[int, ...]
@@ -65,10 +65,10 @@ class Change:
 class Answer:
     """The end of a search.
 
-    `confidence` is the probability that the verdict is right: that the culprit is among the positions, that no
-    change of `smallest` exists; for `unclear` the best of these. `smallest_seen` is the smallest relative change
-    that would have been seen, infinite when nothing was measured. `reason` says in plain words why the search
-    ended here.
+    `confidence` is the probability that the verdict is right: that the culprit is among the positions, that
+    no change of `smallest` exists; for `unclear` the best of these. `smallest_seen` is the smallest
+    relative change that would have been seen, infinite when nothing was measured. `reason` says in plain
+    words why the search ended here.
     """
 
     verdict: Verdict
@@ -89,7 +89,8 @@ def no_change(question: Question, posterior: Posterior, reason: str) -> Answer:
         verdict=Verdict.NONE,
         changes=(),
         confidence=posterior.nothing + posterior.small,
-        smallest_seen=smallest_seen(question, posterior),
+        # That no change of `smallest` exists has been shown, whatever the errors of the levels.
+        smallest_seen=min(question.smallest, smallest_seen(question, posterior)),
         reason=reason,
     )
 
@@ -164,9 +165,9 @@ def _differences(posterior: Posterior, chosen: npt.NDArray[np.bool_]) -> tuple[F
 def smallest_seen(question: Question, posterior: Posterior) -> float:
     """Return the smallest relative change that would have been seen at the confidence asked for.
 
-    With the levels' standard errors s0 and s1, ``exp(z sqrt(s0^2 + s1^2)) - 1``, z the normal quantile. An end
-    that stands alone also bears its layout noise, which its level's error contains.
+    With the levels' standard errors s0 and s1, ``exp(z sqrt(s0^2 + s1^2)) - 1``, z the normal quantile. An
+    end that stands alone also bears its layout noise, which its level's error contains.
     """
     error = math.hypot(posterior.before[1], posterior.after[1])
     error = max(error, posterior.lattice.step / 2)
-    return math.expm1(NormalDist().inv_cdf((1 + question.confidence) / 2) * error)
+    return math.expm1(min(NormalDist().inv_cdf((1 + question.confidence) / 2) * error, 50.0))

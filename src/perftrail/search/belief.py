@@ -1,13 +1,14 @@
 r"""Where the change is, as far as the evidence says: the posterior over gaps between built revisions.
 
-One step at an unknown position. The hypotheses are the gaps between neighbouring built positions, plus "no change"
-(a change outside the built positions looks the same and is kept apart by its prior mass). With A_k(m) the product
-of the likelihoods of the builds up to gap k at the level m, and B_k(m) of those after it,
+One step at an unknown position. The hypotheses are the gaps between neighbouring built positions, plus "no
+change" (a change outside the built positions looks the same and is kept apart by its prior mass). With
+A_k(m) the product of the likelihoods of the builds up to gap k at the level m, and B_k(m) of those after
+it,
 
 ``E_k = sum_noise p(noise) integral A_k(m0) integral p(m1 | m0) B_k(m1) dm1 dm0``
 
-p(m1 | m0) is Cauchy of scale 2 log(1 + smallest), m0 is flat. The cost depends on the number of builds, not of
-revisions. Derivation and simulations: searching.md section 6; the idea of a step with unknown levels is
+p(m1 | m0) is Cauchy of scale 2 log(1 + smallest), m0 is flat. The cost depends on the number of builds, not
+of revisions. Derivation and simulations: searching.md section 6; the idea of a step with unknown levels is
 Smith 1975, the search on top of it Waeber, Frazier and Henderson 2013.
 """
 
@@ -38,10 +39,11 @@ class Posterior:
     """The belief in numbers, for the policy and the answer.
 
     `positions` are the K built ones; `gaps` (K-1,) the probability that the culprit is in (p_k, p_k+1];
-    `outside` that it lies before the first or after the last; `nothing` that there is none, so that the three sum
-    to one. `small` is the probability that the change, if any, is smaller than the smallest worth finding.
-    `before` and `after` are the levels (mean, standard deviation) on the logarithmic scale. `own` (K, G) is the
-    likelihood of each build's own level on `lattice`, relative to its peak. `rows`: see `Rows`.
+    `outside` that it lies before the first or after the last; `nothing` that there is none, so that the
+    three sum to one. `small` is the probability that the change, if any, is smaller than the smallest worth
+    finding. `before` and `after` are the levels (mean, standard deviation) on the logarithmic scale. `own`
+    (K, G) is the likelihood of each build's own level on `lattice`, relative to its peak. `rows`: see
+    `Rows`.
     """
 
     positions: tuple[int, ...]
@@ -84,8 +86,8 @@ class Rows:
 class Hypotheses:
     """What the levels are if the change is in one gap, for the gaps that matter; all arrays have shape (H,).
 
-    `gap` is K-1 for "no change", whose two levels are one. `before` and `after` are means, with their variances;
-    `scatter` and `layout` are sigma^2 and tau^2.
+    `gap` is K-1 for "no change", whose two levels are one. `before` and `after` are means, with their
+    variances; `scatter` and `layout` are sigma^2 and tau^2.
     """
 
     gap: npt.NDArray[np.int64]
@@ -108,57 +110,67 @@ def infer(
     positions = evidence.positions
     builds = [evidence.values(position) for position in positions]
     likelihoods = _likelihoods(question, builds, known)
-    lattice, grid = likelihoods.lattice, likelihoods.grid
+    grid = likelihoods.grid
     pairs = [likelihoods.of(values) for values in builds]
-    own = np.stack([pair[0] for pair in pairs])
-    levels = np.stack([pair[1].reshape(-1, len(lattice.nodes)) for pair in pairs])
-    log_noise = grid.log_prior.reshape(-1)
-
-    before = np.cumsum(levels, axis=0)
-    after = before[-1][None] - before[:-1]
+    levels = np.stack([pair[1].reshape(grid.tau.size, -1) for pair in pairs])
     jump = _jump_prior(likelihoods, 2 * question.smallest_log)
-    left, left_peak = _relative(before)
-    right, right_peak = _relative(after)
-    pushed = (right @ jump) if len(positions) > 1 else right
-    step = lattice.step
-    with np.errstate(divide="ignore"):
-        change = np.log((left[:-1] * pushed).sum(axis=2) * step) + left_peak[:-1] + right_peak + log_noise
-        still = np.log(left[-1].sum(axis=1) * step) + left_peak[-1] + log_noise
+    evidences = _evidences(levels, jump, likelihoods)
 
     mass = np.diff(cumulative_prior[np.asarray(positions)])
-    outside = max(0.0, 1.0 - float(mass.sum()))
-    with np.errstate(divide="ignore"):
-        joint = change + (np.log(mass) + math.log1p(-question.no_change))[:, None]
-    joint_still = still + math.log(question.no_change + (1 - question.no_change) * outside)
-    top = max(joint.max(initial=-math.inf), joint_still.max())
-    weight = np.exp(joint - top)
-    weight_still = np.exp(joint_still - top)
-    total = weight.sum() + weight_still.sum()
-    weight /= total
-    weight_still /= total
-
-    rows, small = _rows(weight, left, right, jump, likelihoods.apart < question.smallest_log)
-    level_before, level_after = _levels(rows, left[-1], weight_still, lattice)
-    hypotheses = _hypotheses(rows, left[-1], weight_still, likelihoods, len(positions) - 1)
-    unmoved = float(weight_still.sum())
-    share = (1 - question.no_change) * outside
-    noise_weight = (weight.sum(axis=0) + weight_still).reshape(grid.tau.shape)
+    outside = max(0.0, 1.0 - float(mass.sum())) * (1 - question.no_change)
+    weight, still = _weigh(evidences, mass * (1 - question.no_change), question.no_change + outside)
+    rows = _rows(weight, evidences)
+    unmoved = float(still.sum())
+    noise_weight = (weight.sum(axis=0) + still).reshape(grid.tau.shape)
     sigma_weight = noise_weight.sum(axis=1)
+    before, after = _levels(rows, evidences.left[-1], still, likelihoods.lattice)
     return Posterior(
         positions=positions,
         gaps=weight.sum(axis=1),
-        outside=unmoved * share / (share + question.no_change),
-        nothing=unmoved * question.no_change / (share + question.no_change),
-        small=small,
-        before=level_before,
-        after=level_after,
+        outside=unmoved * outside / (outside + question.no_change),
+        nothing=unmoved * question.no_change / (outside + question.no_change),
+        small=_small(rows, jump, likelihoods.apart < question.smallest_log),
+        before=before,
+        after=after,
         sigma=math.sqrt(float(sigma_weight @ grid.sigma**2)),
         tau=math.sqrt(float((noise_weight * grid.tau**2).sum())),
         likelihoods=likelihoods,
-        own=_own_levels(own, sigma_weight),
+        own=_own_levels(np.stack([pair[0] for pair in pairs]), sigma_weight),
         rows=rows,
-        hypotheses=hypotheses,
+        hypotheses=_hypotheses(rows, evidences.left[-1], still, likelihoods, len(positions) - 1),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evidences:
+    """log E of each gap and noise pair (K-1, S), of no change (S,); the sides' densities (K or K-1, S, G)."""
+
+    change: Floats
+    still: Floats
+    left: Floats
+    right: Floats
+
+
+def _evidences(levels: Floats, jump: Floats, likelihoods: noise.Likelihoods) -> _Evidences:
+    before = np.cumsum(levels, axis=0)
+    left, left_peak = _relative(before)
+    right, right_peak = _relative(before[-1][None] - before[:-1])
+    log_noise = likelihoods.grid.log_prior.reshape(-1)
+    with np.errstate(divide="ignore"):
+        change = np.log((left[:-1] * (right @ jump)).sum(axis=2)) + left_peak[:-1] + right_peak + log_noise
+        still = np.log(left[-1].sum(axis=1)) + left_peak[-1] + log_noise
+    return _Evidences(change=change, still=still, left=left, right=right)
+
+
+def _weigh(evidences: _Evidences, mass: Floats, still_mass: float) -> tuple[Floats, Floats]:
+    """Posterior weights of gaps and noise pairs, and of no change (or one outside) and noise pairs."""
+    with np.errstate(divide="ignore"):
+        change = evidences.change + np.log(mass)[:, None]
+    still = evidences.still + math.log(still_mass)
+    top = max(change.max(initial=-math.inf), still.max())
+    change, still = np.exp(change - top), np.exp(still - top)
+    total = change.sum() + still.sum()
+    return change / total, still / total
 
 
 def _likelihoods(
@@ -191,17 +203,24 @@ def _jump_prior(likelihoods: noise.Likelihoods, scale: float) -> Floats:
     return jump
 
 
-def _rows(
-    weight: Floats, left: Floats, right: Floats, jump: Floats, near: npt.NDArray[np.bool_]
-) -> tuple[Rows, float]:
-    """Keep the rows that matter, and work out P(a change, but one smaller than the smallest)."""
+def _rows(weight: Floats, evidences: _Evidences) -> Rows:
     gap, pair = np.nonzero(weight > _NEGLIGIBLE)
-    kept: Floats = weight[gap, pair]
-    before, after = left[:-1][gap, pair], right[gap, pair]
-    joint = before * (after @ jump)
-    within = before * (after @ (jump * near))
-    small = float((kept * within.sum(axis=1) / joint.sum(axis=1)).sum()) if len(kept) else 0.0
-    return Rows(gap=gap, pair=pair, weight=kept, before=before, after=after), small
+    return Rows(
+        gap=gap,
+        pair=pair,
+        weight=weight[gap, pair],
+        before=evidences.left[:-1][gap, pair],
+        after=evidences.right[gap, pair],
+    )
+
+
+def _small(rows: Rows, jump: Floats, near: npt.NDArray[np.bool_]) -> float:
+    """P(there is a change, but its two levels are `near` each other)."""
+    if len(rows.weight) == 0:
+        return 0.0
+    joint = (rows.before * (rows.after @ jump)).sum(axis=1)
+    within = (rows.before * (rows.after @ (jump * near))).sum(axis=1)
+    return float((rows.weight * within / joint).sum())
 
 
 def _levels(
@@ -237,20 +256,21 @@ def _hypotheses(
     gap = np.concatenate([rows.gap, np.full(len(weight_still), gaps)])
     pair = np.concatenate([rows.pair, np.arange(len(weight_still))])
     weight = np.concatenate([rows.weight, weight_still])
-    total = np.bincount(gap, weights=weight, minlength=gaps + 1)
+    total: Floats = np.bincount(gap, weights=weight, minlength=gaps + 1).astype(np.float64)
 
     def mixed(values: Floats) -> Floats:
         summed = np.bincount(gap, weights=weight * values, minlength=gaps + 1)
         return summed[kept] / total[kept]
 
     kept = np.nonzero(total > _MATTERS)[0]
+    finest = (likelihoods.lattice.step / 4) ** 2
     levels = []
     for density in (np.concatenate([rows.before, unmoved]), np.concatenate([rows.after, unmoved])):
         part = density / density.sum(axis=1, keepdims=True)
         mean = part @ nodes
         spread = np.maximum(part @ nodes**2 - mean**2, 0.0)
         middle = mixed(mean)
-        levels.append((middle, np.maximum(mixed(spread + mean**2) - middle**2, (likelihoods.lattice.step / 4) ** 2)))
+        levels.append((middle, np.maximum(mixed(spread + mean**2) - middle**2, finest)))
     return Hypotheses(
         gap=kept,
         weight=total[kept],

@@ -1,8 +1,9 @@
 r"""How likely a revision is to be unusable, learnt from those tried.
 
-Broken stretches cluster: a two-state Markov chain along the history with a share f of unusable revisions and a
-correlation falling as ``lambda^distance``. f and lambda are marginalised over a small grid, weighed by the chain's
-likelihood of what was tried. Assumes the same f and lambda everywhere, and takes the tried ones as if drawn blindly.
+Broken stretches cluster: a two-state Markov chain along the history with a share f of unusable revisions
+and a correlation falling as ``lambda^distance``. f and lambda are marginalised over a small grid, weighed
+by the chain's likelihood of what was tried. Assumes the same f and lambda everywhere, and takes the tried
+ones as if drawn blindly.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ class Breakage:
         first = _SHARE if self._unusable[0] else 1 - _SHARE
         log_weight = np.log(_PRIOR) + np.log(first) + np.log(np.maximum(steps, 1e-300)).sum(axis=1)
         weight: Floats = np.exp(log_weight - log_weight.max())
-        return weight / weight.sum()
+        weight /= weight.sum()
+        return weight
 
     def probability(self, candidates: npt.NDArray[np.int64]) -> Floats:
-        """P(unusable) of untried candidates, given the nearest tried ones on both sides; shape of `candidates`."""
+        """P(unusable) of each untried candidate, given the nearest tried ones on both sides."""
         after = np.searchsorted(self._positions, candidates)
         bad = np.broadcast_to(_SHARE[:, None], (len(_SHARE), len(candidates))).copy()
         good = 1 - bad

@@ -27,6 +27,8 @@ class Readings:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
+        _check_seconds(self.position, self.seconds)
+        _check_seconds(self.position, self.build_seconds or 0.0)
         if not self.values:
             raise ValueError(f"readings of position {self.position}: no values; tell `Unusable` instead")
         for value in self.values:
@@ -44,12 +46,20 @@ class Unusable:
     position: int
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        _check_seconds(self.position, self.seconds)
+
 
 News = Readings | Unusable
 
 
+def _check_seconds(position: int, seconds: float) -> None:
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"position {position}: {seconds!r} seconds; must be finite, zero or more")
+
+
 class _Mean:
-    """A running mean that starts from a guess, which is forgotten at the first observation of any worth."""
+    """A running mean that starts from a guess, which the first observation replaces."""
 
     def __init__(self, guess: float) -> None:
         self._guess = guess
@@ -66,7 +76,7 @@ class _Mean:
 
 
 class Evidence:
-    """The ledger of a search: everything told so far. The belief depends on it, never on the order of telling."""
+    """The ledger of a search: everything told so far, in whatever order."""
 
     def __init__(self, question: Question) -> None:
         self._revisions = question.revisions

@@ -1,9 +1,9 @@
 r"""How readings scatter: the noise model, laid on a lattice, and each build's likelihood under it.
 
-A reading of revision i is ``x = level + u_i + e``: ``u ~ N(0, tau)`` once for each build (memory layout, link
-order), ``e ~ N(0, sigma)`` for each reading. With probability `OUTLIERS` a reading is garbage of a flat density,
-half the height of the peak of e: two-sided, and it bounds what any one reading can say (Huber 1964; weights from
-searching.md section 6). Assumes that readings of one build are independent given u.
+A reading of revision i is ``x = level + u_i + e``: ``u ~ N(0, tau)`` once for each build (memory layout,
+link order), ``e ~ N(0, sigma)`` for each reading. With probability `OUTLIERS` a reading is garbage of a
+flat density, half the height of the peak of e: two-sided, and it bounds what any one reading can say (Huber
+1964; weights from searching.md section 6). Assumes that readings of one build are independent given u.
 
 sigma and tau are not known: both are marginalised over a small grid around a robust estimate.
 """
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-WIDE=1.0
 OUTLIERS = 0.03
 """The prior share of readings that are garbage."""
 
@@ -38,11 +37,14 @@ TAU_RATIOS = (0.1, 0.3, 0.7)
 """tau over sigma; a last, absolute one is comparable to the smallest change worth finding."""
 
 TAU_PRIOR = (0.33, 0.45, 0.18, 0.04)
+"""How likely each tau is beforehand: builds of one program seldom differ by more than its readings do."""
 
 RESOLUTION = 40.0
 """No noise is taken to be smaller than the smallest change over this: deterministic values have sigma 0."""
 
 MOST_NODES = 640
+"""The lattice is made coarser rather than larger than this."""
+
 _PAIRS_FROM = 96
 _BLOCK = 12
 _SPREADS = (0.6, 0.42, 0.3, 0.21, 0.15, 0.1, 0.07)
@@ -50,7 +52,7 @@ _SPREADS = (0.6, 0.42, 0.3, 0.21, 0.15, 0.1, 0.07)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lattice:
-    """Levels on which densities are held: equal steps, only near where readings are. `nodes` has shape (G,)."""
+    """Levels on which densities are held: equal steps, only near where readings are; shapes (G,)."""
 
     nodes: Floats
     index: npt.NDArray[np.int64]
@@ -74,8 +76,9 @@ def _pairs(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 def pooled_sigma(builds: Sequence[Floats]) -> tuple[float, int]:
     """Estimate sigma from differences within builds; also says how many degrees of freedom it rests on.
 
-    Each build's readings come sorted. The median of all pair differences over 0.954 (Shamos 1976): consistent for normal noise at every number of
-    readings, 86 % efficient, and unmoved by up to 29 % of outliers. Zero with no pair.
+    Each build's readings come sorted. The median of all pair differences over 0.954 (Shamos 1976):
+    consistent for normal noise at every number of readings, 86 % efficient, and unmoved by up to 29 % of
+    outliers. Zero with no pair.
     """
     pairs = []
     freedom = 0
@@ -95,7 +98,7 @@ def noise_grid(sigma: float, freedom: int, smallest_log: float) -> NoiseGrid:
     error = 0.9 / math.sqrt(max(freedom, 1))
     spread = min(_SPREADS, key=lambda candidate: abs(math.log(candidate / error)))
     sigmas = sigma * np.exp(spread * np.asarray(SIGMA_OFFSETS))
-    wide = max(WIDE*sigma, smallest_log / 3)
+    wide = max(sigma, smallest_log / 3)
     tau = np.column_stack([sigmas * ratio for ratio in TAU_RATIOS] + [np.full_like(sigmas, wide)])
     prior = np.log(np.asarray(TAU_PRIOR) / len(sigmas))
     return NoiseGrid(sigma=sigmas, tau=tau, log_prior=np.broadcast_to(prior, tau.shape))
@@ -103,7 +106,7 @@ def noise_grid(sigma: float, freedom: int, smallest_log: float) -> NoiseGrid:
 
 def on_ladder(sigma: float) -> float:
     """Round to the nearest power of 2^(1/8), so that one more reading seldom moves the whole grid."""
-    return 2.0 ** (round(8 * math.log2(sigma)) / 8)
+    return math.exp2(round(8 * math.log2(sigma)) / 8)
 
 
 def lay_lattice(medians: Floats, sigma: float, most_readings: int) -> Lattice:
@@ -121,7 +124,7 @@ def lay_lattice(medians: Floats, sigma: float, most_readings: int) -> Lattice:
         end = max(end, high)
     runs.append(np.arange(begin, end + 1))
     index = np.concatenate(runs)
-    return Lattice(nodes=index * step, index=index, step=step)
+    return Lattice(nodes=np.asarray(index * step, dtype=np.float64), index=index, step=step)
 
 
 class Likelihoods:
@@ -135,10 +138,8 @@ class Likelihoods:
         self.grid = grid
         self.centre = centre
         distance = np.abs(lattice.index[:, None] - lattice.index[None, :])
-        reach = np.arange(int(lattice.index[-1] - lattice.index[0]) + 1) * lattice.step
         self.apart: Floats = distance * lattice.step
-        self._distance = distance
-        self._kernels = [[_kernel(reach, float(tau))[distance] for tau in row] for row in grid.tau]
+        self._kernels = [[_kernel(self.apart, float(tau), lattice.step) for tau in row] for row in grid.tau]
         self._known: dict[bytes, tuple[Floats, Floats]] = {}
 
     def fits(self, lattice: Lattice, grid: NoiseGrid) -> bool:
@@ -186,8 +187,8 @@ class Likelihoods:
         return level
 
 
-def _kernel(reach: Floats, width: float) -> Floats:
-    """Weigh lattice distances by a normal density; normalised on the lattice, so that a narrow one stays exact."""
-    weights = np.exp(-0.5 * (reach / width) ** 2)
-    kernel: Floats = weights / (2 * weights.sum() - weights[0])
+def _kernel(apart: Floats, width: float, step: float) -> Floats:
+    """Weigh distances by a normal density; normalised on the lattice, so that a narrow one stays exact."""
+    whole = np.exp(-0.5 * (np.arange(math.ceil(8 * width / step) + 1) * (step / width)) ** 2)
+    kernel: Floats = np.exp(-0.5 * (apart / width) ** 2) / (2 * whole.sum() - 1)
     return kernel

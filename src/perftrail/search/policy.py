@@ -6,7 +6,6 @@ Henderson 2013; Jedynak, Frazier and Sznitman 2012); dividing by the expected co
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,10 +27,11 @@ READINGS = np.array([1, 2, 3, 5, 8, 12, 20])
 """How many readings an action may ask for at once."""
 
 MOST_CANDIDATES = 65
-LEAST_BITS = 2e-3
-"""Readings that would tell less than this, twenty together, are not worth taking."""
+"""How many positions inside one gap are weighed against each other."""
 
-FIRST = 3
+LEAST_BITS = 1e-3
+"""What would tell less than this is not worth doing: twenty more readings, or one more build."""
+
 _PLACES = (np.arange(40) + 0.5) / 40
 _PARTS = np.concatenate([[0.0, 0.02, 0.07], np.linspace(0.15, 0.85, 8), [0.93, 0.98, 1.0]])
 _LOST = np.where(READINGS == 1, OUTLIERS, np.where(READINGS == 2, OUTLIERS / 3, OUTLIERS / 10))
@@ -56,13 +56,16 @@ def breakage(evidence: Evidence) -> Breakage:
     """Learn from everything tried how likely a revision is to be unusable."""
     usable = evidence.positions
     tried = np.array(sorted({*usable, *evidence.unusable}), dtype=np.int64)
-    return Breakage(tried, np.array([position in evidence.unusable for position in tried.tolist()], dtype=np.bool_))
+    return Breakage(
+        tried, np.array([position in evidence.unusable for position in tried.tolist()], dtype=np.bool_)
+    )
 
 
 def best_reading(evidence: Evidence, posterior: Posterior) -> Choice | None:
     """Choose among more readings of builds that exist."""
     rows = np.array(
-        [row for row, position in enumerate(posterior.positions) if position not in evidence.unusable], dtype=np.int64
+        [row for row, position in enumerate(posterior.positions) if position not in evidence.unusable],
+        dtype=np.int64,
     )
     if len(rows) == 0:
         return None
@@ -72,9 +75,9 @@ def best_reading(evidence: Evidence, posterior: Posterior) -> Choice | None:
         return None
     seconds = READINGS * evidence.seconds_per_reading
     rates = bits / seconds
-    row, column = np.unravel_index(int(np.argmax(rates)), rates.shape)
+    row, best = divmod(int(np.argmax(rates)), rates.shape[1])
     # As good as the best rate in fewer rounds: low signals need many readings whatever the order.
-    column = int(np.nonzero(rates[row] >= 0.93 * rates[row, column])[0][-1])
+    column = int(np.nonzero(rates[row] >= 0.93 * rates[row, best])[0][-1])
     return Choice(
         position=posterior.positions[int(rows[row])],
         readings=int(READINGS[column]),
@@ -90,11 +93,13 @@ def best_build(evidence: Evidence, posterior: Posterior, cumulative_prior: Float
         return None
     fails = breakage(evidence).probability(candidates)
     bits *= (1 - fails)[:, None]
+    if bits.max() < LEAST_BITS:
+        return None
     seconds = evidence.seconds_per_build + (1 - fails)[:, None] * READINGS * evidence.seconds_per_reading
     rates = bits / seconds
-    row, column = np.unravel_index(int(np.argmax(rates)), rates.shape)
+    row, column = divmod(int(np.argmax(rates)), rates.shape[1])
     # Readings can be added once the build is there: begin with fewer than would do on average.
-    first = max(1, int(READINGS[column]) // FIRST)
+    first = max(1, int(READINGS[column]) // 3)
     return Choice(
         position=int(candidates[row]),
         readings=first,
@@ -104,7 +109,7 @@ def best_build(evidence: Evidence, posterior: Posterior, cumulative_prior: Float
 
 
 def _candidates(evidence: Evidence, posterior: Posterior, cumulative_prior: Floats) -> tuple[Indices, Floats]:
-    """Untried positions worth building, and the bits that n readings of each would tell; shapes (C,), (C, n)."""
+    """Untried positions worth building (C,), and the bits that n readings of each would tell (C, n)."""
     found: list[Indices] = [np.empty(0, dtype=np.int64)]
     told: list[Floats] = [np.empty((0, len(READINGS)))]
     for number, gap in enumerate(posterior.hypotheses.gap.tolist()):
@@ -112,7 +117,9 @@ def _candidates(evidence: Evidence, posterior: Posterior, cumulative_prior: Floa
             continue
         low, high = posterior.positions[gap], posterior.positions[gap + 1]
         inside = _spread(low, high, cumulative_prior)
-        untried = np.array([not evidence.is_attempted(position) for position in inside.tolist()], dtype=np.bool_)
+        untried = np.array(
+            [not evidence.is_attempted(position) for position in inside.tolist()], dtype=np.bool_
+        )
         inside = inside[untried]
         mass = cumulative_prior[high] - cumulative_prior[low]
         part = (cumulative_prior[inside] - cumulative_prior[low]) / mass
@@ -172,8 +179,8 @@ def hypothesis_information(posterior: Posterior, means: Floats, variances: Float
 def split_information(posterior: Posterior, number: int) -> Floats:
     """Return the bits that a build inside a gap would tell, shape (parts, n).
 
-    `number` is the gap's hypothesis; the build leaves the share `_PARTS` of the gap's probability at or before it,
-    so that the hypothesis splits in two: the build is after the change, or before it.
+    `number` is the gap's hypothesis; the build leaves the share `_PARTS` of the gap's probability at or
+    before it, so that the hypothesis splits in two: the build is after the change, or before it.
     """
     known = posterior.hypotheses
     is_after = known.gap < known.gap[number]
@@ -186,7 +193,9 @@ def split_information(posterior: Posterior, number: int) -> Floats:
     weight = np.tile(np.append(known.weight, 0.0) / known.weight.sum(), (len(_PARTS), 1))
     weight[:, -1] = _PARTS * weight[:, number]
     weight[:, number] *= 1 - _PARTS
-    return _mutual(np.einsum("nhy,ph->pny", density, weight), np.einsum("nh,ph->pn", _entropy(density), weight))
+    return _mutual(
+        np.einsum("nhy,ph->pny", density, weight), np.einsum("nh,ph->pn", _entropy(density), weight)
+    )
 
 
 def _predicted(means: Floats, variances: Floats, scatter: Floats) -> Floats:
@@ -199,7 +208,8 @@ def _predicted(means: Floats, variances: Floats, scatter: Floats) -> Floats:
     reading = begin + (end - begin) * _PLACES
     density: Floats = np.exp(-0.5 * ((reading[:, :, None, :] - mean[..., None]) / sd[..., None]) ** 2)
     density += 1e-300
-    return density / density.sum(axis=3, keepdims=True)
+    density /= density.sum(axis=3, keepdims=True)
+    return density
 
 
 def _entropy(density: Floats) -> Floats:

@@ -50,17 +50,18 @@ class Question:
     Both ends belong to the history. The culprit is the first position with the new level, so it is one of
     `1..revisions-1`.
 
-    `smallest` is the smallest relative change worth finding (0.05 is 5 %). `prior` weighs each position as the
-    culprit (length `revisions`, the first is not used; need not sum to one), `None` weighs them evenly.
-    `no_change` is the prior probability that nothing changed. `readings_at_ends` are taken at both ends before
-    anything is concluded. `invocations_per_reading` is 1, or 2 and more for a metric that is a ratio of points.
+    `smallest` is the smallest relative change worth finding (0.05 is 5 %). `prior` weighs each position as
+    the culprit (length `revisions`, the first is not used; need not sum to one), `None` weighs them evenly.
+    `no_change` is the prior probability that nothing changed. `readings_at_ends` are taken at both ends
+    before anything is concluded. `invocations_per_reading` is 1, or 2 and more for a metric that is a ratio
+    of points.
     """
 
     revisions: int
     smallest: float = 0.05
     confidence: float = 0.99
     prior: tuple[float, ...] | None = None
-    no_change: float = 0.5
+    no_change: float = 0.2
     costs: Costs = Costs()
     budget: Budget = Budget()
     readings_at_ends: int = 3

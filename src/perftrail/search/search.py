@@ -15,24 +15,28 @@ from perftrail.search import answer as answers
 from perftrail.search import ends, policy
 from perftrail.search.belief import Posterior, infer
 from perftrail.search.evidence import Evidence
+from perftrail.search.snapshot import believe, narrowest
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from perftrail.search.answer import Answer
     from perftrail.search.evidence import News
     from perftrail.search.noise import Likelihoods
     from perftrail.search.question import Question
+    from perftrail.search.snapshot import Belief
 
-SHOWN_TO_DIFFER = 0.05
+SHOWN_TO_DIFFER = 0.1
 """The search goes inside once P(no change) is below this."""
 
 MISFIT = 0.5
-"""The share of the allowed risk that the model may use up; the rest is for noise that is not as it assumes."""
+"""The share of the allowed risk that the model may use up; the rest is for noise unlike what it assumes."""
 
 
 LITTLE = 0.01
 """Bits for each reading: less is not worth waiting for once the confidence asked for is reached."""
 
-BROKEN_TOO = 0.9
+BROKEN_TOO = 0.97
 """Untried revisions in a broken stretch are left alone once all of them are broken with this probability."""
 
 
@@ -62,8 +66,9 @@ class Search:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        weights = np.ones(question.revisions) if question.prior is None else np.asarray(question.prior, dtype=float)
-        weights = weights / weights[1:].sum()
+        weights = (
+            np.ones(question.revisions) if question.prior is None else np.array(question.prior, dtype=float)
+        )
         weights[0] = 0.0
         self._cumulative = np.cumsum(weights)
         self._cumulative /= self._cumulative[-1]
@@ -85,21 +90,24 @@ class Search:
         if len(self._evidence.positions) < 2:
             return Settled(answer=answers.nothing_usable(self._too_few()))
         posterior = self.posterior
-        settled = self._located(posterior) or self._unchanged(posterior)
-        if settled is not None:
-            return settled
-        if posterior.nothing + posterior.outside > SHOWN_TO_DIFFER and not ends.went_inside(
-            self.question, posterior
-        ):
+        decided = self._unchanged(posterior) or self._located(posterior)
+        if decided is not None:
+            return decided
+        unshown = posterior.nothing + posterior.outside > SHOWN_TO_DIFFER
+        if unshown and not ends.went_inside(self.question, posterior):
             choice = ends.tell_apart(self.question, self._evidence, posterior)
-            floor = "the ends differ by less than builds of one revision do: more readings would not tell them apart"
+            floor = "builds differ by chance as much as the ends do: more readings would not tell them apart"
         else:
             choice = self._inside(posterior)
-            floor = (
-                "builds differ among themselves almost as much as the change does: more readings of the same "
-                "builds would not narrow it further"
-            )
+            floor = self._floor(posterior)
         return self._afford(choice) if choice is not None else self._end(floor)
+
+    @property
+    def belief(self) -> Belief | None:
+        """What the search believes now, `None` before two revisions were measured."""
+        if len(self._evidence.positions) < 2:
+            return None
+        return believe(self.question, self.posterior)
 
     @property
     def posterior(self) -> Posterior:
@@ -109,24 +117,51 @@ class Search:
             self._likelihoods = self._posterior.likelihoods
         return self._posterior
 
+    @property
+    def builds(self) -> int:
+        """How many revisions have been told of, those that could not be used included."""
+        return self._evidence.builds
+
+    @property
+    def invocations(self) -> int:
+        """How many invocations the readings told have cost."""
+        return self._evidence.invocations
+
     def _too_few(self) -> str:
         tried = len(self._evidence.unusable)
         if not self._evidence.positions:
             return f"none of the {tried} revisions tried could be built and run"
-        return f"only one revision could be built and run, {tried} could not: there is nothing to compare it with"
+        return f"only one revision could be built and run, {tried} could not: nothing to compare it with"
 
-    def _sure(self, probability: float, posterior: Posterior) -> bool:
-        """Whether it is sure enough: well above the confidence asked for, or above and no reading adds much."""
-        if probability < self.question.confidence:
-            return False
-        if probability >= 1 - (1 - self.question.confidence) * MISFIT:
-            return True
-        reading = policy.best_reading(self._evidence, posterior)
-        return reading is None or reading.bits / reading.readings < LITTLE
+    def _floor(self, posterior: Posterior) -> str:
+        if self._divisible(int(np.argmax(posterior.gaps)), posterior):
+            return "the revisions that are left to be tried are not likely to be fit for measuring"
+        return "builds differ by chance almost as much as the change does: more readings would not help"
+
+    def _unchanged(self, posterior: Posterior) -> Action | None:
+        """Answer that nothing changed; look further out first where revisions beyond the ends are untried."""
+        wanted = self.question.confidence
+        if posterior.nothing + posterior.small >= wanted:
+            reason = "no change of the smallest size worth finding, anywhere between the ends"
+            return Settled(answer=answers.no_change(self.question, posterior, reason))
+        if posterior.nothing + posterior.outside + posterior.small < wanted:
+            return None
+        low, high = posterior.positions[0], posterior.positions[-1]
+        beyond = [*range(low - 1, -1, -1), *range(high + 1, self.question.revisions)]
+        untried = next((position for position in beyond if not self._evidence.is_attempted(position)), None)
+        if untried is not None:
+            readings = self.question.readings_at_ends
+            return self._afford(policy.Choice(position=untried, readings=readings, bits=0.0, seconds=0.0))
+        outside = np.array([*range(1, low + 1), *range(high + 1, self.question.revisions)], dtype=np.int64)
+        outside = outside[self._possible[outside]]
+        reason = (
+            "nothing changed between the outermost revisions that could be built and run; "
+            "if something changed, it was before the first or after the last of them"
+        )
+        return Settled(answer=answers.beyond_the_ends(self.question, posterior, outside, reason))
 
     def _located(self, posterior: Posterior) -> Settled | None:
-        if len(posterior.gaps) == 0:
-            return None
+        """Answer with the one gap that holds the culprit, once nothing inside it is left to be built."""
         gap = int(np.argmax(posterior.gaps))
         if not self._sure(float(posterior.gaps[gap]), posterior):
             return None
@@ -146,59 +181,43 @@ class Search:
             answer=answers.located(self.question, posterior, range(gap, gap + 1), candidates, reason)
         )
 
-    def _unchanged(self, posterior: Posterior) -> Settled | None:
-        wanted = self.question.confidence
-        if posterior.nothing + posterior.small >= wanted:
-            reason = "no change of the smallest size worth finding, anywhere between the ends"
-            return Settled(answer=answers.no_change(self.question, posterior, reason))
-        if posterior.nothing + posterior.outside + posterior.small < wanted:
-            return None
-        low, high = posterior.positions[0], posterior.positions[-1]
-        beyond = [*range(low - 1, -1, -1), *range(high + 1, self.question.revisions)]
-        untried = [position for position in beyond if not self._evidence.is_attempted(position)]
-        if untried:
-            return None
-        outside = np.array([*range(1, low + 1), *range(high + 1, self.question.revisions)], dtype=np.int64)
-        reason = (
-            "nothing changed between the outermost revisions that could be built and run; if something changed, "
-            "it was before the first or after the last of them"
-        )
-        return Settled(
-            answer=answers.beyond_the_ends(self.question, posterior, outside[self._possible[outside]], reason)
-        )
+    def _sure(self, probability: float, posterior: Posterior) -> bool:
+        """Whether it is sure enough: well above the confidence asked for, or just above and little to be had."""
+        if probability < self.question.confidence:
+            return False
+        if probability >= 1 - (1 - self.question.confidence) * MISFIT:
+            return True
+        reading = policy.best_reading(self._evidence, posterior)
+        return reading is None or reading.bits / reading.readings < LITTLE
 
     def _divisible(self, gap: int, posterior: Posterior) -> bool:
         """Whether some revision inside a gap, not tried yet, would split its candidates."""
-        low, high = posterior.positions[gap], posterior.positions[gap + 1]
-        possible = np.nonzero(self._possible[low + 1 : high + 1])[0] + low + 1
-        if len(possible) < 2:
-            return False
-        between = range(int(possible[0]), int(possible[-1]))
-        return any(not self._evidence.is_attempted(position) for position in between)
+        possible = self._within(range(gap, gap + 1), posterior)
+        return any(
+            not self._evidence.is_attempted(position)
+            for position in range(int(possible[0]), int(possible[-1]))
+        )
 
-    def _within(self, gaps: range, posterior: Posterior) -> np.ndarray:
+    def _within(self, gaps: range, posterior: Posterior) -> npt.NDArray[np.int64]:
+        """Return the possible culprits inside neighbouring gaps."""
         low, high = posterior.positions[gaps.start], posterior.positions[gaps.stop]
         return np.nonzero(self._possible[low + 1 : high + 1])[0] + low + 1
 
     def _inside(self, posterior: Posterior) -> policy.Choice | None:
         reading = policy.best_reading(self._evidence, posterior)
-        build = policy.best_build(self._evidence, posterior, self._cumulative)
-        if build is None or not self._may_build():
+        if not ends.may_build(self.question, self._evidence):
             return reading
-        if reading is None or build.rate >= reading.rate:
+        build = policy.best_build(self._evidence, posterior, self._cumulative)
+        if reading is None or (build is not None and build.rate >= reading.rate):
             return build
         return reading
-
-    def _may_build(self) -> bool:
-        most = self.question.budget.builds
-        return most is None or self._evidence.builds < most
 
     def _afford(self, choice: policy.Choice) -> Action:
         """Do the chosen if the budget allows it, as much of it as it allows; else end."""
         budget, evidence = self.question.budget, self._evidence
         if budget.seconds is not None and evidence.seconds >= budget.seconds:
             return self._end("the budget of seconds is spent")
-        if not evidence.is_attempted(choice.position) and not self._may_build():
+        if not evidence.is_attempted(choice.position) and not ends.may_build(self.question, evidence):
             return self._end("the budget of builds is spent")
         readings = choice.readings
         if budget.invocations is not None:
@@ -213,17 +232,10 @@ class Search:
         if len(self._evidence.positions) < 2:
             return Settled(answer=answers.nothing_usable(reason))
         posterior = self.posterior
-        best: range | None = None
-        size = self.question.revisions
-        sums = posterior.at_or_before
-        for start in range(len(posterior.gaps)):
-            stop = int(np.searchsorted(sums, sums[start] + self.question.confidence))
-            if stop <= len(posterior.gaps):
-                length = posterior.positions[stop] - posterior.positions[start]
-                if length < size:
-                    best, size = range(start, stop), length
-        whole = self.question.revisions - 1
-        if best is None or size >= whole:
+        best = narrowest(posterior, self.question.confidence)
+        if best is None:
             return Settled(answer=answers.unclear(self.question, posterior, reason))
         candidates = self._within(best, posterior)
+        if len(candidates) == int(self._possible.sum()) and len(candidates) > 1:
+            return Settled(answer=answers.unclear(self.question, posterior, reason))
         return Settled(answer=answers.located(self.question, posterior, best, candidates, reason))

@@ -17,6 +17,7 @@ _FORMS = {
     "duration": 'seconds, or text as `"10min"`, `"1h30min"`, `"500ms"`',
     "size": 'bytes, or text as `"512MiB"`, `"2GiB"`, `"1GB"`',
     "invocations": 'a number, or text as `"5..30"`',
+    "quiet": '`"mark"`, `"refuse"`, or `"wait 60s"`',
 }
 
 

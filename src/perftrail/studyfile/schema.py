@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
+from perftrail.model.conditions import Quiet
 from perftrail.model.key import LONGEST_NAME, Key
 from perftrail.model.parameters import Value
 from perftrail.model.study import MEASURED, Invocations, Metric
@@ -54,7 +55,7 @@ def _key(key: FileKey) -> Schema:
 
 def default_of(key: FileKey) -> str | int | float | None:
     """Give what a key is when it is left out, as TOML would have it; `None` when it is nothing."""
-    if isinstance(key.default, Invocations):
+    if isinstance(key.default, Invocations | Quiet):
         return str(key.default)
     return key.default if isinstance(key.default, str | int | float) and key.default != "" else None
 
@@ -113,4 +114,8 @@ def _invocations(_: Key) -> list[Schema]:
     ]
 
 
-_FORMS = {"duration": _duration, "size": _size, "invocations": _invocations}
+def _quiet(_: Key) -> list[Schema]:
+    return [{"enum": ["mark", "refuse"]}, {"type": "string", "pattern": rf"^\s*wait {DURATION[1:]}"}]
+
+
+_FORMS = {"duration": _duration, "size": _size, "invocations": _invocations, "quiet": _quiet}

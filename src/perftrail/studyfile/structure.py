@@ -16,6 +16,7 @@ from cattrs import (
 )
 from cattrs.gen import make_dict_structure_fn, override
 
+from perftrail.model.conditions import Quiet
 from perftrail.model.key import Key
 from perftrail.model.parameters import Value
 from perftrail.model.study import Invocations
@@ -59,7 +60,7 @@ def structure(data: Mapping[str, Any]) -> Document | tuple[Misfit, ...]:
 def _converter() -> Converter:
     converter = Converter(detailed_validation=True)
     converter.register_structure_hook_factory(
-        lambda kind: is_dataclass(kind) and kind is not Invocations, lambda kind: _table(kind, converter)
+        lambda kind: is_dataclass(kind) and kind not in _PLAIN, lambda kind: _table(kind, converter)
     )
     return converter
 
@@ -107,6 +108,7 @@ _PLAIN: Mapping[Hint, values.Reader] = {
     float: values.real,
     Value: values.parameter_value,
     Invocations: values.whole,
+    Quiet: values.text,
 }
 
 

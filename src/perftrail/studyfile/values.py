@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from perftrail.model.conditions import Quiet
 from perftrail.model.key import LONGEST_NAME, NAME_RULES, Key
 from perftrail.model.study import Invocations
 from perftrail.model.units import parse_duration, parse_size
@@ -176,4 +177,26 @@ def _invocations(value: object) -> Invocations:
     return Invocations(least=least, most=most)
 
 
-_FORMS: Mapping[str, Reader] = {"duration": _duration, "size": _size, "invocations": _invocations}
+def _quiet(value: object) -> Quiet:
+    written = text(value)
+    word, _, time = written.strip().partition(" ")
+    if word == "wait" and time:
+        seconds = _parsed(parse_duration, time)
+        if seconds <= 0:
+            raise Wrong(f'{quoted(written)} makes no sense; write "wait 60s"')
+        return Quiet(action="wait", seconds=seconds)
+    if written in ("mark", "refuse"):
+        return Quiet(action=written)
+    if written == "wait":
+        raise Wrong('"wait" makes no sense without a time; write "wait 60s"')
+    raise Wrong(f"{quoted(written)} is no choice{suggestion(written, QUIET)}")
+
+
+QUIET = ("mark", "refuse", "wait 60s")
+
+_FORMS: Mapping[str, Reader] = {
+    "duration": _duration,
+    "size": _size,
+    "invocations": _invocations,
+    "quiet": _quiet,
+}

@@ -97,7 +97,7 @@ class Find:
         ids = [revision.id for revision in self._revisions]
         target = request.target
         return SearchRecord(
-            key=content_key(ids, target.text, target.variant, request.smallest, request.confidence),
+            key=content_key(ids, target.name, target.variant, request.smallest, request.confidence),
             machine=self._session.machine.id,
             started=now(),
             question={

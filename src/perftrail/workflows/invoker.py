@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
@@ -112,7 +113,7 @@ class Invoker:
 
 def _words(benchmark: Benchmark, values: Mapping[str, str]) -> tuple[str, ...]:
     if benchmark.shell:
-        return ("/bin/sh", "-c", fill(benchmark.command, values))
+        return ("/bin/sh", "-c", fill(benchmark.command, values, shlex.quote))
     return tuple(fill(word, values) for word in split_command(benchmark.command))
 
 

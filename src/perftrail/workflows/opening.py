@@ -20,6 +20,7 @@ from perftrail.workflows.workshop import Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Source, Starter, Store
@@ -41,7 +42,8 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
     """Open a study to look at it: holds nothing, changes no results."""
     root = results_directory(study, store)
     with ExitStack() as stack:
-        results = stack.enter_context(open_store(str(root / DATABASE), access="read"))
+        opened: AbstractContextManager[Store] = open_store(str(root / DATABASE), access="read")
+        results = stack.enter_context(opened)
         starter = stack.enter_context(Launcher())
         source, _, workshop = _make_workshop(study, root, starter, results)
         yield View(study=study, machine=read_machine(), source=source, store=results, workshop=workshop)

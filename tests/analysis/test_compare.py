@@ -1,0 +1,141 @@
+"""A comparison calls a difference when there is one, and looking often does not make it err more often."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import wilcoxon
+
+from perftrail.analysis.compare import Comparison, Rule, Verdict, compare, signed_rank_p
+
+Floats = npt.NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], Floats]
+
+RULE = Rule(most=150, comparisons=3, smallest=0.01)
+positive = st.floats(min_value=0.01, max_value=100.0)
+
+
+def skewed_with_outliers(rng: np.random.Generator, count: int) -> Floats:
+    noise = 0.08 * (rng.gamma(4.0, size=count) - 4.0) / 2.0
+    return noise + np.where(rng.random(count) < 0.03, math.log(2.0), 0.0)
+
+
+def two_speeds(rng: np.random.Generator, count: int) -> Floats:
+    """A machine that changes between two speeds, a factor 1.6 apart, every twenty runs or so."""
+    slow = np.cumsum(rng.random(count) < 0.05) % 2
+    return 0.5 * slow + 0.06 * rng.normal(size=count)
+
+
+def drifting(rng: np.random.Generator, count: int) -> Floats:
+    return np.linspace(0.0, 1.0, count) + 0.06 * rng.normal(size=count)
+
+
+def measured(noise: Floats, effect: float) -> tuple[list[float], list[float]]:
+    """Two programs in ABBA order on one machine, the second by a factor `effect` slower."""
+    first, second = [], []
+    for pair in range(len(noise) // 2):
+        early, late = noise[2 * pair], noise[2 * pair + 1]
+        ours, theirs = (early, late) if pair % 2 == 0 else (late, early)
+        first.append(math.exp(ours))
+        second.append(math.exp(theirs) * effect)
+    return first, second
+
+
+def sequential(rng: np.random.Generator, draw: Draw, effect: float) -> Comparison:
+    """Look whenever the rule says so, and stop when it is settled."""
+    first, second = measured(draw(rng, 2 * RULE.most), effect)
+    for count in RULE.looks:
+        found = compare(first[:count], second[:count], RULE)
+        if found.settled:
+            break
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [skewed_with_outliers, two_speeds, drifting])
+def test_a_program_compared_with_itself_is_called_different_in_less_than_one_of_a_hundred(draw: Draw) -> None:
+    rng = np.random.default_rng(3)
+    verdicts = Counter(sequential(rng, draw, 1.0).verdict for _ in range(600))
+    # 600 trials at 1 in 300 expect 2; 8 would be beyond 99.9 % of such campaigns.
+    assert verdicts[Verdict.FASTER] + verdicts[Verdict.SLOWER] <= 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [skewed_with_outliers, two_speeds, drifting])
+def test_five_percent_are_seen_within_150_pairs_and_never_the_wrong_way(draw: Draw) -> None:
+    rng = np.random.default_rng(4)
+    verdicts = Counter(sequential(rng, draw, 1.05).verdict for _ in range(150))
+    assert verdicts[Verdict.SLOWER] >= 125
+    assert verdicts[Verdict.FASTER] == 0
+
+
+@pytest.mark.slow
+def test_the_interval_at_the_end_covers_the_effect_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(5)
+    covered = sum(
+        found.low <= 1.03 <= found.high
+        for found in (sequential(rng, skewed_with_outliers, 1.03) for _ in range(300))
+    )
+    assert covered >= 296
+
+
+def test_a_large_difference_is_settled_early() -> None:
+    found = sequential(np.random.default_rng(6), skewed_with_outliers, 2.0)
+    assert found.verdict is Verdict.SLOWER
+    assert found.pairs <= 33
+
+
+def test_a_steady_program_is_called_the_same() -> None:
+    rng = np.random.default_rng(7)
+    found = sequential(rng, lambda rng, count: 0.003 * rng.normal(size=count), 1.0)
+    assert found.verdict is Verdict.SAME
+    assert found.smallest_seen < 0.01
+
+
+def test_an_unclear_comparison_says_what_it_would_have_seen() -> None:
+    rng = np.random.default_rng(8)
+    found = sequential(rng, lambda rng, count: 0.5 * rng.normal(size=count), 1.0)
+    assert found.verdict is Verdict.UNCLEAR
+    assert found.settled
+    assert 0.1 < found.smallest_seen < 0.5
+
+
+def test_values_that_never_vary_are_the_same_or_differ_for_sure() -> None:
+    same = compare([5.0] * 20, [5.0] * 20, RULE)
+    assert (same.verdict, same.effect, same.smallest_seen) == (Verdict.SAME, 1.0, 0.0)
+    more = compare([5.0] * 20, [6.0] * 20, RULE)
+    assert more.verdict is Verdict.SLOWER
+    assert (more.low, more.high) == (pytest.approx(1.2), pytest.approx(1.2))
+
+
+def test_a_change_below_the_smallest_worth_telling_is_the_same() -> None:
+    assert compare([1.0] * 30, [1.004] * 30, RULE).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize("bad", [([], []), ([1.0], [1.0, 2.0]), ([0.0], [1.0]), ([1.0], [math.nan])])
+def test_what_are_no_pairs_of_positive_values_is_refused(bad: tuple[list[float], list[float]]) -> None:
+    with pytest.raises(ValueError, match=r"pairs|above zero"):
+        compare(*bad, RULE)
+
+
+@given(st.lists(st.tuples(positive, positive), min_size=1, max_size=40))
+def test_exchanging_the_two_inverts_the_effect_and_the_verdict(pairs: list[tuple[float, float]]) -> None:
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    there, back = compare(first, second, RULE), compare(second, first, RULE)
+    assert there.effect == pytest.approx(1.0 / back.effect)
+    assert there.low == pytest.approx(1.0 / back.high)
+    mirrored = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+    assert back.verdict is mirrored.get(there.verdict, there.verdict)
+
+
+@given(st.lists(st.floats(-3, 3).filter(lambda x: abs(x) > 1e-6), min_size=3, max_size=18, unique_by=abs))
+def test_the_p_value_is_wilcoxons(differences: list[float]) -> None:
+    ours = signed_rank_p(np.array(differences))
+    assert ours == pytest.approx(wilcoxon(differences, method="exact").pvalue, abs=1e-9)
