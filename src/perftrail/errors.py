@@ -10,6 +10,8 @@
     ├── StoreError            the results cannot be read or written               exit 1
     │   └── StoreHeld         another perftrail is writing to them                exit 1
     ├── LauncherError         the launcher is missing, died or answered nonsense  exit 1
+    ├── MachineBusy           others use the CPUs, and the study refuses that     exit 1
+    ├── SettingsError         this machine's settings cannot be changed           exit 1
     └── NoAnswer              the question could not be answered                  exit 1
 
 A build that fails or a benchmark that crashes is no error: it is a recorded `Failure`.
@@ -79,6 +81,14 @@ class StoreHeld(StoreError):
 
 class LauncherError(PerftrailError):
     """The launcher is missing, died, or answered something that is not its protocol."""
+
+
+class MachineBusy(PerftrailError):
+    """Others use the CPUs, and the study says to refuse measuring then; what was measured before is kept."""
+
+
+class SettingsError(PerftrailError):
+    """A setting of this machine cannot be changed, or another perftrail holds them changed."""
 
 
 class NoAnswer(PerftrailError):

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Recipe
+    from perftrail.model.conditions import Busy, Conditions
     from perftrail.model.measurement import Machine, Outcome, Runnable
     from perftrail.model.process import Command, Ran
     from perftrail.model.subject import Revision, Subject
@@ -25,6 +26,29 @@ class Starter(Protocol):
 
         Raises `LauncherError` when the launcher itself fails, `KeyboardInterrupt` after killing the tree.
         """
+        ...
+
+
+class Watcher(Protocol):
+    """Watches what else the machine does. Its looks must be cheap: two stand around each invocation."""
+
+    def begin(self) -> None:
+        """Look, just before an invocation starts."""
+        ...
+
+    def end(self, own_cpu_seconds: float) -> Conditions:
+        """Look, just after an invocation ended that used this CPU time; comes after `begin`, once."""
+        ...
+
+    def recent(self) -> float | None:
+        """Give the CPUs that others used in the last half second, `None` when not watched that long.
+
+        Called again within 0.1 s, it comes to know.
+        """
+        ...
+
+    def busiest(self) -> tuple[Busy, ...]:
+        """Name the foreign processes that use most CPU time, the worst first; may take a moment."""
         ...
 
 

@@ -52,6 +52,7 @@ BEYOND = (
     "30..5",
     "not nan",
     "0s makes",
+    "wait 0s",
     "is not a range",
     "regular expression",
     "is not an address",

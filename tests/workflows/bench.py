@@ -13,8 +13,10 @@ from perftrail.store.memory import MemoryStore
 from perftrail.workflows.bench import Bench
 from perftrail.workflows.events import Event
 from perftrail.workflows.invoker import Invoker
+from perftrail.workflows.quiet import Lookout
 from perftrail.workflows.session import Session
 from perftrail.workflows.workshop import Workshop
+from tests.fakes.watcher import FakeWatcher
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
 
 MACHINE = Machine(id="machine-one", facts={})
@@ -45,6 +47,7 @@ def a_session(
     starter: FakeStarter,
     builder: FakeBuilder | None = None,
     store: MemoryStore | None = None,
+    watcher: FakeWatcher | None = None,
     retry_failed: bool = False,
 ) -> Session:
     """A session as `open_session` gives one, its edges faked."""
@@ -52,7 +55,17 @@ def a_session(
     store = store or MemoryStore()
     store.add_machine(MACHINE)
     invoker = Invoker(
-        study, starter=starter, builder=builder, scratch=tmp_path / "scratch", logs=tmp_path / "logs"
+        study,
+        starter=starter,
+        builder=builder,
+        lookout=Lookout(
+            watcher or FakeWatcher(),
+            study.measure.quiet,
+            threshold=study.measure.quiet_threshold,
+            sleep=lambda _: None,
+        ),
+        scratch=tmp_path / "scratch",
+        logs=tmp_path / "logs",
     )
     return Session(
         study=study,

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from perftrail.cli.console import output
 from perftrail.cli.speech import plain
+from perftrail.model.conditions import NOISE
 from perftrail.model.quantity import quantity
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def _needed(name: str, rows: Sequence[Row]) -> bool:
 def _texts(row: Row) -> dict[str, str]:
     found = row.estimate
     label = row.subject.revision.label
-    notes = [*row.flags, *([f"{row.failures} failed"] if row.failures else [])]
+    notes = [flag for flag in row.flags if flag not in NOISE]
+    notes += [row.noise] if row.noise else []
+    notes += [f"{row.failures} failed"] if row.failures else []
     reached = found.confidence if found else 0.0
     if found and found.count == 1:
         notes.append("one value, no interval")

@@ -9,10 +9,11 @@ import os
 from pathlib import Path
 
 from perftrail.machine.facts import FINGERPRINT, Platform, read_facts
+from perftrail.machine.watch import Watch
 from perftrail.model.build import content_key
 from perftrail.model.measurement import Machine
 
-__all__ = ["Platform", "read_machine"]
+__all__ = ["Platform", "Watch", "read_machine"]
 
 
 def read_machine(root: str = "/", platform: Platform | None = None) -> Machine:

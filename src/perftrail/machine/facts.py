@@ -156,6 +156,17 @@ def _cpu_quota(root: Path) -> str:
     return "" if least == float("inf") else f"{least:g}"
 
 
+def control_groups(root: Path) -> list[Path]:
+    """Give the directories of every control group that can limit our CPU time, our own first."""
+    found = []
+    for controllers, path in _groups(root):
+        if controllers == "":
+            found += _upwards(root / "sys/fs/cgroup", path)
+        elif "cpu" in controllers.split(","):
+            found += _upwards(root / "sys/fs/cgroup/cpu", path)
+    return found
+
+
 def _groups(root: Path) -> list[tuple[str, str]]:
     """Give the control groups of this process: their controllers (none in version 2) and their paths."""
     lines = [line.split(":", 2) for line in _text(root / "proc/self/cgroup").splitlines()]

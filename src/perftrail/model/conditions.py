@@ -1,4 +1,4 @@
-"""What else a machine did while an invocation ran: the figures, the words that mark a sample, and what marks mean."""
+"""What else a machine did during an invocation: the figures, the words that mark a sample, what they mean."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOISE = ("busy", "stolen", "throttled", "swapped", "suspended")
 """The flags that say of a sample that something else than the program is in its figures."""
 
 STOLEN_SHARE = 0.2
-"""The part of the threshold that stolen time may reach: what a hypervisor takes, it takes from who was running."""
+"""The part of the threshold that stolen time may reach: a hypervisor takes it from whoever was running."""
 
 PRESSED = 0.01
 """The share of the time that somebody must have waited for memory before swapped pages count."""
@@ -53,9 +53,10 @@ class Quiet:
 class Conditions:
     """What else went on during an invocation; `None` is what this machine does not tell.
 
-    `foreign_cpus` and `stolen_cpus` are means in CPUs: 0.5 is half of one CPU. They are of the last `window_seconds`,
-    which is the invocation's own time unless that was too short to be resolved. Pressures are the share of
-    the invocation's time in which somebody waited for a CPU, for memory, for a disk (our own processes too).
+    `foreign_cpus` and `stolen_cpus` are means in CPUs: 0.5 is half of one CPU. They are of the last
+    `window_seconds`, which is the invocation's own time unless that was too short to be resolved. Pressures
+    are the share of the invocation's time in which somebody waited for a CPU, for memory, for a disk (our
+    own processes too).
     `throttled_seconds` is what the limits of our control groups took, `throttled` counts them and the times
     the CPU cut itself down for heat. `cpu_hertz` and `celsius` are the highest of all, at the end.
     """
@@ -90,7 +91,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """A process that takes CPU time: its id, its name as it calls itself (hostile text), and how many CPUs."""
+    """A process that takes CPU time: its id, the name it gives itself (hostile text), and how many CPUs."""
 
     pid: int
     name: str

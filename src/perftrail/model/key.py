@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Form = Literal["plain", "duration", "size", "invocations", "quiet"]
-"""How a value may be written: as its type is, or as text such as ``10min``, ``2GiB``, ``5..30``, ``wait 60s``."""
+"""How a value may be written: as its type is, or as text: ``10min``, ``2GiB``, ``5..30``, ``wait 60s``."""
 
 NAME = r"^[A-Za-z0-9_](?:[A-Za-z0-9_+-]|\.(?!\.))*$"
 """A variant or benchmark: it becomes the name of directories and of columns."""

@@ -95,7 +95,9 @@ class Search:
             return decided
         unshown = posterior.nothing + posterior.outside > SHOWN_TO_DIFFER
         if unshown and not ends.went_inside(self.question, posterior):
-            choice = ends.tell_apart(self.question, self._evidence, posterior)
+            choice = ends.tell_apart(self.question, self._evidence, posterior) or policy.best_reading(
+                self._evidence, posterior
+            )
             floor = "builds differ by chance as much as the ends do: more readings would not tell them apart"
         else:
             choice = self._inside(posterior)
@@ -182,7 +184,7 @@ class Search:
         )
 
     def _sure(self, probability: float, posterior: Posterior) -> bool:
-        """Whether it is sure enough: well above the confidence asked for, or just above and little to be had."""
+        """Whether it is sure: well above the confidence asked for, or just above with little to be had."""
         if probability < self.question.confidence:
             return False
         if probability >= 1 - (1 - self.question.confidence) * MISFIT:

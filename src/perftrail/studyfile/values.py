@@ -179,20 +179,19 @@ def _invocations(value: object) -> Invocations:
 
 def _quiet(value: object) -> Quiet:
     written = text(value)
-    word, _, time = written.strip().partition(" ")
-    if word == "wait" and time:
-        seconds = _parsed(parse_duration, time)
-        if seconds <= 0:
-            raise Wrong(f'{quoted(written)} makes no sense; write "wait 60s"')
-        return Quiet(action="wait", seconds=seconds)
-    if written in ("mark", "refuse"):
-        return Quiet(action=written)
-    if written == "wait":
-        raise Wrong('"wait" makes no sense without a time; write "wait 60s"')
-    raise Wrong(f"{quoted(written)} is no choice{suggestion(written, QUIET)}")
+    action, _, time = written.strip().partition(" ")
+    match action:
+        case "mark" | "refuse" if not time:
+            return Quiet(action=action)
+        case "wait" if time and (seconds := _parsed(parse_duration, time)) > 0.0:
+            return Quiet(action="wait", seconds=seconds)
+        case "wait":
+            raise Wrong(f'{quoted(written)} makes no sense; write how long, as "wait 60s"')
+        case _:
+            raise Wrong(f"{quoted(written)} is no choice{suggestion(written, QUIET_CHOICES)}")
 
 
-QUIET = ("mark", "refuse", "wait 60s")
+QUIET_CHOICES = ("mark", "refuse", "wait 60s")
 
 _FORMS: Mapping[str, Reader] = {
     "duration": _duration,

@@ -28,11 +28,13 @@ from perftrail.workflows.clock import now
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perftrail.model.conditions import Conditions
     from perftrail.model.measurement import Outcome
     from perftrail.model.process import Ended, Ran
     from perftrail.model.study import Benchmark, Study
     from perftrail.ports import Builder, Starter
     from perftrail.workflows.bench import Start
+    from perftrail.workflows.quiet import Lookout
 
 OUTPUT_CAP_BYTES = 16 << 20
 """How much of a benchmark's output is kept, and searched for metrics."""
@@ -45,19 +47,33 @@ class Invoker:
     """Starts what a study's benchmarks say, and reads what came of it."""
 
     def __init__(
-        self, study: Study, *, starter: Starter, builder: Builder, scratch: Path, logs: Path
+        self,
+        study: Study,
+        *,
+        starter: Starter,
+        builder: Builder,
+        lookout: Lookout,
+        scratch: Path,
+        logs: Path,
     ) -> None:
         self._study = study
+        self._lookout = lookout
         self._starter = starter
         self._builder = builder
         self._scratch = scratch
         self._logs = logs
 
     def invoke(self, start: Start) -> Outcome:
-        """Start once and give the outcome; a start that fails is an outcome too."""
+        """Start once and give the outcome; a start that fails is an outcome too.
+
+        Raises `MachineBusy` where the study refuses to measure in noise.
+        """
         log = self._log(start)
+        command = self._command(start, log)
+        self._lookout.before()
         started = now()
-        ran = self._starter.run(self._command(start, log))
+        ran = self._starter.run(command)
+        conditions = self._lookout.after(ran)
         seconds = ran.tree_ended_at - ran.prepared_at
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
         failure = _why_failed(ran.ended, benchmark, log)
@@ -69,9 +85,9 @@ class Invoker:
             key=start.key,
             started=started,
             seconds=seconds,
-            values={**_measured(ran), **read},
-            methods=_methods(ran),
-            flags=_flags(ran),
+            values={**conditions.values(), **_measured(ran), **read},
+            methods=_methods(ran, conditions),
+            flags=(*_flags(ran), *self._lookout.flags(conditions)),
             log=str(log) if log.exists() else "",
         )
 
@@ -157,8 +173,10 @@ def _measured(ran: Ran) -> dict[str, float]:
     return values
 
 
-def _methods(ran: Ran) -> dict[str, str]:
+def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:
     methods = {"peak_memory": "rusage", "cpu": "rusage"}
+    if conditions.foreign_cpus is not None and conditions.foreign_method is not None:
+        methods["foreign_cpu"] = conditions.foreign_method
     if ran.tree_memory is not None:
         methods["peak_memory_tree"] = ran.tree_memory.method
     return methods

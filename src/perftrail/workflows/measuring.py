@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.stopping import enough
+from perftrail.model.conditions import Marked, enough_quiet, sift, weight
 from perftrail.model.measurement import Measurement
 
 if TYPE_CHECKING:
@@ -75,19 +76,30 @@ class Tally:
         return [self.known[key] for key in sorted(self.known) if key[0] == phase]
 
     def _enough(self) -> bool:
-        count, policy = self.policy.invocations, self.policy
-        if len(self.samples) >= count.most:
+        count, taken = self.policy.invocations, len(self.samples)
+        if taken >= count.most:
             return True
-        return len(self.samples) >= count.least and all(
-            enough(
-                [
-                    measurement.values[metric]
-                    for measurement in self.measurements
-                    if metric in measurement.values
-                ],
-                least=min(count.least, len(self.measurements)),
-                most=count.most,
-                precision=policy.precision,
-            )
-            for metric in self.metrics
+        quiet = sum(weight(measurement.flags) > 0.0 for measurement in self.measurements)
+        lacking = quiet < len(self.measurements) and not enough_quiet(quiet, least=count.least)
+        if lacking and taken < 2 * count.least:
+            # Marked samples are made up for, but not for ever: on a machine that is always busy, all are used.
+            return False
+        return taken >= count.least and all(self._precise(metric) for metric in self.metrics)
+
+    def _precise(self, metric: str) -> bool:
+        """Whether one metric is known well enough from the samples that its estimate will use."""
+        marked = marked_values(self.measurements, metric)
+        values = sift(marked, least=self.policy.invocations.least).values
+        return enough(
+            values,
+            least=min(self.policy.invocations.least, len(values)),
+            most=self.policy.invocations.most,
+            precision=self.policy.precision,
         )
+
+
+def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[Marked]:
+    """Give the values of a metric, each with the marks of its sample."""
+    return [
+        Marked(value=each.values[metric], flags=each.flags) for each in measurements if metric in each.values
+    ]

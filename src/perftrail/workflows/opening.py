@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from perftrail.builder import LocalBuilder
 from perftrail.engines.local import LocalEngine
 from perftrail.launcher import Launcher
-from perftrail.machine import read_machine
+from perftrail.machine import Watch, read_machine
 from perftrail.sources import open_source
 from perftrail.store import hold, open_store
 from perftrail.workflows.bench import Bench
 from perftrail.workflows.invoker import Invoker
+from perftrail.workflows.quiet import Lookout
 from perftrail.workflows.session import Session, View
 from perftrail.workflows.workshop import Workshop
 
@@ -72,8 +73,14 @@ def open_session(
         results.add_machine(machine)
         starter = stack.enter_context(Launcher())
         source, builder, workshop = _make_workshop(study, root, starter, results, retry_failed=retry_failed)
+        watch = stack.enter_context(Watch(helpers=lambda: (starter.start().server_pid,)))
         invoker = Invoker(
-            study, starter=starter, builder=builder, scratch=root / "scratch", logs=root / "logs"
+            study,
+            starter=starter,
+            builder=builder,
+            lookout=Lookout(watch, study.measure.quiet, threshold=study.measure.quiet_threshold),
+            scratch=root / "scratch",
+            logs=root / "logs",
         )
         bench = Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
         yield Session(

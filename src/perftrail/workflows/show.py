@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.estimate import estimate
+from perftrail.model.conditions import Marked, sift
 from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import Measurement, Runnable
 from perftrail.model.plan import cells, subjects
 from perftrail.model.study import MEASURED
 from perftrail.model.target import derived_targets
+from perftrail.workflows.measuring import marked_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One metric of one subject at one point: its estimate, or `None` with the number of failures."""
+    """One metric of one subject at one point: its estimate, or `None` with the number of failures.
+
+    `noise` says which samples were marked as taken in noise, and whether they were left out; else empty.
+    """
 
     subject: Subject
     benchmark: str
@@ -38,6 +43,7 @@ class Row:
     estimate: Estimate | None
     failures: int
     flags: tuple[str, ...] = ()
+    noise: str = ""
 
     def as_json(self) -> dict[str, Json]:
         """The row as `show --json` prints it."""
@@ -53,6 +59,7 @@ class Row:
             "count": found.count if found else 0,
             "failures": self.failures,
             "flags": list(self.flags),
+            "noise": self.noise,
             "estimate": None
             if found is None
             else {
@@ -103,16 +110,17 @@ def _rows_of(view: View, cell: Cell, held: Sequence[Outcome], metrics: Sequence[
     for name in metrics or tuple(declared) or ("wall",):
         if name not in declared and name not in MEASURED:
             continue
-        values = [each.values[name] for each in measured if name in each.values]
+        sifted = sift(marked_values(measured, name), least=view.study.measure.invocations.least)
         yield Row(
             subject=cell.subject,
             benchmark=cell.benchmark,
             point=cell.point,
             metric=name,
             unit=declared[name].unit if name in declared else MEASURED[name].unit,
-            estimate=estimate(values) if values else None,
+            estimate=estimate(sifted.values) if sifted.values else None,
             failures=sum(not isinstance(outcome, Measurement) for outcome in held),
             flags=tuple(sorted({flag for each in measured for flag in each.flags})),
+            noise=sifted.note,
         )
 
 
@@ -127,21 +135,22 @@ def _derived_rows(
             continue
         for subject, points in by_subject.items():
             for target in derived_targets(view.study, name, subject.variant):
-                values = list(_evaluated(target, points))
-                if values:
+                sifted = sift(list(_evaluated(target, points)), least=view.study.measure.invocations.least)
+                if sifted.values:
                     yield Row(
                         subject=subject,
                         benchmark=target.benchmark,
                         point=target.open_point,
                         metric=name,
                         unit=target.unit,
-                        estimate=estimate(values),
+                        estimate=estimate(sifted.values),
                         failures=0,
+                        noise=sifted.note,
                     )
 
 
-def _evaluated(target: Target, held: Mapping[tuple[str, Point], Iterable[Outcome]]) -> Iterator[float]:
-    """Evaluate a target for each ordinal that every point it needs has a value of."""
+def _evaluated(target: Target, held: Mapping[tuple[str, Point], Iterable[Outcome]]) -> Iterator[Marked]:
+    """Evaluate a target for each ordinal that every point has; a mark of any point is the value's."""
     by_point: dict[Point, dict[int, Measurement]] = {
         point: {
             outcome.key.ordinal: outcome
@@ -156,7 +165,8 @@ def _evaluated(target: Target, held: Mapping[tuple[str, Point], Iterable[Outcome
         def lookup(reference: Reference, ordinal: int = ordinal) -> float:
             return by_point[reference.point][ordinal].values[reference.name]
 
+        marks = {flag: None for each in by_point.values() for flag in each[ordinal].flags}
         try:
-            yield evaluate(target.expression, lookup)
+            yield Marked(value=evaluate(target.expression, lookup), flags=tuple(marks))
         except (ExpressionError, KeyError):
             continue

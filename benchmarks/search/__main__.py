@@ -1,0 +1,131 @@
+"""Compare searches over simulated histories: correct answers, builds and invocations of each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.search.bound import fewest_runs
+from benchmarks.search.simulator import Settings
+from benchmarks.search.strategies import STRATEGIES
+from benchmarks.search.trials import run_trials
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.search.summary import Summary
+
+
+def main() -> None:
+    """Run the trials and print what came of them."""
+    options = _parser().parse_args()
+    settings = _settings(options)
+    began = perf_counter()
+    names = [name for name in STRATEGIES if not options.only or any(part in name for part in options.only)]
+    summaries = run_trials(settings, options.seed, options.trials, names, options.processes)
+    bound = fewest_runs(settings)
+    seconds = perf_counter() - began
+    if options.json:
+        print(json.dumps(_as_json(settings, options.seed, summaries, bound, seconds), indent=2))
+    else:
+        _print_table(settings, summaries, bound)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
+    add = parser.add_argument
+    add("--revisions", type=int, default=1000)
+    add("--effect", type=float, default=0.10, help="relative change; 0: nothing changed")
+    add("--cv", type=float, default=0.03, help="coefficient of variation of a run")
+    add("--unbuildable", type=float, default=0.15, help="share of revisions, in clusters of three")
+    add("--layout", type=float, default=0.3, help="scatter between builds, in units of cv")
+    add("--outliers", type=float, default=0.03, help="share of runs that take twice as long")
+    add("--drift", type=float, nargs="?", const=0.3, default=0.0, help="random walk per run, in units of cv")
+    add("--smallest", type=float, help="smallest change worth finding [half the effect, at most 0.05]")
+    add("--confidence", type=float, default=0.99)
+    add("--build-cost", type=float, default=10.0, help="seconds for a build; a run takes one")
+    add("--most-invocations", type=int, default=1000)
+    add("--most-builds", type=int, default=80)
+    add("--trials", type=int, default=300)
+    add("--seed", type=int, default=1)
+    add("--processes", type=int, default=1)
+    add("--only", action="append", help="only the strategies whose name contains this; may be given again")
+    add("--json", action="store_true")
+    return parser
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    smallest = options.smallest
+    if smallest is None:
+        smallest = min(0.05, abs(options.effect) / 2) if options.effect else 0.05
+    return Settings(
+        revisions=options.revisions,
+        effect=options.effect,
+        cv=options.cv,
+        unbuildable=options.unbuildable,
+        layout=options.layout,
+        outliers=options.outliers,
+        drift=options.drift,
+        smallest=smallest,
+        confidence=options.confidence,
+        build_cost=options.build_cost,
+        most_invocations=options.most_invocations,
+        most_builds=options.most_builds,
+    )
+
+
+def _as_json(
+    settings: Settings, seed: int, summaries: Sequence[Summary], bound: float | None, seconds: float
+) -> dict[str, object]:
+    return {
+        "settings": asdict(settings),
+        "seed": seed,
+        "seconds": seconds,
+        "information_bound_invocations": bound,
+        "strategies": {summary.strategy: summary.as_json() for summary in summaries},
+    }
+
+
+def _print_table(settings: Settings, summaries: Sequence[Summary], bound: float | None) -> None:
+    limit = "none" if bound is None else f"{bound:.0f} runs"
+    table = Table(
+        title=f"N = {settings.revisions}, effect {settings.effect:.0%}, cv {settings.cv:.0%}; bound: {limit}"
+    )
+    columns = (
+        "strategy",
+        "correct",
+        "exact",
+        "accused",
+        "builds (p95)",
+        "runs (p95)",
+        "claimed/held",
+        "ask ms (p95)",
+    )
+    for column in columns:
+        table.add_column(column, justify="left" if column == "strategy" else "right")
+    for row in summaries:
+        claim = "" if row.claimed is None or row.held is None else f"{row.claimed:.3f}/{row.held:.3f}"
+        asking = "" if row.ask_milliseconds_median is None else f"{row.ask_milliseconds_median:.1f}"
+        if row.ask_milliseconds_p95 is not None:
+            asking += f" ({row.ask_milliseconds_p95:.1f})"
+        table.add_row(
+            row.strategy,
+            f"{row.correct:.1%}",
+            f"{row.exact_correct:.1%}",
+            f"{row.wrongly_accused:.1%}",
+            f"{row.builds:.1f} ({row.builds_p95:.0f})",
+            f"{row.invocations:.0f} ({row.invocations_p95:.0f})",
+            claim,
+            asking,
+        )
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Trials: every strategy over the same histories, in parallel."""
+
+from __future__ import annotations
+
+import multiprocessing
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.search.outcome import judge
+from benchmarks.search.simulator import Machine, draw
+from benchmarks.search.strategies import STRATEGIES
+from benchmarks.search.summary import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.search.outcome import Outcome
+    from benchmarks.search.simulator import Settings
+    from benchmarks.search.summary import Summary
+
+
+def run_trial(number: int, settings: Settings, seed: int, names: Sequence[str]) -> dict[str, Outcome]:
+    """Let each strategy search one history; seed and number alone decide all chance."""
+    history = draw(settings, np.random.default_rng([seed, number]))
+    outcomes = {}
+    for name in names:
+        machine = Machine(history, np.random.default_rng([seed, number, *name.encode()]))
+        outcomes[name] = judge(STRATEGIES[name](machine), history, machine)
+    return outcomes
+
+
+def run_trials(
+    settings: Settings, seed: int, trials: int, names: Sequence[str] = tuple(STRATEGIES), processes: int = 1
+) -> tuple[Summary, ...]:
+    """Run all trials and sum them up, one summary for each strategy."""
+    work = partial(run_trial, settings=settings, seed=seed, names=names)
+    if processes > 1:
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            results = pool.map(work, range(trials), chunksize=5)
+    else:
+        results = [work(number) for number in range(trials)]
+    return tuple(summarise(name, [result[name] for result in results]) for name in names)

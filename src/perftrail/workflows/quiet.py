@@ -1,0 +1,87 @@
+"""Keeps to what a study says of noise: before an invocation it waits or refuses, after it the sample is marked."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.errors import MachineBusy
+from perftrail.model.conditions import Conditions, flags
+from perftrail.model.quantity import number
+from perftrail.model.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perftrail.model.conditions import Busy, Quiet
+    from perftrail.model.process import Ran
+    from perftrail.ports import Watcher
+
+SECONDS_BETWEEN_LOOKS = 0.05
+
+
+class Lookout:
+    """Stands around each invocation: `before` it, and `after` it with what it used."""
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        quiet: Quiet,
+        *,
+        threshold: float,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._watcher = watcher
+        self._quiet = quiet
+        self._threshold = threshold
+        self._sleep = sleep
+
+    def before(self) -> None:
+        """Wait until the machine is quiet, as long as the study allows, and take the look before the start.
+
+        Raises `MachineBusy` where the study refuses to measure in noise.
+        """
+        match self._quiet.action:
+            case "mark":
+                pass
+            case "wait":
+                self._wait()
+            case "refuse":
+                self._refuse()
+            case _:
+                assert_never(self._quiet.action)
+        self._watcher.begin()
+
+    def after(self, ran: Ran) -> Conditions:
+        """Take the look after an invocation: what else went on during it."""
+        tree = ran.tree_cpu.seconds if ran.tree_cpu is not None else 0.0
+        return self._watcher.end(max(ran.cpu_seconds, tree))
+
+    def flags(self, conditions: Conditions) -> tuple[str, ...]:
+        """The words that mark a sample taken under such conditions."""
+        return flags(conditions, self._threshold)
+
+    def _wait(self) -> None:
+        left = self._quiet.seconds
+        while (left := left - SECONDS_BETWEEN_LOOKS) >= 0.0:
+            recent = self._watcher.recent()
+            if recent is not None and recent <= self._threshold:
+                return
+            self._sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _refuse(self) -> None:
+        while (recent := self._watcher.recent()) is None:
+            self._sleep(SECONDS_BETWEEN_LOOKS)
+        if recent > self._threshold:
+            raise MachineBusy(refusal(recent, self._threshold, self._watcher.busiest()))
+
+
+def refusal(recent: float, threshold: float, busiest: Sequence[Busy]) -> str:
+    """Say why nothing is measured now, who is to blame, and what to do."""
+    lines = [
+        f"machine — others use {number(recent)} CPUs, and the study refuses to measure above {threshold:g} "
+        '(measure.quiet = "refuse")',
+        *(f"  {each.cpus:.2f} CPUs  process {each.pid} {quoted(each.name)}" for each in busiest),
+        'stop them and start again, or let it wait: quiet = "wait 60s"; what was measured before is kept',
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,220 @@
+"""One start of a trial: its exact environment, what comes before and after it, and the figures."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.errors import NoAnswer
+from perftrail.model.process import (
+    Cancelled,
+    Command,
+    Exited,
+    NotStarted,
+    OutOfMemory,
+    Ran,
+    Signalled,
+    TimedOut,
+)
+from perftrail.model.quantity import duration, quantity
+from perftrail.model.trial import Taken
+from perftrail.model.wording import quoted
+
+if TYPE_CHECKING:
+    from perftrail.analysis.course import Start
+    from perftrail.model.process import Ended
+    from perftrail.model.trial import Entry, Trial
+    from perftrail.ports import Starter
+
+PADDING = "PERFTRAIL_PADDING"
+"""The variable whose only purpose is its size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noticed:
+    """A process that ran, and what was noticed of the machine meanwhile: words that mark it, and figures."""
+
+    ran: Ran
+    flags: tuple[str, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+Notice = Callable[[Callable[[], Ran]], Noticed]
+"""Runs what it is given, once, and says what else went on; the way in for whoever watches the machine."""
+
+
+def notice_nothing(run: Callable[[], Ran]) -> Noticed:
+    """Watch nothing."""
+    return Noticed(ran=run())
+
+
+class CommandFailed(NoAnswer):
+    """A command of a trial failed, or one that was to prepare it."""
+
+
+class Trier:
+    """Starts the entries of a trial, and what each has before and after it."""
+
+    def __init__(self, trial: Trial, starter: Starter, notice: Notice = notice_nothing) -> None:
+        self._trial = trial
+        self._starter = starter
+        self._notice = notice
+        self._set_up: list[Entry] = []
+
+    def start(self, start: Start) -> Taken:
+        """Start an entry once. Raises `CommandFailed` when it fails, or what should prepare it does.
+
+        A tolerant trial takes any exit for a run; what ran out of time or memory, or never ran, is none.
+        """
+        entry = self._entry(start.entry)
+        seconds = self._once(entry) + self._aside(entry.prepare, f"--prepare of {quoted(entry.name)}")
+        command = self._command(entry.arguments, unit=start.unit)
+        noticed = self._notice(lambda: self._starter.run(command))
+        ran = noticed.ran
+        seconds += ran.tree_ended_at - ran.prepared_at
+        seconds += self._aside(entry.conclude, f"--conclude of {quoted(entry.name)}")
+        failure = self._failure(ran.ended)
+        if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
+            raise CommandFailed(self._refusal(entry, failure, ran.ended))
+        return Taken(
+            entry=start.entry,
+            unit=start.unit,
+            values={**measured(ran), **noticed.values},
+            seconds=seconds,
+            exit_code=ran.ended.code if isinstance(ran.ended, Exited) else None,
+            methods=methods(ran),
+            flags=(*_flags(ran, failed=bool(failure)), *noticed.flags),
+        )
+
+    def clean_up(self) -> None:
+        """Run the cleanup of every entry that was set up; raises `CommandFailed` after all had their turn."""
+        done, self._set_up = self._set_up, []
+        failures = []
+        for entry in done:
+            try:
+                self._aside(entry.cleanup, f"--cleanup of {quoted(entry.name)}")
+            except CommandFailed as failure:
+                failures.append(str(failure))
+        if failures:
+            raise CommandFailed("\n".join(failures))
+
+    def _entry(self, number: int) -> Entry:
+        shell = self._trial.shell
+        return shell if number == len(self._trial.entries) and shell else self._trial.entries[number]
+
+    def _once(self, entry: Entry) -> float:
+        """Set an entry up before its first start."""
+        if any(entry is known for known in self._set_up):
+            return 0.0
+        self._set_up.append(entry)
+        return self._aside(entry.setup, f"--setup of {quoted(entry.name)}")
+
+    def _aside(self, arguments: tuple[str, ...], named: str) -> float:
+        """Run something that is not measured; give its seconds."""
+        if not arguments:
+            return 0.0
+        surroundings = self._trial.surroundings
+        ran = self._starter.run(
+            Command(
+                arguments=arguments,
+                environment=surroundings.environment,
+                directory=surroundings.directory,
+                tree_memory="off",
+            )
+        )
+        failure = self._failure(ran.ended)
+        if failure:
+            raise CommandFailed(f"{named}: {failure}; nothing more was measured")
+        return ran.tree_ended_at - ran.prepared_at
+
+    def _command(self, arguments: tuple[str, ...], *, unit: int) -> Command:
+        around = self._trial.surroundings
+        environment = dict(around.environment)
+        if around.padding_bytes:
+            # The same for all starts of a unit: what the size does to both sides of a pair cancels.
+            size = random.Random(f"{self._trial.seed}/{unit}").randrange(around.padding_bytes)
+            environment[PADDING] = "x" * size
+        return Command(
+            arguments=arguments,
+            environment=environment,
+            directory=around.directory,
+            stdin=around.stdin,
+            stdout=around.output,
+            stderr=around.output,
+            timeout_seconds=around.timeout_seconds,
+            memory_limit_bytes=around.memory_limit_bytes,
+            cpus=around.cpus,
+        )
+
+    def _failure(self, ended: Ended) -> str:
+        """Say why a start failed, nothing when it did not."""
+        around = self._trial.surroundings
+        match ended:
+            case Exited(code=0):
+                return ""
+            case Exited(code=code):
+                return f"exit code {code}"
+            case Signalled(signal=number):
+                return f"killed by signal {number}"
+            case TimedOut():
+                return f"did not end within {duration(around.timeout_seconds or 0.0)} and was killed"
+            case OutOfMemory():
+                limit = quantity(float(around.memory_limit_bytes or 0), "B")
+                return f"wanted more memory than its {limit} and was killed"
+            case NotStarted():
+                return f"cannot be started: {ended.message}"
+            case Cancelled():
+                raise KeyboardInterrupt
+            case _:
+                assert_never(ended)
+
+    def _refusal(self, entry: Entry, failure: str, ended: Ended) -> str:
+        """The message for a failed command, with what to do about it."""
+        said = f"{quoted(entry.name)}: {failure}"
+        if isinstance(ended, NotStarted) and " " in entry.arguments[0]:
+            return f"{said}; after -- every word is an argument: leave out the -- to have one text split"
+        if isinstance(ended, NotStarted):
+            return said
+        shown = (
+            "" if self._trial.surroundings.output else "; its output was dropped, --output inherit shows it"
+        )
+        if isinstance(ended, Exited | Signalled):
+            return f"{said}; -i measures it all the same{shown}"
+        return f"{said}{shown}"
+
+
+def measured(ran: Ran) -> dict[str, float]:
+    """The figures of a process by the names of their metrics."""
+    values = {
+        "wall": ran.wall_seconds,
+        "cpu": ran.cpu_seconds,
+        "user": ran.user_seconds,
+        "system": ran.system_seconds,
+        "peak_memory": float(ran.max_rss_bytes),
+        "voluntary_switches": float(ran.voluntary_switches),
+        "involuntary_switches": float(ran.involuntary_switches),
+        "page_faults": float(ran.minor_faults + ran.major_faults),
+    }
+    if ran.tree_memory is not None:
+        values["peak_memory_tree"] = float(ran.tree_memory.bytes)
+    return values
+
+
+def methods(ran: Ran) -> dict[str, str]:
+    """How figures were got, where several ways exist."""
+    found = {"peak_memory": "rusage", "cpu": "rusage"}
+    if ran.tree_memory is not None:
+        found["peak_memory_tree"] = ran.tree_memory.method
+    return found
+
+
+def _flags(ran: Ran, *, failed: bool) -> tuple[str, ...]:
+    """Words that limit what the figures mean."""
+    flags = []
+    if failed:
+        flags.append("failed")
+    if ran.orphans.killed:
+        flags.append("orphans-killed")
+    return tuple(flags)
