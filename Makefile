@@ -1,7 +1,7 @@
 # perftrail: everything a contributor does, each with its own set-up. `make help` lists it.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 
 .PHONY: help setup demo check test clean FORCE
 

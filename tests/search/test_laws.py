@@ -7,8 +7,8 @@ import math
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from perftrail.search import Budget, Measure, Question, Readings, Search, Settled, Unusable, Verdict
 
+from perftrail.search import Budget, Measure, Question, Readings, Search, Settled, Unusable, Verdict
 from tests.search.oracle import Oracle, step
 
 VALUES = st.floats(-0.3, 0.3, allow_nan=False)
@@ -97,7 +97,9 @@ def test_a_noiseless_step_is_always_found_exactly(data: st.DataObject) -> None:
 @given(seed=st.integers(0, 10_000), invocations=st.integers(1, 60), builds=st.integers(1, 12))
 def test_no_budget_is_overdrawn_and_every_search_ends(seed: int, invocations: int, builds: int) -> None:
     rng = np.random.default_rng(seed)
-    oracle = Oracle(step(seed % 99 + 1, 0.06, frozenset({3, 4, 50})), noise=lambda: float(rng.normal(0, 0.05)))
+    oracle = Oracle(
+        step(seed % 99 + 1, 0.06, frozenset({3, 4, 50})), noise=lambda: float(rng.normal(0, 0.05))
+    )
     question = Question(
         revisions=100, budget=Budget(invocations=invocations, builds=builds), invocations_per_reading=2
     )
@@ -110,7 +112,7 @@ def test_no_budget_is_overdrawn_and_every_search_ends(seed: int, invocations: in
     assert isinstance(search.ask(), Settled)
 
 
-@FEW
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10_000), cut=st.integers(0, 30))
 def test_a_search_resumes_from_what_was_told(seed: int, cut: int) -> None:
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from benchmarks.search.simulator import Settings
 from benchmarks.search.trials import run_trials
 

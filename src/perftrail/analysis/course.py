@@ -1,9 +1,9 @@
 """What a trial starts next: interleaved, in pairs, until every question is answered. Asked and told, pure.
 
 Starts come in rounds and rounds consist of units: the starts of a unit are adjacent in time. A reference R
-stands between two others, ``B R C``, so that each of both pairs is adjacent and R is started half as often; one
-that is left alone makes the unit ``B R``. Every second round runs backwards, so that drift hits both sides of a
-pair alike. Two commands give ``A B  B A  A B``; a command alone is only repeated.
+stands between two others, ``B R C``, so that each of both pairs is adjacent and R is started half as often;
+one that is left alone makes the unit ``R B``. Every second round runs backwards, so that drift hits both sides
+of a pair alike. Two commands give ``A B  B A  A B``; a command alone is only repeated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """How many starts are left: at least, when the next look settles everything, and at most; and for how long."""
+    """How many starts are left, and how long they take: when the next look settles everything, and at most."""
 
     done: int
     starts_least: int
@@ -215,9 +215,9 @@ class Course:
             if other in self._ended or not (self._found(other) and self._found(group.reference)):
                 continue
             count = len(self._pairs(group.reference, other))
-            if count in self._rule.looks and count >= self._pace.least:
-                if self._settles(group, other):
-                    self._ended[other] = Why.SETTLED
+            due = count in self._rule.looks and count >= self._pace.least
+            if due and self._settles(group, other):
+                self._ended[other] = Why.SETTLED
             if count >= self._pace.most:
                 self._ended.setdefault(other, Why.MOST)
 
@@ -251,9 +251,7 @@ class Course:
     def _pairs(self, reference: int, other: int) -> list[tuple[Taken, Taken]]:
         """The starts of both that share a unit, in the order of time; a warm-up takes its partner with it."""
         by_unit = {taken.unit: taken for taken in self.samples(reference)}
-        return [
-            (by_unit[taken.unit], taken) for taken in self.samples(other) if taken.unit in by_unit
-        ]
+        return [(by_unit[taken.unit], taken) for taken in self.samples(other) if taken.unit in by_unit]
 
     def _found(self, entry: int) -> Warmup | None:
         """The warm-up, once it is decided."""

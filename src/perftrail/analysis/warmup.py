@@ -1,9 +1,9 @@
 """Warm-up, found rather than guessed: how many first runs differ from those that follow.
 
 A series is level from its k-th value on when, in a window that begins there, the first value lies within
-the others' spread and no trend runs through the window. The smallest such k is how many are left out. It is decided
-from the first values alone and once for all; when two commands are compared, what is left out of a pair is
-left out of both, so that no verdict leans on this choice.
+the others' spread and no trend runs through the window. The smallest such k is how many are left out. It is
+decided from the first values alone and once for all; when two commands are compared, what is left out of a
+pair is left out of both, so that no verdict leans on this choice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TELLING = 0.02
 """A first value closer to the others than this is level, however little they spread."""
 
 _STEADY = 20
-"""The sum of signs over all 28 pairs of eight values that a level series reaches in 1 of 70 cases (Kendall)."""
+"""The sum of signs over the 28 pairs of eight values that a level series reaches in 1 of 200 cases (Kendall)."""
 
 _SHORT_LEAST = 4
 _SHORT_TELLING = 0.25

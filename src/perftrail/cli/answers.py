@@ -34,9 +34,7 @@ def print_find(answer: FindAnswer, *, named: str | None) -> None:
         console.print(Text(_unusable(answer)))
     console.print(Text(f"Why it ended: {answer.answer.reason}."))
     where = f" {shlex.quote(named)}" if named else ""
-    console.print(
-        Text(f"Next: perftrail show{where} --search    how the search went, step by step", style="dim")
-    )
+    console.print(Text(f"Next: perftrail show{where} --search    how the search went", style="dim"))
 
 
 def print_run(report: RunReport, *, named: str | None) -> None:
@@ -82,7 +80,8 @@ def headline(answer: FindAnswer) -> str:
 def revision_name(revision: Revision) -> str:
     """Name a revision for people: short id, label, and what its message says."""
     label = f" ({plain(revision.label)})" if revision.label and revision.label != revision.id else ""
-    summary = f" “{plain(revision.summary)}”" if revision.summary else ""
+    told = revision.summary and revision.id not in revision.summary
+    summary = f" “{plain(revision.summary)}”" if told else ""
     return f"{revision.short}{label}{summary}"
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 UNITS: Mapping[str, str] = {
     "wall": "s",
     "cpu": "s",
+    "user": "s",
+    "system": "s",
     "peak_memory": "B",
     "peak_memory_tree": "B",
     "voluntary_switches": "",
@@ -20,6 +22,9 @@ UNITS: Mapping[str, str] = {
     "page_faults": "",
 }
 """What is measured of every start, and in which unit."""
+
+SPLIT = ("user", "system")
+"""The kernel's own split of CPU time, by its tick: kept for other tools' formats, no figure for people."""
 
 COMPARED = ("wall", "cpu", "peak_memory")
 """The metrics that get a verdict of their own when commands are compared."""

@@ -7,9 +7,10 @@ it,
 
 ``E_k = sum_noise p(noise) integral A_k(m0) integral p(m1 | m0) B_k(m1) dm1 dm0``
 
-p(m1 | m0) is Cauchy of scale 2 log(1 + smallest), m0 is flat. The cost depends on the number of builds, not
-of revisions. Derivation and simulations: searching.md section 6; the idea of a step with unknown levels is
-Smith 1975, the search on top of it Waeber, Frazier and Henderson 2013.
+p(m1 | m0) is Cauchy of scale 2 log(1 + smallest), with one tenth flat over 40 units; m0 is flat. The cost
+depends on the number of builds, not of revisions. Derivation and simulations: searching.md section 6; the
+idea of a step with unknown levels is Smith 1975, the search on top of it Waeber, Frazier and Henderson
+2013.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _NEGLIGIBLE = 1e-6
 _MATTERS = 1e-3
+_ANY_SIZE = 0.1
+_SIZES = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +202,8 @@ def _relative(logs: Floats) -> tuple[Floats, Floats]:
 
 
 def _jump_prior(likelihoods: noise.Likelihoods, scale: float) -> Floats:
-    jump: Floats = likelihoods.lattice.step / (math.pi * scale * (1 + (likelihoods.apart / scale) ** 2))
+    cauchy = 1 / (math.pi * scale * (1 + (likelihoods.apart / scale) ** 2))
+    jump: Floats = likelihoods.lattice.step * ((1 - _ANY_SIZE) * cauchy + _ANY_SIZE / _SIZES)
     return jump
 
 

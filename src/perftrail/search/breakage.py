@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SHARES = np.array([0.02, 0.07, 0.15, 0.30, 0.60])
 _SHARES_PRIOR = np.array([0.30, 0.25, 0.25, 0.13, 0.07])
-_LENGTHS = np.array([0.3, 1.0, 2.0, 4.0, 16.0])
+_LENGTHS = np.array([0.3, 1.0, 2.0, 4.0, 16.0, 80.0])
 _SHARE = np.repeat(_SHARES, len(_LENGTHS))
 _LAMBDA = np.tile(np.exp(-1 / _LENGTHS), len(_SHARES))
 _PRIOR = np.repeat(_SHARES_PRIOR / len(_LENGTHS), len(_LENGTHS))

@@ -30,6 +30,9 @@ OUTLIERS = 0.03
 GARBAGE = 0.5
 """The height of the garbage's density, as a share of the peak of the noise's."""
 
+MOST_GARBAGE = 20.0
+"""The garbage's density is at most this: outliers of a quiet metric scatter no less than those of others."""
+
 SIGMA_OFFSETS = (-1.3, 0.0, 1.3)
 """Where the grid of sigma lies, in standard errors of the estimate's logarithm."""
 
@@ -166,7 +169,8 @@ class Likelihoods:
         garbage does not speak for a smaller sigma.
         """
         sigma = self.grid.sigma
-        garbage = math.log(OUTLIERS * GARBAGE / (self.centre * math.sqrt(2 * math.pi)))
+        flat = min(GARBAGE / (self.centre * math.sqrt(2 * math.pi)), MOST_GARBAGE)
+        garbage = math.log(OUTLIERS * flat)
         peak = np.log((1 - OUTLIERS) / (sigma * math.sqrt(2 * math.pi)))
         squares = -0.5 * (values[:, None] - self.lattice.nodes[None, :]) ** 2
         inlier = peak[:, None, None] + squares[None] / (sigma**2)[:, None, None]

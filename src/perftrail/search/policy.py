@@ -6,6 +6,7 @@ Henderson 2013; Jedynak, Frazier and Sznitman 2012); dividing by the expected co
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,9 @@ MOST_CANDIDATES = 65
 LEAST_BITS = 1e-3
 """What would tell less than this is not worth doing: twenty more readings, or one more build."""
 
-_PLACES = (np.arange(40) + 0.5) / 40
+_HERMITE = np.polynomial.hermite_e.hermegauss(9)
+_POINTS = _HERMITE[0]
+_POINT_WEIGHTS = _HERMITE[1] / _HERMITE[1].sum()
 _PARTS = np.concatenate([[0.0, 0.02, 0.07], np.linspace(0.15, 0.85, 8), [0.93, 0.98, 1.0]])
 _LOST = np.where(READINGS == 1, OUTLIERS, np.where(READINGS == 2, OUTLIERS / 3, OUTLIERS / 10))
 
@@ -172,8 +175,8 @@ def hypothesis_information(posterior: Posterior, means: Floats, variances: Float
     """
     known = posterior.hypotheses
     weight = known.weight / known.weight.sum()
-    density = _predicted(means, variances, known.scatter)
-    return _mutual(np.einsum("cnhy,h->cny", density, weight), _entropy(density) @ weight)
+    bits: Floats = _mutual(means, variances, known.scatter, weight[None])[:, :, 0]
+    return bits
 
 
 def split_information(posterior: Posterior, number: int) -> Floats:
@@ -189,35 +192,27 @@ def split_information(posterior: Posterior, number: int) -> Floats:
         np.where(is_after, known.after_variance, known.before_variance) + known.layout,
         known.after_variance[number] + known.layout[number],
     )
-    density = _predicted(mean[None], variance[None], np.append(known.scatter, known.scatter[number]))[0]
     weight = np.tile(np.append(known.weight, 0.0) / known.weight.sum(), (len(_PARTS), 1))
     weight[:, -1] = _PARTS * weight[:, number]
     weight[:, number] *= 1 - _PARTS
-    return _mutual(
-        np.einsum("nhy,ph->pny", density, weight), np.einsum("nh,ph->pn", _entropy(density), weight)
-    )
+    scatter = np.append(known.scatter, known.scatter[number])
+    bits: Floats = _mutual(mean[None], variance[None], scatter, weight)[0].T
+    return bits
 
 
-def _predicted(means: Floats, variances: Floats, scatter: Floats) -> Floats:
-    """What the mean of n readings is expected to be under each hypothesis: normal, shape (C, n, H, nodes)."""
-    variance = variances[:, None, :] + scatter / (READINGS * (1 - OUTLIERS))[None, :, None]
-    sd = np.sqrt(variance)
+def _mutual(means: Floats, variances: Floats, scatter: Floats, weights: Floats) -> Floats:
+    r"""Return the mutual information (bits) of hypotheses and the mean of n readings, shape (C, n, W).
+
+    ``sum_h w_h E[log p_h(y) / sum_j w_j p_j(y)]`` with normal p, each expectation by Gauss-Hermite
+    quadrature, for each of the `weights` (W, H). When most readings are garbage nothing is told.
+    """
+    sd = np.sqrt(variances[:, None, :] + scatter / (READINGS * (1 - OUTLIERS))[None, :, None])
     mean = means[:, None, :]
-    begin = (mean - 4 * sd).min(axis=2, keepdims=True)
-    end = (mean + 4 * sd).max(axis=2, keepdims=True)
-    reading = begin + (end - begin) * _PLACES
-    density: Floats = np.exp(-0.5 * ((reading[:, :, None, :] - mean[..., None]) / sd[..., None]) ** 2)
-    density += 1e-300
-    density /= density.sum(axis=3, keepdims=True)
-    return density
-
-
-def _entropy(density: Floats) -> Floats:
-    entropy: Floats = -(density * np.log2(np.maximum(density, 1e-300))).sum(axis=-1)
-    return entropy
-
-
-def _mutual(mixed: Floats, within: Floats) -> Floats:
-    """The entropy of a mixture less that within its parts; nothing is told when most readings are garbage."""
-    bits: Floats = np.maximum(_entropy(mixed) - within, 0.0) * (1 - _LOST)
+    reading = mean[..., None] + sd[..., None] * _POINTS
+    distance = (reading[..., None] - mean[..., None, None, :]) / sd[..., None, None, :]
+    density = np.exp(-0.5 * distance**2) / sd[..., None, None, :]
+    mixed = np.log2(np.maximum(density @ weights.T, 1e-300))
+    own = -0.5 * _POINTS**2 / math.log(2) - np.log2(sd)[..., None]
+    told = np.einsum("k,cnhkw->cnhw", _POINT_WEIGHTS, own[..., None] - mixed)
+    bits: Floats = np.maximum(np.einsum("wh,cnhw->cnw", weights, told), 0.0) * (1 - _LOST)[None, :, None]
     return bits

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from perftrail.search.belief import Posterior
     from perftrail.search.question import Question
 
+SHOWN = 0.95
+"""The candidates that are counted hold the culprit with this probability, if there is one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
@@ -19,8 +22,7 @@ class Belief:
 
     `at_or_before` gives for each built position, ascending, the probability that the culprit is at or
     before it. `no_change` is the probability that nothing of the smallest size worth finding changed.
-    `candidates` counts the revisions of the smallest stretch that holds the culprit at the confidence asked
-    for, if there is one; `heaviest` is the gap (low, high] most likely to hold it, with the probability
+    `candidates` counts the revisions of the smallest stretch that holds 95 % of the culprit's probability; `heaviest` is the gap (low, high] most likely to hold it, with the probability
     `heaviest_probability`. `before` and `after` are levels in the metric's own unit. `sigma` and `tau` are
     the scatter of readings and of builds, relative (0.01 is 1 %).
     """
@@ -44,7 +46,7 @@ def believe(question: Question, posterior: Posterior) -> Belief:
     """Take a snapshot of a posterior with two built positions or more."""
     gap = int(np.argmax(posterior.gaps))
     share = float(posterior.gaps.sum())
-    stretch = narrowest(posterior, question.confidence * share) or range(len(posterior.gaps))
+    stretch = narrowest(posterior, SHOWN * share) or range(len(posterior.gaps))
     shares = np.minimum(posterior.at_or_before, 1.0)
     return Belief(
         at_or_before=tuple(zip(posterior.positions, shares.tolist(), strict=True)),

@@ -17,24 +17,25 @@ if TYPE_CHECKING:
 _TIMES = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
 
 
-def step(news: News, belief: Belief | None, label: Callable[[int], str]) -> str:
+def step(news: News, belief: Belief | None, label: Callable[[int], str], *, what: str = "") -> str:
     """Say what was measured and what it made of the search.
 
-    `belief` is the one after the news; `label` names a position.
+    `belief` is the one after the news; `label` names a position; `what` is the figure that was read, or why
+    there is none.
 
-    >>> step(Unusable(position=5), None, "r{}".format)
-    'r5 could not be built and run'
+    >>> step(Unusable(position=5), None, "r{}".format, what="build")
+    'r5 could not be used (build)'
     """
     match news:
         case Unusable():
-            done = f"{label(news.position)} could not be built and run"
+            done = f"{label(news.position)} could not be used{f' ({what})' if what else ''}"
             return done if belief is None else f"{done}; {_left(belief)}"
         case Readings():
-            done = f"measured {label(news.position)} {_times(len(news.values))}"
+            done = f"measured {label(news.position)} {_times(len(news.values))}{f': {what}' if what else ''}"
             if belief is None:
                 return done
             side = _side(belief.after_the_change(news.position))
-            return f"{done}: {side}; {_left(belief)}" if side else f"{done}; {_left(belief)}"
+            return f"{done}, {side}; {_left(belief)}" if side else f"{done}; {_left(belief)}"
         case _:
             assert_never(news)
 

@@ -165,7 +165,7 @@ class Find:
 
     def _step(self, number: int, action: Measure, news: News, search: Search) -> StepRecord:
         failure = self._unusable.get(action.position)
-        posterior = search.posterior if self._readings else None
+        held = search.belief
         return StepRecord(
             number=number,
             action={
@@ -174,10 +174,8 @@ class Find:
                 "readings": action.readings,
             },
             news=put.news(news, failure),
-            belief=put.belief(posterior, self._revisions),
-            words=put.words(
-                action, news, failure, posterior, self._revisions, unit=self._request.target.unit
-            ),
+            belief=put.belief(held, self._revisions),
+            words=put.words(news, failure, held, self._revisions, unit=self._request.target.unit),
         )
 
     def _answer(self, settled: Settled) -> FindAnswer:

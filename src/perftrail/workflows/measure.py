@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from perftrail.analysis.findings import Findings
     from perftrail.model.trial import Taken, Trial
     from perftrail.ports import Starter
-    from perftrail.workflows.trying import Notice
+    from perftrail.workflows.trying import Clock, Notice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +31,16 @@ class Tried:
 class Measure:
     """Measures a trial. `findings` may be asked at any time, also after an interruption."""
 
-    def __init__(self, trial: Trial, starter: Starter, notice: Notice = notice_nothing) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        starter: Starter,
+        *,
+        notice: Notice = notice_nothing,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self._trial = trial
-        self._trier = Trier(trial, starter, notice)
+        self._trier = Trier(trial, starter, notice=notice, clock=clock)
         self._course = Course(trial)
 
     def events(self) -> Generator[Tried, None, Findings]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
@@ -41,6 +42,9 @@ class Noticed:
     values: Mapping[str, float] = field(default_factory=dict)
 
 
+Clock = Callable[[], float]
+"""Seconds that only ever go on."""
+
 Notice = Callable[[Callable[[], Ran]], Noticed]
 """Runs what it is given, once, and says what else went on; the way in for whoever watches the machine."""
 
@@ -57,10 +61,18 @@ class CommandFailed(NoAnswer):
 class Trier:
     """Starts the entries of a trial, and what each has before and after it."""
 
-    def __init__(self, trial: Trial, starter: Starter, notice: Notice = notice_nothing) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        starter: Starter,
+        *,
+        notice: Notice = notice_nothing,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self._trial = trial
         self._starter = starter
         self._notice = notice
+        self._clock = clock
         self._set_up: list[Entry] = []
 
     def start(self, start: Start) -> Taken:
@@ -68,13 +80,14 @@ class Trier:
 
         A tolerant trial takes any exit for a run; what ran out of time or memory, or never ran, is none.
         """
+        began = self._clock()
         entry = self._entry(start.entry)
-        seconds = self._once(entry) + self._aside(entry.prepare, f"--prepare of {quoted(entry.name)}")
+        self._once(entry)
+        self._aside(entry.prepare, f"--prepare of {quoted(entry.name)}")
         command = self._command(entry.arguments, unit=start.unit)
         noticed = self._notice(lambda: self._starter.run(command))
         ran = noticed.ran
-        seconds += ran.tree_ended_at - ran.prepared_at
-        seconds += self._aside(entry.conclude, f"--conclude of {quoted(entry.name)}")
+        self._aside(entry.conclude, f"--conclude of {quoted(entry.name)}")
         failure = self._failure(ran.ended)
         if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
             raise CommandFailed(self._refusal(entry, failure, ran.ended))
@@ -82,7 +95,7 @@ class Trier:
             entry=start.entry,
             unit=start.unit,
             values={**measured(ran), **noticed.values},
-            seconds=seconds,
+            seconds=self._clock() - began,
             exit_code=ran.ended.code if isinstance(ran.ended, Exited) else None,
             methods=methods(ran),
             flags=(*_flags(ran, failed=bool(failure)), *noticed.flags),
@@ -104,17 +117,16 @@ class Trier:
         shell = self._trial.shell
         return shell if number == len(self._trial.entries) and shell else self._trial.entries[number]
 
-    def _once(self, entry: Entry) -> float:
+    def _once(self, entry: Entry) -> None:
         """Set an entry up before its first start."""
-        if any(entry is known for known in self._set_up):
-            return 0.0
-        self._set_up.append(entry)
-        return self._aside(entry.setup, f"--setup of {quoted(entry.name)}")
+        if not any(entry is known for known in self._set_up):
+            self._set_up.append(entry)
+            self._aside(entry.setup, f"--setup of {quoted(entry.name)}")
 
-    def _aside(self, arguments: tuple[str, ...], named: str) -> float:
-        """Run something that is not measured; give its seconds."""
+    def _aside(self, arguments: tuple[str, ...], named: str) -> None:
+        """Run something that is not measured."""
         if not arguments:
-            return 0.0
+            return
         surroundings = self._trial.surroundings
         ran = self._starter.run(
             Command(
@@ -126,8 +138,7 @@ class Trier:
         )
         failure = self._failure(ran.ended)
         if failure:
-            raise CommandFailed(f"{named}: {failure}; nothing more was measured")
-        return ran.tree_ended_at - ran.prepared_at
+            raise CommandFailed(f"{named}: {failure}")
 
     def _command(self, arguments: tuple[str, ...], *, unit: int) -> Command:
         around = self._trial.surroundings

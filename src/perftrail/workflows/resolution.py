@@ -1,0 +1,112 @@
+"""How small a change can be seen here and now: a program compared with itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from perftrail.errors import NoAnswer
+from perftrail.model.process import Command, Exited
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.process import Ran
+    from perftrail.model.trail import Json
+    from perftrail.ports import Starter
+
+PAIRS = 20
+SECONDS = 0.05
+LOOP = "i=0; while [ $i -lt {count} ]; do i=$((i+1)); done"
+"""A loop of the shell, which every machine has: no memory, no files, one CPU."""
+
+FIRST_COUNT = 2000
+LARGEST_COUNT = 1 << 27
+LONG_ENOUGH = 0.4
+"""From this share of the wanted time on, the loop's own time is known well enough to scale it."""
+
+PRECISE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """What so many pairs of a program of this duration can tell apart: the smallest relative changes seen.
+
+    `pairs_for_one_percent` follows from them as the square of the noise does, for wall time.
+    """
+
+    pairs: int
+    seconds: float
+    wall: float
+    cpu: float
+
+    @property
+    def pairs_for_one_percent(self) -> int:
+        """How many pairs would see 1 % in wall time, if the noise stays as it is."""
+        return max(1, round(self.pairs * (self.wall / PRECISE) ** 2))
+
+    def as_json(self) -> dict[str, Json]:
+        """The resolution as `doctor --json` prints it."""
+        return {
+            "pairs": self.pairs,
+            "seconds": self.seconds,
+            "wall": self.wall,
+            "cpu": self.cpu,
+            "pairs_for_one_percent": self.pairs_for_one_percent,
+        }
+
+
+def resolve(starter: Starter, *, pairs: int = PAIRS, seconds: float = SECONDS) -> Resolution:
+    """Compare a program with itself in ABBA pairs and say which change that many pairs would have seen.
+
+    Raises `NoAnswer` when the program, a loop of /bin/sh, does not run.
+    """
+    from perftrail.analysis.compare import Rule, compare  # noqa: PLC0415 - numpy, which the rest here needs not
+
+    count = _calibrate(starter, seconds)
+    first: list[Ran] = []
+    second: list[Ran] = []
+    for number in range(pairs):
+        one, other = _run(starter, count), _run(starter, count)
+        first.append(one if number % 2 == 0 else other)
+        second.append(other if number % 2 == 0 else one)
+    rule = Rule(most=pairs)
+    return Resolution(
+        pairs=pairs,
+        seconds=median(ran.wall_seconds for ran in (*first, *second)),
+        wall=compare(_walls(first), _walls(second), rule).smallest_seen,
+        cpu=compare(_cpus(first), _cpus(second), rule).smallest_seen,
+    )
+
+
+def _calibrate(starter: Starter, seconds: float) -> int:
+    """Find how often the loop must turn to take so long."""
+    count = FIRST_COUNT
+    while (took := _run(starter, count).wall_seconds) < seconds * LONG_ENOUGH and count < LARGEST_COUNT:
+        count *= 2
+    return max(1, round(count * seconds / max(took, 1e-6)))
+
+
+def _run(starter: Starter, count: int) -> Ran:
+    command = Command(
+        arguments=("/bin/sh", "-c", LOOP.format(count=count)),
+        environment={},
+        directory="/",
+        tree_memory="off",
+        timeout_seconds=60.0,
+    )
+    ran = starter.run(command)
+    if ran.ended != Exited(code=0):
+        raise NoAnswer(
+            f"/bin/sh — a loop of it cannot be run here: {ran.ended}; perftrail doctor --quick skips it"
+        )
+    return ran
+
+
+def _walls(runs: Sequence[Ran]) -> list[float]:
+    return [ran.wall_seconds for ran in runs]
+
+
+def _cpus(runs: Sequence[Ran]) -> list[float]:
+    return [ran.cpu_seconds for ran in runs]
