@@ -19,16 +19,22 @@ def say(*words: object) -> None:
     sys.stdout.flush()
 
 
-with Launcher(Path(sys.argv[1])) as launcher:
-    can = launcher.start()
-    say(can.pid, can.server_pid)
-    command = Command(
-        arguments=tuple(sys.argv[3:]), environment={"PERFTRAIL_TRIAL": sys.argv[2]}, directory="/"
-    )
-    try:
-        say(launcher.run(command).ended)
-    except KeyboardInterrupt:
-        say("interrupted")
-    except LauncherError as error:
-        say(f"error: {error}")
-    say(launcher.run(Command(arguments=("/bin/true",), environment={}, directory="/")).ended)
+def main() -> None:
+    """Run the command, then another one, and tell how both ended."""
+    with Launcher(Path(sys.argv[1])) as launcher:
+        can = launcher.start()
+        say(can.pid, can.server_pid)
+        command = Command(
+            arguments=tuple(sys.argv[3:]), environment={"PERFTRAIL_TRIAL": sys.argv[2]}, directory="/"
+        )
+        try:
+            say(launcher.run(command).ended)
+        except KeyboardInterrupt:
+            say("interrupted")
+        except LauncherError as error:
+            say(f"error: {error}")
+        say(launcher.run(Command(arguments=("/bin/true",), environment={}, directory="/")).ended)
+
+
+if __name__ == "__main__":
+    main()

@@ -103,10 +103,11 @@ def test_steps_are_told_in_words() -> None:
             else Readings(position=position, values=(level, level, level, level))
         )
         search.tell(news)
-        lines.append(words.step(news, search.belief, "r{}".format))
-    assert lines[0] == "measured r0 four times"
-    assert lines[2] == "measured r512 four times: 99.99 % it is after the change; 512 candidates left"
-    assert lines[3] == "r511 could not be built and run; 512 candidates left"
+        what = "build" if level is None else "3.67 s"
+        lines.append(words.step(news, search.belief, "r{}".format, what=what))
+    assert lines[0] == "measured r0 four times: 3.67 s"
+    assert lines[2] == "measured r512 four times: 3.67 s, 99.99 % it is after the change; 512 candidates left"
+    assert lines[3] == "r511 could not be used (build); 512 candidates left"
 
 
 def test_verdicts_are_told_in_words() -> None:

@@ -28,7 +28,7 @@ def settings(**changes: float) -> Settings:
 
 
 def test_a_step_of_three_sigma_is_found_with_few_builds_and_runs() -> None:
-    perftrail, bisect = run_trials(settings(), 71, 40, ["perftrail", "bisect, median of 5"])
+    perftrail, bisect = run_trials(settings(), 71, 30, ["perftrail", "bisect, median of 5"])
     assert perftrail.correct >= 0.97
     assert perftrail.exact_correct >= 0.92
     assert perftrail.builds <= 15.5
@@ -44,7 +44,7 @@ def test_nobody_is_accused_when_nothing_changed() -> None:
 
 
 def test_a_large_step_needs_hardly_more_than_its_bits() -> None:
-    (perftrail,) = run_trials(settings(effect=0.5), 73, 30, ["perftrail"])
+    (perftrail,) = run_trials(settings(effect=0.5), 73, 20, ["perftrail"])
     assert perftrail.correct == 1
     assert perftrail.builds <= 15
     assert perftrail.invocations <= 32

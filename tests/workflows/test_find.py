@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from perftrail.model.target import resolve
 
 from perftrail.model.process import Exited
 from perftrail.model.study import Benchmark, Derived, Metric
+from perftrail.model.target import resolve
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import Stepped

@@ -2,8 +2,8 @@
 
 Starts come in rounds and rounds consist of units: the starts of a unit are adjacent in time. A reference R
 stands between two others, ``B R C``, so that each of both pairs is adjacent and R is started half as often;
-one that is left alone makes the unit ``R B``. Every second round runs backwards, so that drift hits both sides
-of a pair alike. Two commands give ``A B  B A  A B``; a command alone is only repeated.
+one that is left alone makes the unit ``R B``. Every second round runs backwards, so that drift hits both
+sides of a pair alike. Two commands give ``A B  B A  A B``; a command alone is only repeated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """How many starts are left, and how long they take: when the next look settles everything, and at most."""
+    """How many starts are left, and how long they take: if the next look settles everything, and at most."""
 
     done: int
     starts_least: int

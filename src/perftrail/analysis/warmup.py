@@ -29,7 +29,7 @@ TELLING = 0.02
 """A first value closer to the others than this is level, however little they spread."""
 
 _STEADY = 20
-"""The sum of signs over the 28 pairs of eight values that a level series reaches in 1 of 200 cases (Kendall)."""
+"""The sum of signs over the 28 pairs of eight values that a level series reaches in 1 of 70 cases."""
 
 _SHORT_LEAST = 4
 _SHORT_TELLING = 0.25
@@ -109,7 +109,7 @@ def _off(window: Sequence[float], *, telling: float) -> bool:
 
 
 def _signs(values: Sequence[float]) -> int:
-    """Kendall's S: how many pairs rise, less how many fall."""
+    """Kendall's S (Biometrika 30, 1938): how many pairs rise, less how many fall."""
     return sum(
         (later > earlier) - (later < earlier)
         for index, earlier in enumerate(values)

@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Make and measure what the plan still lacks.",
     "find": "Find which revision changed a metric.",
     "show": "Show what was measured, or how a search went.",
+    "doctor": "Say what on this machine spoils measurements, and fix it for a while.",
 }
 """Every command with the line that --help shows for it, so that --help imports none of them."""
 

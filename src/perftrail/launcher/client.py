@@ -10,11 +10,13 @@ import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import LauncherError
 from perftrail.launcher.binary import launcher_path
 from perftrail.launcher.cgroups import remove_cgroups
+from perftrail.launcher.locks import lock_file
 from perftrail.launcher.protocol import (
     CANCEL,
     Capabilities,
@@ -77,6 +79,12 @@ class Launcher:
         or anything else, the tree is killed before the exception goes on. Either way the next call starts
         a new launcher where one is needed.
         """
+        if command.lock_counter == "off":
+            return self._run(command)
+        with lock_file(self._path or launcher_path(), command) as (counting, locks):
+            return replace(self._run(counting), locks=locks.counted())
+
+    def _run(self, command: Command) -> Ran:
         with self._turn:
             id = str(next(self._ids))
             line = job_line(command, id=id)

@@ -47,6 +47,8 @@ def put_back_left_over(record: Path | None = None) -> tuple[Change, ...]:
     except OSError:  # nothing was left, or it is another user's, who alone can undo it
         return ()
     try:
+        if not _ours(descriptor):
+            return ()
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # whoever changed them is alive
         return ()
@@ -103,9 +105,10 @@ class Held:
 
 
 def run_attached(arguments: Sequence[str]) -> int:
-    """Run a command on our own terminal and give its exit code as a shell does; Ctrl-C is the command's to answer.
+    """Run a command on our own terminal and give its exit code as a shell does.
 
-    Raises `UsageError` when there is no such program.
+    Ctrl-C reaches the command too, and it is the command's to answer. Raises `UsageError` when there is no
+    such program.
     """
     try:
         process = subprocess.Popen(arguments)
@@ -118,7 +121,7 @@ def run_attached(arguments: Sequence[str]) -> int:
 
 
 def stand_guard(descriptor: int) -> None:
-    """Wait until whoever started this process is gone, and put back what is still changed; the guard's whole life."""
+    """Wait until whoever started this process is gone, then put back what is still changed: the guard's life."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.write(sys.stdout.fileno(), READY)
@@ -150,6 +153,9 @@ def _lock(path: Path) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise SettingsError(f"{path} — cannot be written: {error.strerror}; nothing was changed") from error
+    if not _ours(descriptor):
+        os.close(descriptor)
+        raise SettingsError(f"{path} — belongs to somebody else, or others may write to it; remove it")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -158,6 +164,12 @@ def _lock(path: Path) -> int:
             f"{path} — another perftrail has changed this machine's settings and holds them; end it first"
         ) from error
     return descriptor
+
+
+def _ours(descriptor: int) -> bool:
+    """Whether only we can have written a record: it names files that we would write to."""
+    status = os.fstat(descriptor)
+    return status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -10,10 +10,10 @@ from perftrail.machine.gauges import TICK_SECONDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
-    """A setting that may be changed while something is measured: its files below the root, what they should say.
+    """A setting that may be changed for a while: its files below the root, and what they should say.
 
-    Only what takes noise away and leaves the program what it is: huge pages, address randomisation and sibling
-    threads stay, since with them another thing would be measured.
+    Only what takes noise away and leaves the program what it is: huge pages, address randomisation and
+    sibling threads stay as they are, since else another thing would be measured.
     """
 
     setting: str

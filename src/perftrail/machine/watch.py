@@ -132,10 +132,10 @@ class Watch:
         since = self._since(RECENT_SECONDS, now)
         return None if since is None else _foreign(since, now)
 
-    def busiest(self) -> tuple[Busy, ...]:
-        """Name the foreign processes that use most CPU time now; takes a third of a second."""
+    def busiest(self, *, seconds: float = CENSUS_SECONDS) -> tuple[Busy, ...]:
+        """Name the foreign processes that use most CPU time now; takes so many seconds."""
         before, started = take_census(self._root), time.monotonic()
-        time.sleep(CENSUS_SECONDS)
+        time.sleep(seconds)
         after = take_census(self._root)
         return busiest(before, after, seconds=time.monotonic() - started, own=os.getpid())
 

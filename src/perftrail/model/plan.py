@@ -103,7 +103,8 @@ def runnable_key(study: Study, cell: Cell, prepared: Prepared) -> str:
 
 
 def _metrics_content(benchmark: Benchmark) -> Mapping[str, list[str]]:
-    return {name: [metric.pattern, metric.pick] for name, metric in benchmark.metrics.items()}
+    content = {name: [metric.pattern, metric.pick] for name, metric in benchmark.metrics.items()}
+    return {**content, "counters": sorted(benchmark.counters)} if benchmark.counters else content
 
 
 def ordered(runnables: Sequence[str], number: int, *, order: Order, seed: int) -> tuple[str, ...]:

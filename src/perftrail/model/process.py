@@ -24,6 +24,7 @@ class Command:
     for them (until the timeout). `tree_memory` chooses how the tree's memory is summed: ``auto`` takes a
     cgroup where one may be made and samples elsewhere, ``sampled`` always samples, ``off`` does neither.
     `cpus` binds the process to these CPUs. `limits` are soft and hard at once; None is unlimited.
+    `lock_counter` counts pthread locks by an object that is preloaded into every dynamic glibc program.
     """
 
     arguments: tuple[str, ...]
@@ -41,6 +42,7 @@ class Command:
     tree_memory: Literal["auto", "sampled", "off"] = "auto"
     limits: Mapping[Resource, int | None] = field(default_factory=dict)
     counters: bool = False
+    lock_counter: Literal["off", "preload"] = "off"
 
     def __post_init__(self) -> None:
         if not self.arguments:
@@ -121,6 +123,21 @@ class TreeCpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LockCounts:
+    """What the threads of a tree did with pthread mutexes and read-write locks.
+
+    `locks` were taken; `contended` attempts found theirs held, and waited `wait_seconds` in sum, which
+    includes waiting for a CPU. `threads` are those that used a lock.
+    """
+
+    locks: int
+    contended: int
+    wait_seconds: float
+    threads: int
+    method: Literal["preload"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
     """Descendants that lost their parent: how many ended by themselves, how many had to be killed."""
 
@@ -136,7 +153,8 @@ class Ran:
     it ended, and when the last of its descendants did. `wall_seconds` is from exec to end. `cpu_seconds`
     and the counts are sums over the process, the descendants that were waited for and the orphans;
     `user_seconds` and `system_seconds` split it as the kernel's tick saw it, which below about 0.1 s says
-    nothing. `max_rss_bytes` is the largest single process.
+    nothing. `max_rss_bytes` is the largest single process. `locks` is None unless they were to be counted and
+    could be.
     """
 
     ended: Ended
@@ -160,3 +178,4 @@ class Ran:
     tree_cpu: TreeCpu | None
     memory_limit_method: Literal["cgroup1", "cgroup2", "rlimit_as"] | None
     counters: Mapping[str, float] = field(default_factory=dict)
+    locks: LockCounts | None = None

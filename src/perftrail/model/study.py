@@ -21,6 +21,7 @@ Walk = Literal["first-parent", "all", "merges", "tags"]
 Better = Literal["lower", "higher"]
 Order = Literal["interleaved", "random", "sequential"]
 Pick = Literal["first", "last", "min", "max", "sum", "median"]
+Counter = Literal["locks", "instructions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,9 +191,28 @@ class Benchmark:
     give_up: Annotated[
         bool, Key("true: after a point fails on time or memory, larger values of that axis are skipped.")
     ] = False
+    counters: Annotated[
+        tuple[Counter, ...],
+        Key(
+            "What else is counted: locks (pthread locks, through a preloaded object, beside all else), or "
+            "instructions (executed, which noise does not reach; nothing else is measured then)."
+        ),
+    ] = ()
     metrics: Annotated[
         Mapping[str, Metric], Key("Figures read from what the command prints.", names=FIGURE)
     ] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> Mapping[str, MeasuredMetric]:
+        """Every metric of this benchmark that needs no declaration."""
+        if "instructions" in self.counters:
+            return COUNTED["instructions"]
+        return {**MEASURED, **(COUNTED["locks"] if "locks" in self.counters else {})}
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The metrics that tables show and that `run` measures until they are precise enough."""
+        return tuple(self.metrics) or tuple(self.measured)[:1]
 
     def points(self, variant: str) -> tuple[Point, ...]:
         """Every point at which this benchmark runs for a variant, exclusions left out."""
@@ -322,4 +342,20 @@ MEASURED: Mapping[str, MeasuredMetric] = {
     "cpu_frequency": MeasuredMetric(unit="Hz", better="higher"),
     "cpu_temperature": MeasuredMetric(unit="°C"),
 }
-"""Every metric of every benchmark that needs no declaration."""
+"""Every metric of every benchmark that needs no declaration, unless it counts instructions."""
+
+COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {
+    "locks": {
+        "locks": MeasuredMetric(unit=""),
+        "contended_locks": MeasuredMetric(unit=""),
+        "lock_wait": MeasuredMetric(unit="s"),
+    },
+    "instructions": {"instructions": MeasuredMetric(unit="")},
+}
+"""The metrics that a benchmark has when its `counters` ask for them."""
+
+OWN_METRICS: Mapping[str, MeasuredMetric] = {
+    **MEASURED,
+    **{name: metric for each in COUNTED.values() for name, metric in each.items()},
+}
+"""Every name that no metric of a study may have."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.expression import Expression, ExpressionError, Reference, parse, placed, references
 from perftrail.model.parameters import Point, every_point
-from perftrail.model.study import MEASURED
 from perftrail.model.tokens import Tokens, written_value
 from perftrail.model.wording import listed, quoted, suggestion
 
@@ -121,7 +120,7 @@ def derived_targets(study: Study, name: str, variant: str) -> tuple[Target, ...]
 def metric_names(study: Study, benchmark: str) -> tuple[str, ...]:
     """Name everything that can be asked of a benchmark: its metrics, its derived ones, the measured."""
     derived = (name for name, each in study.derived.items() if each.benchmark == benchmark)
-    return (*study.benchmarks[benchmark].metrics, *derived, *MEASURED)
+    return (*study.benchmarks[benchmark].metrics, *derived, *study.benchmarks[benchmark].measured)
 
 
 def known_value(benchmark: Benchmark, name: str, value: Value) -> Value:
@@ -158,7 +157,8 @@ def _only_figure(study: Study, wanted: MetricReference) -> _Figure:
 def _figure(study: Study, benchmark: str, name: str) -> _Figure:
     if name in study.derived:
         return _derived(study, name)
-    declared = study.benchmarks[benchmark].metrics.get(name) or MEASURED[name]
+    own = study.benchmarks[benchmark]
+    declared = own.metrics.get(name) or own.measured[name]
     return _Figure(
         name=name,
         benchmark=benchmark,

@@ -109,7 +109,7 @@ class Search:
         """What the search believes now, `None` before two revisions were measured."""
         if len(self._evidence.positions) < 2:
             return None
-        return believe(self.question, self.posterior)
+        return believe(self.posterior)
 
     @property
     def posterior(self) -> Posterior:

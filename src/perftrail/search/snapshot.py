@@ -10,7 +10,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from perftrail.search.belief import Posterior
-    from perftrail.search.question import Question
 
 SHOWN = 0.95
 """The candidates that are counted hold the culprit with this probability, if there is one."""
@@ -22,9 +21,10 @@ class Belief:
 
     `at_or_before` gives for each built position, ascending, the probability that the culprit is at or
     before it. `no_change` is the probability that nothing of the smallest size worth finding changed.
-    `candidates` counts the revisions of the smallest stretch that holds 95 % of the culprit's probability; `heaviest` is the gap (low, high] most likely to hold it, with the probability
-    `heaviest_probability`. `before` and `after` are levels in the metric's own unit. `sigma` and `tau` are
-    the scatter of readings and of builds, relative (0.01 is 1 %).
+    `candidates` counts the revisions of the smallest stretch that holds 95 % of the culprit's probability;
+    `heaviest` is the gap (low, high] most likely to hold it, with the probability `heaviest_probability`.
+    `before` and `after` are levels in the metric's own unit. `sigma` and `tau` are the scatter of readings
+    and of builds, relative (0.01 is 1 %).
     """
 
     at_or_before: tuple[tuple[int, float], ...]
@@ -42,7 +42,7 @@ class Belief:
         return dict(self.at_or_before).get(position)
 
 
-def believe(question: Question, posterior: Posterior) -> Belief:
+def believe(posterior: Posterior) -> Belief:
     """Take a snapshot of a posterior with two built positions or more."""
     gap = int(np.argmax(posterior.gaps))
     share = float(posterior.gaps.sum())

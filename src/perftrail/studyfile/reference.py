@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
 
 from perftrail.model.parameters import Value
-from perftrail.model.study import MEASURED
+from perftrail.model.study import COUNTED, MEASURED
 from perftrail.studyfile.document import Document
 from perftrail.studyfile.fields import FileKey, Hint, keys_of
 from perftrail.studyfile.schema import default_of, described
@@ -25,10 +25,18 @@ def reference() -> str:
     """Give a page that names every table and key of the study file."""
     sections = "\n".join(_section("", Document))
     measured = "\n".join(f"| `{name}` | {each.unit} |" for name, each in MEASURED.items())
+    counted = "\n".join(
+        f"| `{name}` | {each.unit} | `{counter}` |"
+        for counter, metrics in COUNTED.items()
+        for name, each in metrics.items()
+    )
     return (
         f"{_BANNER}\n\n# The study file\n\n{sections}\n"
         "## Metrics of every benchmark\n\nThese need no declaration.\n\n"
-        f"| metric | unit |\n|---|---|\n{measured}\n"
+        f"| metric | unit |\n|---|---|\n{measured}\n\n"
+        "These are there when the benchmark's `counters` ask for them. A benchmark that counts instructions has "
+        "no other metric: it is run in another way.\n\n"
+        f"| metric | unit | counter |\n|---|---|---|\n{counted}\n"
     )
 
 

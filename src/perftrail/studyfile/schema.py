@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from perftrail.model.conditions import Quiet
 from perftrail.model.key import LONGEST_NAME, Key
 from perftrail.model.parameters import Value
-from perftrail.model.study import MEASURED, Invocations, Metric
+from perftrail.model.study import OWN_METRICS, Invocations, Metric
 from perftrail.model.units import DURATION, SIZE
 from perftrail.studyfile.document import Document
 from perftrail.studyfile.fields import FileKey, Hint, keys_of
@@ -77,7 +77,7 @@ def _typed(kind: Hint, key: Key) -> Schema:
 def _names(value: Hint, key: Key) -> Schema:
     names: Schema = {"pattern": key.names, "maxLength": LONGEST_NAME} if key.names else {}
     if value is Metric:
-        names["not"] = {"enum": list(MEASURED)}
+        names["not"] = {"enum": list(OWN_METRICS)}
     return {"type": "object", "propertyNames": names, "additionalProperties": _typed(value, key)}
 
 

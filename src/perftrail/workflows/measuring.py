@@ -82,7 +82,7 @@ class Tally:
         quiet = sum(weight(measurement.flags) > 0.0 for measurement in self.measurements)
         lacking = quiet < len(self.measurements) and not enough_quiet(quiet, least=count.least)
         if lacking and taken < 2 * count.least:
-            # Marked samples are made up for, but not for ever: on a machine that is always busy, all are used.
+            # Marked samples are made up for, but not for ever: where it is always busy, all are used.
             return False
         return taken >= count.least and all(self._precise(metric) for metric in self.metrics)
 

@@ -1,4 +1,4 @@
-"""Keeps to what a study says of noise: before an invocation it waits or refuses, after it the sample is marked."""
+"""Keeps to what a study says of noise: waits or refuses before an invocation, marks the sample after it."""
 
 from __future__ import annotations
 

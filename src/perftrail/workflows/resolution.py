@@ -81,10 +81,11 @@ def resolve(starter: Starter, *, pairs: int = PAIRS, seconds: float = SECONDS) -
 
 
 def _calibrate(starter: Starter, seconds: float) -> int:
-    """Find how often the loop must turn to take so long."""
+    """Find how often the loop must turn to take so long; by CPU time, which others disturb least."""
     count = FIRST_COUNT
-    while (took := _run(starter, count).wall_seconds) < seconds * LONG_ENOUGH and count < LARGEST_COUNT:
+    while _run(starter, count).cpu_seconds < seconds * LONG_ENOUGH and count < LARGEST_COUNT:
         count *= 2
+    took = median(_run(starter, count).cpu_seconds for _ in range(3))
     return max(1, round(count * seconds / max(took, 1e-6)))
 
 

@@ -103,7 +103,7 @@ class Run:
                 ready=ready,
                 known=bench.known(ready),
                 policy=study.measure,
-                metrics=tuple(study.benchmarks[ready.cell.benchmark].metrics) or ("wall",),
+                metrics=study.benchmarks[ready.cell.benchmark].leading,
             )
 
     def _tell_equals(self) -> Generator[Event, None, None]:

@@ -10,7 +10,6 @@ from perftrail.model.conditions import Marked, sift
 from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import Measurement, Runnable
 from perftrail.model.plan import cells, subjects
-from perftrail.model.study import MEASURED
 from perftrail.model.target import derived_targets
 from perftrail.workflows.measuring import marked_values
 
@@ -104,11 +103,12 @@ def steps(view: View, record: SearchRecord) -> Sequence[StepRecord]:
 
 
 def _rows_of(view: View, cell: Cell, held: Sequence[Outcome], metrics: Sequence[str] | None) -> Iterator[Row]:
-    declared = view.study.benchmarks[cell.benchmark].metrics
+    benchmark = view.study.benchmarks[cell.benchmark]
+    known = {**benchmark.measured, **benchmark.metrics}
     samples = [outcome for outcome in held if outcome.key.phase == "sample"]
     measured = [outcome for outcome in samples if isinstance(outcome, Measurement)]
-    for name in metrics or tuple(declared) or ("wall",):
-        if name not in declared and name not in MEASURED:
+    for name in metrics or benchmark.leading:
+        if name not in known:
             continue
         sifted = sift(marked_values(measured, name), least=view.study.measure.invocations.least)
         yield Row(
@@ -116,7 +116,7 @@ def _rows_of(view: View, cell: Cell, held: Sequence[Outcome], metrics: Sequence[
             benchmark=cell.benchmark,
             point=cell.point,
             metric=name,
-            unit=declared[name].unit if name in declared else MEASURED[name].unit,
+            unit=known[name].unit,
             estimate=estimate(sifted.values) if sifted.values else None,
             failures=sum(not isinstance(outcome, Measurement) for outcome in held),
             flags=tuple(sorted({flag for each in measured for flag in each.flags})),

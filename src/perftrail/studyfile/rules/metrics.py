@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.model.expression import ExpressionError, parse, references
-from perftrail.model.study import MEASURED
+from perftrail.model.study import OWN_METRICS
 from perftrail.model.target import TargetError, derived_targets, known_value, resolve
 from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.studyfile.rules.texts import pattern_wrong
 
 if TYPE_CHECKING:
     from perftrail.model.expression import Reference
-    from perftrail.model.study import Study
+    from perftrail.model.study import Benchmark, Study
     from perftrail.studyfile.complaints import Complaints
     from perftrail.studyfile.positions import KeyPath
 
@@ -20,12 +20,23 @@ if TYPE_CHECKING:
 def check_metrics(study: Study, complaints: Complaints) -> None:
     """Complain about metrics that cannot be read from an output."""
     for name, benchmark in study.benchmarks.items():
+        _check_counters(benchmark, ("benchmark", name), complaints)
         for metric, how in benchmark.metrics.items():
             path = ("benchmark", name, "metrics", metric)
-            if metric in MEASURED:
+            if metric in OWN_METRICS:
                 complaints.add(path, f"{quoted(metric)} is measured already; choose another name")
             if wrong := pattern_wrong(how.pattern):
                 complaints.add((*path, "pattern"), wrong)
+
+
+def _check_counters(benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
+    if "instructions" not in benchmark.counters:
+        return
+    why = "a benchmark that counts instructions measures nothing else; write another benchmark for"
+    if len(benchmark.counters) > 1:
+        complaints.add((*path, "counters"), f"{why} locks")
+    if benchmark.metrics:
+        complaints.add((*path, "metrics"), f"{why} {listed(map(quoted, benchmark.metrics), 'and')}")
 
 
 def check_derived(study: Study, complaints: Complaints) -> None:
@@ -33,7 +44,7 @@ def check_derived(study: Study, complaints: Complaints) -> None:
     declared = {metric: name for name, each in study.benchmarks.items() for metric in each.metrics}
     for name, derived in study.derived.items():
         path = ("derived", name)
-        if name in MEASURED:
+        if name in OWN_METRICS:
             complaints.add(path, f"{quoted(name)} is measured already; choose another name")
         if name in declared:
             wrong = f"{quoted(name)} is a metric of benchmark {declared[name]} already; choose another name"
@@ -104,7 +115,7 @@ def _check_reference(
     study: Study, name: str, reference: Reference, path: KeyPath, complaints: Complaints
 ) -> None:
     benchmark = study.benchmarks[name]
-    known = (*benchmark.metrics, *MEASURED)
+    known = (*benchmark.metrics, *benchmark.measured)
     if reference.name in study.derived and reference.name not in known:
         complaints.add(path, f"{quoted(reference.name)} is derived itself; write what it is computed from")
     elif reference.name not in known:

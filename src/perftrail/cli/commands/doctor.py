@@ -1,0 +1,83 @@
+"""`perftrail doctor`: what on this machine spoils measurements, and what can be seen on it."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import click
+
+from perftrail.cli.options import json_option
+from perftrail.errors import UsageError
+
+
+@click.command("doctor", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.option("--quick", is_flag=True, help="Only look: do not measure what can be told apart here.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Change what may be changed while COMMAND runs, or until Ctrl-C; then put it back. Needs root.",
+)
+@json_option
+@click.argument("arguments", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
+def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -> None:
+    """Say what on this machine spoils measurements, what it costs, how to change it, and what a run can see.
+
+    With --fix -- COMMAND, runs COMMAND with frequency, turbo, NUMA balancing, the NMI watchdog and swapping
+    set for measuring, and exits with its code; whatever kills perftrail meanwhile, settings are put back.
+    """
+    if arguments and not fix:
+        raise UsageError("a COMMAND is run with settings changed: perftrail doctor --fix -- COMMAND")
+    if arguments:
+        raise click.exceptions.Exit(_run_fixed(arguments))
+    if fix:
+        _hold(quick=quick, as_json=as_json)
+    else:
+        _examine(quick=quick, as_json=as_json)
+
+
+def _examine(*, quick: bool, as_json: bool) -> None:
+    from perftrail.cli.findings import looking, print_report
+    from perftrail.workflows.doctor import examine
+
+    with looking(quick=quick):
+        report = examine(quick=quick)
+    if as_json:
+        click.echo(json.dumps(report.as_json(), indent=1))
+    else:
+        print_report(report)
+
+
+def _run_fixed(arguments: tuple[str, ...]) -> int:
+    from perftrail.cli.findings import tell_changes, tell_put_back
+    from perftrail.workflows.doctor import fixed, run
+
+    with fixed() as changes:
+        tell_changes(changes, until="until the command ends")
+        code = run(arguments)
+    tell_put_back(changes)
+    return code
+
+
+def _hold(*, quick: bool, as_json: bool) -> None:
+    from perftrail.cli.findings import looking, print_report, tell_changes, tell_put_back
+    from perftrail.workflows.doctor import examine, fixed
+
+    with fixed() as changes:
+        tell_changes(changes, until="until Ctrl-C")
+        with looking(quick=quick):
+            report = examine(quick=quick, held=changes)
+        if as_json:
+            click.echo(json.dumps(report.as_json(), indent=1))
+        else:
+            print_report(report)
+        if changes:
+            _wait_for_end()
+    tell_put_back(changes)
+
+
+def _wait_for_end() -> None:
+    """Wait for Ctrl-C or a request to end, either of which is how holding is meant to end."""
+    ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    signal.sigwait(ends)

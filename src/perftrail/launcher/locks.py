@@ -1,0 +1,72 @@
+"""Counting pthread locks: the preloaded object, and the file of slots that its threads count into."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import LauncherError
+from perftrail.model.process import LockCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perftrail.model.process import Command
+
+_OBJECT = "perftrail-locks.so"
+_SLOT = struct.Struct("=QQQ40x")
+_HEAD = struct.Struct("=QQ48x")
+_SLOTS = 65_536
+"""Of 64 bytes, one for each thread; the file is sparse: only those in use take memory."""
+
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the file is made by mkstemp
+
+
+class LockFile:
+    """Where one invocation's threads count their locks; see ``launcher/preload/locks.c``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def counted(self) -> LockCounts | None:
+        """Give the sums over the tree; None when the object was loaded into no process of it."""
+        with self._path.open("rb") as file:
+            taken, processes = _HEAD.unpack(file.read(_HEAD.size))
+            slots = file.read(min(taken, _SLOTS - 1) * _SLOT.size)
+        if not processes:
+            return None
+        sums = [sum(column) for column in zip(*_SLOT.iter_unpack(slots), strict=True)] or [0, 0, 0]
+        return LockCounts(
+            locks=sums[0], contended=sums[1], wait_seconds=sums[2] / 1e9, threads=taken, method="preload"
+        )
+
+
+def locks_object(launcher: Path) -> Path:
+    """Give the preloaded object that belongs to a launcher; raises `LauncherError` when it was not built."""
+    path = launcher.with_name(_OBJECT)
+    if not path.is_file():
+        raise LauncherError(
+            f"{path} — locks cannot be counted without it; it is built with perftrail where cc can make "
+            "shared objects for glibc: install gcc and perftrail again"
+        )
+    return path
+
+
+@contextmanager
+def lock_file(launcher: Path, command: Command) -> Iterator[tuple[Command, LockFile]]:
+    """Make a command count its locks: gives it with the environment that does, and what it counts into."""
+    preloaded = str(locks_object(launcher))
+    directory = _IN_MEMORY if _IN_MEMORY.is_dir() else None
+    with tempfile.NamedTemporaryFile(prefix="perftrail-locks-", dir=directory) as file:
+        file.truncate(_SLOTS * _SLOT.size)
+        others = command.environment.get("LD_PRELOAD")
+        environment = {
+            **command.environment,
+            "LD_PRELOAD": f"{preloaded}:{others}" if others else preloaded,
+            "PERFTRAIL_LOCKS": file.name,
+        }
+        yield replace(command, environment=environment, lock_counter="off"), LockFile(Path(file.name))
