@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 
-.PHONY: help setup demo check test clean FORCE
+.PHONY: help setup demo check test docs clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ check: setup ## format, lint, import rules, types and the quick tests
 
 test: setup ## every test: real builds, simulations, real kills
 	$(BIN)/pytest -n 2
+
+docs: setup ## write the reference pages from the code
+	$(BIN)/python docs/generate.py
 
 clean: ## remove what make made here (measurements in .perftrail stay)
 	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -11,6 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     [
+        "model.conditions",
         "model.expression",
         "model.parameters",
         "model.placeholders",

@@ -182,7 +182,13 @@ def _turbo(signs: Signs) -> Iterator[Finding]:
 
 def _smt(signs: Signs) -> Iterator[Finding]:
     active = signs.settings.get("smt_active")
-    if active == "0":
+    if active == "0" and signs.facts.get("virtualisation", "none") != "none":
+        yield Finding(
+            name="sibling threads",
+            grade="unknown",
+            here="a guest cannot see whether its CPUs share a core with somebody",
+        )
+    elif active == "0":
         yield Finding(name="sibling threads", grade="fine", here="off: each CPU is a core of its own")
     elif active == "1":
         yield Finding(

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.model.build import Failure
+from perftrail.model.build import Failure, content_key
 from perftrail.model.measurement import FailedInvocation, Measurement
 from perftrail.model.placeholders import fill, split_command
 from perftrail.model.plan import run_environment
@@ -24,12 +24,13 @@ from perftrail.model.process import (
 from perftrail.model.quantity import duration, quantity
 from perftrail.readers.pattern import read_metrics
 from perftrail.workflows.clock import now
+from perftrail.workflows.instructions import KEPT, InstructionCounter, padded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.conditions import Conditions
-    from perftrail.model.measurement import Outcome
+    from perftrail.model.measurement import InvocationKey, Outcome
     from perftrail.model.process import Ended, Ran
     from perftrail.model.study import Benchmark, Study
     from perftrail.ports import Builder, Starter
@@ -41,6 +42,10 @@ OUTPUT_CAP_BYTES = 16 << 20
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
 """All that a benchmark sees of the environment that perftrail was started in; the study adds the rest."""
+
+
+ROOM_BYTES = 4096
+"""How much an environment's size is varied, and with it where everything above a stack lies."""
 
 
 class Invoker:
@@ -62,14 +67,17 @@ class Invoker:
         self._builder = builder
         self._scratch = scratch
         self._logs = logs
+        self._instructions = InstructionCounter(starter, scratch.with_name("counts"))
 
     def invoke(self, start: Start) -> Outcome:
         """Start once and give the outcome; a start that fails is an outcome too.
 
         Raises `MachineBusy` where the study refuses to measure in noise.
         """
+        if "instructions" in self._study.benchmarks[start.ready.cell.benchmark].counters:
+            return self._count(start)
         log = self._log(start)
-        command = self._command(start, log)
+        command = padded(self._command(start, log, INHERITED), _random_room(start.key))
         self._lookout.before()
         started = now()
         ran = self._starter.run(command)
@@ -91,7 +99,32 @@ class Invoker:
             log=str(log) if log.exists() else "",
         )
 
-    def _command(self, start: Start, log: Path) -> Command:
+    def _count(self, start: Start) -> Outcome:
+        """Start once to count instructions. No other figure of such a start means anything."""
+        log = self._log(start)
+        started = now()
+        counted = self._instructions.count(self._command(start, log, KEPT))
+        ran = counted.ran
+        seconds = ran.tree_ended_at - ran.prepared_at
+        failure = _why_failed(ran.ended, self._study.benchmarks[start.ready.cell.benchmark], log)
+        if failure is None and counted.instructions is None:
+            why = f"{counted.method} counted no instruction of it"
+            failure = Failure(stage="metric", message=why, log=str(log))
+        if failure is not None or counted.instructions is None:
+            assert failure is not None
+            return FailedInvocation(key=start.key, started=started, seconds=seconds, failure=failure)
+        _drop_empty(log)
+        return Measurement(
+            key=start.key,
+            started=started,
+            seconds=seconds,
+            values={"instructions": counted.instructions},
+            methods={"instructions": counted.method},
+            flags=_flags(ran),
+            log=str(log) if log.exists() else "",
+        )
+
+    def _command(self, start: Start, log: Path, inherited: tuple[str, ...]) -> Command:
         cell = start.ready.cell
         benchmark = self._study.benchmarks[cell.benchmark]
         values = {
@@ -99,7 +132,7 @@ class Invoker:
             "revision": cell.subject.revision.id,
             **{name: str(value) for name, value in cell.point.as_dict().items()},
         }
-        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        environment = {name: os.environ[name] for name in inherited if name in os.environ}
         environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
         prefix = self._study.variants[cell.subject.variant].run.prefix
         return Command(
@@ -112,6 +145,7 @@ class Invoker:
             output_cap_bytes=OUTPUT_CAP_BYTES,
             timeout_seconds=benchmark.timeout_seconds,
             memory_limit_bytes=benchmark.memory_limit_bytes,
+            lock_counter="preload" if "locks" in benchmark.counters else "off",
         )
 
     def _clean_scratch(self) -> Path:
@@ -170,7 +204,19 @@ def _measured(ran: Ran) -> dict[str, float]:
     }
     if ran.tree_memory is not None:
         values["peak_memory_tree"] = float(ran.tree_memory.bytes)
+    if ran.locks is not None:
+        values["locks"] = float(ran.locks.locks)
+        values["contended_locks"] = float(ran.locks.contended)
+        values["lock_wait"] = ran.locks.wait_seconds
     return values
+
+
+def _random_room(key: InvocationKey) -> int:
+    """Up to a page, by chance: where the stack begins can make a program faster or slower.
+
+    The same for every subject at the same ordinal, so that pairs stay pairs.
+    """
+    return int(content_key("room", key.phase, key.ordinal)[:8], 16) % ROOM_BYTES
 
 
 def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:

@@ -11,6 +11,7 @@ from perftrail.builder import LocalBuilder
 from perftrail.engines.local import LocalEngine
 from perftrail.launcher import Launcher
 from perftrail.machine import Watch, read_machine
+from perftrail.machine.holding import put_back_left_over
 from perftrail.sources import open_source
 from perftrail.store import hold, open_store
 from perftrail.workflows.bench import Bench
@@ -66,6 +67,7 @@ def open_session(
     root = results_directory(study, store)
     root.mkdir(parents=True, exist_ok=True)
     database = str(root / DATABASE)
+    put_back_left_over()
     machine = read_machine()
     with ExitStack() as stack:
         stack.enter_context(hold(database, wait=wait, on_wait=on_wait))

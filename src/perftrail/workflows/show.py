@@ -104,7 +104,7 @@ def steps(view: View, record: SearchRecord) -> Sequence[StepRecord]:
 
 def _rows_of(view: View, cell: Cell, held: Sequence[Outcome], metrics: Sequence[str] | None) -> Iterator[Row]:
     benchmark = view.study.benchmarks[cell.benchmark]
-    known = {**benchmark.measured, **benchmark.metrics}
+    known: dict[str, Metric | MeasuredMetric] = {**benchmark.measured, **benchmark.metrics}
     samples = [outcome for outcome in held if outcome.key.phase == "sample"]
     measured = [outcome for outcome in samples if isinstance(outcome, Measurement)]
     for name in metrics or benchmark.leading:

@@ -1,0 +1,38 @@
+"""The docs say what the code does: generated pages are current, every command has its line."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from perftrail.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("file", ["study-file.md", "study-file.schema.json", "commands.md"])
+def test_a_generated_page_is_what_the_code_says(file: str) -> None:
+    written = (ROOT / "docs" / "reference" / file).read_text(encoding="utf-8")
+    assert written == generator().pages()[file], "out of date: run `make docs`"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_readme_names_every_command(command: str) -> None:
+    assert f"`perftrail {command}`" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    numbers = sorted(int(file.name[:4]) for file in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))

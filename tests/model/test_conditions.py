@@ -1,0 +1,69 @@
+"""Marks of samples: when they are given, and what they do to estimates."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perftrail.model.conditions import NOISE, Conditions, Marked, Quiet, flags, sift, weight
+
+MARKED = st.lists(
+    st.builds(
+        Marked,
+        value=st.floats(0.1, 10.0),
+        flags=st.lists(st.sampled_from((*NOISE, "output-cut")), max_size=2).map(tuple),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        (Conditions(), ()),
+        (Conditions(foreign_cpus=0.25), ()),
+        (Conditions(foreign_cpus=0.26), ("busy",)),
+        (Conditions(stolen_cpus=0.04), ()),
+        (Conditions(stolen_cpus=0.06), ("stolen",)),
+        (Conditions(throttled=1), ("throttled",)),
+        (Conditions(throttled_seconds=0.01), ("throttled",)),
+        (Conditions(swapped_pages=1), ("swapped",)),
+        (Conditions(swapped_pages=1, memory_pressure=0.0), ()),
+        (Conditions(swapped_pages=1, memory_pressure=0.1), ("swapped",)),
+        (Conditions(suspended_seconds=0.0005), ()),
+        (Conditions(suspended_seconds=3.0), ("suspended",)),
+        (Conditions(foreign_cpus=2.0, stolen_cpus=1.0), ("busy", "stolen")),
+    ],
+)
+def test_conditions_are_said_in_words(conditions: Conditions, said: tuple[str, ...]) -> None:
+    assert flags(conditions, 0.25) == said
+
+
+def test_what_is_not_known_is_no_figure() -> None:
+    assert Conditions(foreign_cpus=0.5, io_pressure=0.0).values() == {"foreign_cpu": 0.5, "io_pressure": 0.0}
+
+
+@given(MARKED, st.integers(1, 30))
+def test_sifting_uses_all_or_exactly_the_unmarked(samples: list[Marked], least: int) -> None:
+    every = tuple(sample.value for sample in samples)
+    quiet = tuple(sample.value for sample in samples if weight(sample.flags))
+    sifted = sift(samples, least=least)
+    if len(quiet) == len(every):
+        assert (sifted.values, sifted.note) == (every, "")
+    elif len(quiet) >= min(least, 10):
+        assert sifted.values == quiet
+        assert sifted.note.endswith("left out")
+    else:
+        assert sifted.values == every
+        assert sifted.note.endswith("all used")
+
+
+def test_the_note_names_how_many_were_marked_and_why() -> None:
+    samples = [Marked(value=1.0)] * 13 + [Marked(value=2.0, flags=("busy", "output-cut"))] * 7
+    assert sift(samples, least=5).note == "7 of 20 marked busy, left out"
+
+
+@pytest.mark.parametrize(("action", "seconds"), [("wait", 0.0), ("mark", 1.0), ("refuse", 1.0)])
+def test_only_a_wait_takes_time(action: str, seconds: float) -> None:
+    with pytest.raises(ValueError, match=action):
+        Quiet(action=action, seconds=seconds)  # type: ignore[arg-type] # any of the words
