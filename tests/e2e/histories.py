@@ -69,9 +69,15 @@ class History:
 
 
 def make_history(
-    repository: Path, *, commits: int, culprit: int | None, unbuildable: range, steps: int = 8_000_000
+    repository: Path,
+    *,
+    commits: int,
+    culprit: int | None,
+    unbuildable: range,
+    steps: int = 8_000_000,
+    factor: float = 1.6,
 ) -> History:
-    """Commit a C program `commits` times; from `culprit` on it does 60 % more work.
+    """Commit a C program `commits` times; from `culprit` on it does `factor` times the work.
 
     Dates run out of order, messages are hostile, every seventh commit touches only the docs.
     """
@@ -87,7 +93,7 @@ def make_history(
             text = PROGRAM.format(
                 number=number,
                 extra="this does not compile" if number in unbuildable else "",
-                steps=steps * 8 // 5 if heavier else steps,
+                steps=round(steps * factor) if heavier else steps,
             )
             (repository / "work.c").write_text(text)
             (repository / "Makefile").write_text(MAKEFILE)

@@ -47,7 +47,9 @@ def curve(series: Sequence[Series], *, axis: str, unit: str, width: int, braille
     for each in series:
         frame.draw(each)
     bar = "│" if braille else "|"
-    lines = [f"{label:>{margin}} {bar}{row}".rstrip() for label, row in zip(labels, frame.rows(), strict=True)]
+    lines = [
+        f"{label:>{margin}} {bar}{row}".rstrip() for label, row in zip(labels, frame.rows(), strict=True)
+    ]
     corner, dash = ("└", "─") if braille else ("+", "-")
     lines.append(f"{'':>{margin}} {corner}{dash * frame.columns}")
     scale = f"{axis} (logarithmic)" if frame.logarithmic else axis

@@ -18,6 +18,7 @@ COMMANDS = {
     "check": "Validate a study and show what it would take.",
     "run": "Make and measure what the plan still lacks.",
     "find": "Find which revision changed a metric.",
+    "measure": "Measure one command, or compare several; no study file.",
     "show": "Show what was measured, or how a search went.",
     "doctor": "Say what on this machine spoils measurements, and fix it for a while.",
 }

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from perftrail.analysis.compare import Verdict
 from perftrail.analysis.course import Why
-from perftrail.analysis.warmup import WINDOW
 from perftrail.cli.console import output
 from perftrail.cli.curves import Series, Spot, curve
 from perftrail.cli.speech import plain
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from perftrail.analysis.compare import Comparison
     from perftrail.analysis.course import Contrast
     from perftrail.analysis.findings import Figure, Finding, Findings
+    from perftrail.model.trial import Trial
+    from perftrail.workflows.measure import Tried
 
 WIDTH = 80
 MOST_BLOCKS = 3
@@ -68,6 +69,17 @@ def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
     while answer and not answer[-1][0]:
         answer.pop()
     return answer
+
+
+def progress_words(event: Tried, trial: Trial) -> str:
+    """Say what is measured now and how much is left: between the next look and the most."""
+    outlook = event.outlook
+    shell = event.taken.entry == len(trial.entries)
+    name = "the shell" if shell else plain(trial.entries[event.taken.entry].name, longest=30)
+    least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
+    span = least if least == most else f"{least} to {most}"
+    left = f", {span} left" if outlook.starts_most else ""
+    return f"measuring {name}: {outlook.done} runs{left}"
 
 
 def warmup_words(result: Finding) -> str:
@@ -374,7 +386,9 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def _style(compared: Comparison) -> str:
-    return {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNCLEAR: "yellow"}.get(compared.verdict, "")
+    return {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNCLEAR: "yellow"}.get(
+        compared.verdict, ""
+    )
 
 
 def _percent(share: float) -> str:

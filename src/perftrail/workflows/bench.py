@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import InvocationKey
 from perftrail.workflows.events import Invoked
+from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from perftrail.workflows.events import Event
     from perftrail.workflows.invoker import Invoker
     from perftrail.workflows.workshop import Ready
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """A job: start this, as that invocation."""
-
-    ready: Ready
-    key: InvocationKey
 
 
 class Bench:

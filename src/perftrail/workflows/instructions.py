@@ -103,7 +103,9 @@ def _valgrind(counts: Path) -> tuple[str, ...]:
 def _summed(counts: Path) -> float | None:
     """Add up what each process left; None when one that was started left nothing."""
     found = [
-        match for file in sorted(counts.iterdir()) if (match := _COUNT.search(file.read_text(errors="replace")))
+        match
+        for file in sorted(counts.iterdir())
+        if (match := _COUNT.search(file.read_text(errors="replace")))
     ]
     return float(sum(int(match[1].replace(",", "")) for match in found)) if found else None
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from perftrail.model.process import Ended, Ran
     from perftrail.model.study import Benchmark, Study
     from perftrail.ports import Builder, Starter
-    from perftrail.workflows.bench import Start
     from perftrail.workflows.quiet import Lookout
+    from perftrail.workflows.workshop import Start
 
 OUTPUT_CAP_BYTES = 16 << 20
 """How much of a benchmark's output is kept, and searched for metrics."""
@@ -106,19 +106,19 @@ class Invoker:
         counted = self._instructions.count(self._command(start, log, KEPT))
         ran = counted.ran
         seconds = ran.tree_ended_at - ran.prepared_at
-        failure = _why_failed(ran.ended, self._study.benchmarks[start.ready.cell.benchmark], log)
-        if failure is None and counted.instructions is None:
+        benchmark = self._study.benchmarks[start.ready.cell.benchmark]
+        result = _why_failed(ran.ended, benchmark, log) or counted.instructions
+        if result is None:
             why = f"{counted.method} counted no instruction of it"
-            failure = Failure(stage="metric", message=why, log=str(log))
-        if failure is not None or counted.instructions is None:
-            assert failure is not None
-            return FailedInvocation(key=start.key, started=started, seconds=seconds, failure=failure)
+            result = Failure(stage="metric", message=why, log=str(log))
+        if isinstance(result, Failure):
+            return FailedInvocation(key=start.key, started=started, seconds=seconds, failure=result)
         _drop_empty(log)
         return Measurement(
             key=start.key,
             started=started,
             seconds=seconds,
-            values={"instructions": counted.instructions},
+            values={"instructions": result},
             methods={"instructions": counted.method},
             flags=_flags(ran),
             log=str(log) if log.exists() else "",
@@ -225,6 +225,8 @@ def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:
         methods["foreign_cpu"] = conditions.foreign_method
     if ran.tree_memory is not None:
         methods["peak_memory_tree"] = ran.tree_memory.method
+    if ran.locks is not None:
+        methods |= dict.fromkeys(("locks", "contended_locks", "lock_wait"), ran.locks.method)
     return methods
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.course import Course
 from perftrail.analysis.findings import findings
-from perftrail.workflows.trying import Trier, notice_nothing
+from perftrail.launcher import Launcher
+from perftrail.machine import Watch
+from perftrail.model.conditions import Quiet
+from perftrail.model.study import MeasurePolicy
+from perftrail.workflows.quiet import Lookout
+from perftrail.workflows.trying import Noticed, Trier, notice_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator, Iterator
 
     from perftrail.analysis.course import Outlook
     from perftrail.analysis.findings import Findings
+    from perftrail.model.process import Ran
     from perftrail.model.trial import Taken, Trial
     from perftrail.ports import Starter
     from perftrail.workflows.trying import Clock, Notice
@@ -39,7 +46,7 @@ class Measure:
         notice: Notice = notice_nothing,
         clock: Clock = time.monotonic,
     ) -> None:
-        self._trial = trial
+        self.trial = trial
         self._trier = Trier(trial, starter, notice=notice, clock=clock)
         self._course = Course(trial)
 
@@ -59,4 +66,24 @@ class Measure:
 
     def findings(self) -> Findings:
         """What was found so far."""
-        return findings(self._course, self._trial)
+        return findings(self._course, self.trial)
+
+
+@contextmanager
+def open_measure(trial: Trial) -> Iterator[Measure]:
+    """Give a trial a launcher and somebody who watches the machine; both are gone afterwards."""
+    with ExitStack() as stack:
+        starter = stack.enter_context(Launcher())
+        watch = stack.enter_context(Watch(helpers=lambda: (starter.start().server_pid,)))
+        lookout = Lookout(watch, Quiet(), threshold=MeasurePolicy().quiet_threshold)
+        yield Measure(trial, starter, notice=_noticing(lookout))
+
+
+def _noticing(lookout: Lookout) -> Notice:
+    def notice(run: Callable[[], Ran]) -> Noticed:
+        lookout.before()
+        ran = run()
+        conditions = lookout.after(ran)
+        return Noticed(ran=ran, flags=lookout.flags(conditions), values=conditions.values())
+
+    return notice

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import cells, larger, ordered, subjects
-from perftrail.workflows.bench import Start
 from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact
 from perftrail.workflows.measuring import Tally
+from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

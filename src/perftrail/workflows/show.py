@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Outcome
     from perftrail.model.parameters import Point
     from perftrail.model.plan import Cell
+    from perftrail.model.study import MeasuredMetric, Metric
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
     from perftrail.model.trail import Json, SearchRecord, StepRecord

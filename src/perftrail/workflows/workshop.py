@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from perftrail.model.build import Recipe
+    from perftrail.model.measurement import InvocationKey
     from perftrail.model.plan import Cell
     from perftrail.model.study import Era, Study
     from perftrail.model.subject import Subject
@@ -31,6 +32,14 @@ class Ready:
     cell: Cell
     runnable: Runnable
     prepared: Prepared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A job: start this, as that invocation."""
+
+    ready: Ready
+    key: InvocationKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import shlex
-import stat
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from perftrail.cli.options import json_option
-from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from perftrail.analysis.findings import Findings
-    from perftrail.model.trial import Pace, Surroundings, Trial
+    from perftrail.workflows.measure import Measure
 
 INTERRUPTED = 130
+COUNT = click.IntRange(1, 100_000)
+PERCENT = click.FloatRange(0, 50, min_open=True)
 KNOWN_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "none", "default")
 WORDS = "perftrail.words"
 
@@ -54,33 +49,70 @@ def _with_shell_values(args: list[str]) -> list[str]:
 
 @click.command("measure", cls=MeasureCommand)
 @click.argument("commands", nargs=-1, metavar="['COMMAND'…] [-- WORD…]")
-@click.option("-n", "--command-name", "names", multiple=True, metavar="NAME", help="Call a command so; for each.")
-@click.option("-w", "--warmup", type=click.IntRange(0, 10_000), metavar="N", help="Leave out N first runs.  [found]")
-@click.option("-r", "--runs", type=click.IntRange(1, 100_000), metavar="N", help="Exactly N runs of each command.")
-@click.option("-m", "--min-runs", type=click.IntRange(1, 100_000), metavar="N", help="At least N runs.  [10]")
-@click.option("-M", "--max-runs", type=click.IntRange(1, 100_000), metavar="N", help="At most N runs.  [150]")
-@click.option("--precision", type=click.FloatRange(0, min_open=True), metavar="PERCENT",
-              help="One command: stop when the interval is within so many percent.  [1]")
-@click.option("--smallest", type=click.FloatRange(0, 50, min_open=True), metavar="PERCENT",
-              help="Several: a change below this counts as the same.  [1]")
+@click.option(
+    "-n",
+    "--command-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Call commands so: one name, or one for each.",
+)
+@click.option(
+    "-w", "--warmup", type=click.IntRange(0, 10_000), metavar="N", help="Leave out N first runs.  [found]"
+)
+@click.option("-r", "--runs", type=COUNT, metavar="N", help="Exactly N runs of each command.")
+@click.option("-m", "--min-runs", type=COUNT, metavar="N", help="At least N runs.  [10]")
+@click.option("-M", "--max-runs", type=COUNT, metavar="N", help="At most N runs.  [150]")
+@click.option(
+    "--precision",
+    type=PERCENT,
+    metavar="PERCENT",
+    help="One command: stop when the interval is within so many percent.  [1]",
+)
+@click.option(
+    "--smallest",
+    type=PERCENT,
+    metavar="PERCENT",
+    help="Several: a change below this counts as the same.  [1]",
+)
 @click.option("--budget", metavar="TIME", help="Stop after this long for each command.  [60s]")
-@click.option("--reference", metavar="COMMAND", help="Compare with this command instead of the first.")
+@click.option("--reference", metavar="CMD", help="Compare with this command instead of the first.")
 @click.option("--reference-name", metavar="NAME", help="Call the reference so.")
-@click.option("-L", "--parameter-list", "lists", nargs=2, multiple=True, metavar="NAME A,B,…",
-              help="Put each value for {NAME}; several lists: every combination.")
-@click.option("-P", "--parameter-scan", "scans", nargs=3, multiple=True, metavar="NAME MIN MAX",
-              help="Put each number from MIN to MAX for {NAME}.")
-@click.option("-D", "--parameter-step-size", "steps", multiple=True, metavar="STEP", help="The step of -P.  [1]")
-@click.option("-s", "--setup", multiple=True, metavar="COMMAND", help="Once before a command's first run.")
-@click.option("-p", "--prepare", multiple=True, metavar="COMMAND", help="Before each run, not measured.")
-@click.option("--conclude", multiple=True, metavar="COMMAND", help="After each run, not measured.")
-@click.option("-c", "--cleanup", multiple=True, metavar="COMMAND", help="Once after all runs.")
+@click.option(
+    "-L",
+    "--parameter-list",
+    "lists",
+    nargs=2,
+    multiple=True,
+    metavar="NAME A,B,…",
+    help="Put each value for {NAME}; several lists: every combination.",
+)
+@click.option(
+    "-P",
+    "--parameter-scan",
+    "scans",
+    nargs=3,
+    multiple=True,
+    metavar="NAME MIN MAX",
+    help="Put each number from MIN to MAX for {NAME}.",
+)
+@click.option(
+    "-D", "--parameter-step-size", "steps", multiple=True, metavar="STEP", help="The step of -P.  [1]"
+)
+@click.option("-s", "--setup", multiple=True, metavar="CMD", help="Once before a command's first run.")
+@click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Before each run, not measured.")
+@click.option("--conclude", multiple=True, metavar="CMD", help="After each run, not measured.")
+@click.option("-c", "--cleanup", multiple=True, metavar="CMD", help="Once after all runs.")
 @click.option("-i", "--ignore-failure", "tolerant", is_flag=True, help="Measure commands that fail too.")
-@click.option("-S", "--shell", metavar="[SHELL]",
-              help="Run through a shell; its own time is measured and shown.  [none]")
+@click.option(
+    "-S",
+    "--shell",
+    metavar="[SHELL]",
+    help="Run through a shell; its own time is measured and shown.  [none]",
+)
 @click.option("-N", "no_shell", is_flag=True, help="No shell, which is the default here.")
 @click.option("--input", "stdin", metavar="FILE", help="What commands read: null or a file.  [null]")
-@click.option("--output", metavar="WHERE", help="Where their output goes: null, inherit (stderr) or a file.  [null]")
+@click.option("--output", metavar="WHERE", help="Where it goes: null, inherit (our stderr), FILE.  [null]")
 @click.option("--show-output", is_flag=True, help="The same as --output inherit.")
 @click.option("--timeout", metavar="TIME", help="Kill a run and all it started after this long.")
 @click.option("--memory-limit", metavar="SIZE", help="Kill a run that wants more, as 2GiB.")
@@ -95,28 +127,27 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     """Measure one command, or compare several, without a study file.
 
     \b
-    perftrail measure -- sort words.txt          one command, word by word
-    perftrail measure './old 5' './new 5'        several, each one text
-    perftrail measure -L n 1,2,4 './run -t {n}'  one at several values
+    perftrail measure -- sort words.txt           one command, word by word
+    perftrail measure './old 5' './new 5'         several, each one text
+    perftrail measure -L n 1,2,4 './run -t {n}'   one at several values
 
     No shell is used unless asked for. Runs are interleaved, warm-ups are found, and measuring stops when the
-    answer is precise enough or settled. Exits 0 when everything was measured, 1 when a command failed.
+    answer is settled or precise enough. Exits 0 when everything was measured, 1 when a command failed.
     """
-    from perftrail.launcher import Launcher
-    from perftrail.workflows.measure import Measure
+    from perftrail.cli.trial_options import Options, exports_of, trial_of, write_exports
+    from perftrail.workflows.measure import open_measure
 
-    exports = _exports(options)
-    trial = _trial(options, words=ctx.meta.get(WORDS, ()))
+    given = Options(**options)  # type: ignore[arg-type] # click gives each the type that is declared there
+    exports = exports_of(given)
+    trial = trial_of(given, words=ctx.meta.get(WORDS, ()))
     interrupted = False
-    with Launcher() as starter:
-        measure = Measure(trial, starter)
+    with open_measure(trial) as measure:
         try:
-            _follow(measure, quiet=trial.surroundings.output is not None)
+            _follow(measure, silent=trial.surroundings.output is not None)
         except KeyboardInterrupt:
             interrupted = True
     found = measure.findings()
-    for file, text in exports.items():
-        _write(file, text(found))
+    write_exports(exports, found)
     if as_json:
         from perftrail.report.contract import as_json as contract
 
@@ -127,3 +158,21 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
         print_findings(found)
     if interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _follow(measure: Measure, *, silent: bool) -> None:
+    """Measure to the end, with a line on a terminal's stderr that says how far it is."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from perftrail.cli.trials import progress_words
+
+    console = Console(stderr=True, highlight=False)
+    with contextlib.closing(measure.events()) as events:
+        if silent or not console.is_terminal:
+            for _ in events:
+                pass
+            return
+        with console.status("") as status:
+            for event in events:
+                status.update(Text(progress_words(event, measure.trial), overflow="ellipsis", no_wrap=True))

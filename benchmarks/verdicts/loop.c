@@ -1,0 +1,15 @@
+/* So many steps of a xorshift generator: a program whose work is a number on its command line. */
+#include <stdint.h>
+#include <stdlib.h>
+
+int main(int count, char **words)
+{
+    uint64_t steps = count > 1 ? strtoull(words[1], NULL, 10) : 0;
+    uint64_t state = 88172645463325252ULL;
+    for (uint64_t step = 0; step < steps; step++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    return state == 1;
+}

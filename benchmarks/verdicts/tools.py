@@ -1,0 +1,141 @@
+"""Each tool's verdict of two commands, as its own users get it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from scipy.stats import ttest_ind
+
+WELCH_LEVEL = 0.05
+"""What hyperfine's own script for Welch's test calls significant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A verdict of the second command against the first, by metric, and how many pairs of starts it took."""
+
+    verdicts: dict[str, str]
+    pairs: int
+
+
+class Tool(Protocol):
+    """A tool that compares two commands."""
+
+    @property
+    def name(self) -> str:
+        """What the tool is called in the table."""
+        ...
+
+    def judge(self, first: str, second: str) -> Judged:
+        """Compare two commands."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Perftrail:
+    """`perftrail measure` as it comes: wall and CPU time, at most so many pairs."""
+
+    most: int = 150
+    name: str = "perftrail measure"
+
+    def judge(self, first: str, second: str) -> Judged:
+        """Take the verdicts from its JSON."""
+        command = [
+            sys.executable,
+            "-m",
+            "perftrail",
+            "measure",
+            "--json",
+            "--max-runs",
+            str(self.most),
+            first,
+            second,
+        ]
+        told = _json(command)
+        verdicts = {each["metric"]: each["verdict"] for each in told["comparison"]}
+        return Judged(verdicts=verdicts, pairs=told["results"][0]["invocations"])
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperfine:
+    """hyperfine with its script's Welch test at p < .05, twelve runs of each."""
+
+    program: str = "hyperfine"
+    runs: int = 12
+    name: str = "hyperfine, Welch p < .05"
+
+    def judge(self, first: str, second: str) -> Judged:
+        """Run both, one after the other as hyperfine does, and test the times."""
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory, "times.json")
+            command = [
+                self.program,
+                "-N",
+                "-w",
+                "1",
+                "-r",
+                str(self.runs),
+                "--export-json",
+                str(file),
+                first,
+                second,
+            ]
+            subprocess.run(command, check=True, capture_output=True)
+            results = json.loads(file.read_text())["results"]
+        ours, theirs = results[0]["times"], results[1]["times"]
+        p_value = float(ttest_ind(ours, theirs, equal_var=False).pvalue)
+        slower = sum(theirs) / len(theirs) > sum(ours) / len(ours)
+        different = "slower" if slower else "faster"
+        return Judged(verdicts={"wall": different if p_value < WELCH_LEVEL else "unclear"}, pairs=self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Pyperf:
+    """`pyperf command` of both, then `pyperf compare_to`, with its default test at 95 %."""
+
+    processes: int = 10
+    name: str = "pyperf compare_to"
+
+    def judge(self, first: str, second: str) -> Judged:
+        """Let pyperf measure and compare."""
+        with tempfile.TemporaryDirectory() as directory:
+            files = [str(Path(directory, name)) for name in ("first.json", "second.json")]
+            for file, command in zip(files, (first, second), strict=True):
+                run = [
+                    "command",
+                    "-p",
+                    str(self.processes),
+                    "-n",
+                    "3",
+                    "-w",
+                    "1",
+                    "-o",
+                    file,
+                    "--",
+                    *command.split(),
+                ]
+                subprocess.run([sys.executable, "-m", "pyperf", *run], check=True, capture_output=True)
+            compare = [sys.executable, "-m", "pyperf", "compare_to", *files]
+            told = subprocess.run(compare, check=True, capture_output=True, text=True).stdout
+        verdict = next((word for word in ("faster", "slower") if word in told), "unclear")
+        return Judged(verdicts={"wall": verdict}, pairs=3 * self.processes)
+
+
+def installed() -> list[Tool]:
+    """Every tool that can be asked here; pyperf counts when it is installed beside perftrail."""
+    tools: list[Tool] = [Perftrail()]
+    if shutil.which("hyperfine"):
+        tools.append(Hyperfine())
+    return [*tools, Pyperf()] if find_spec("pyperf") else tools
+
+
+def _json(command: list[str]) -> Any:  # noqa: ANN401 - a peer's JSON
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,0 +1,98 @@
+"""Locks are counted by a preloaded object, whatever ends the program."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.errors import LauncherError
+from perftrail.launcher import Launcher
+from perftrail.model.process import LockCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perftrail.model.process import Ran
+    from tests.launcher.traces import Trial
+
+
+@pytest.fixture
+def launcher(plain_launcher: Path) -> Iterator[Launcher]:
+    with Launcher(plain_launcher) as started:
+        yield started
+
+
+def counts_of(ran: Ran) -> LockCounts:
+    assert ran.locks is not None
+    assert ran.locks.method == "preload"
+    return ran.locks
+
+
+@pytest.mark.parametrize("end", ["return", "_exit", "kill"])
+def test_each_lock_of_each_thread_is_counted_however_the_program_ends(
+    launcher: Launcher, trial: Trial, end: str
+) -> None:
+    ran = launcher.run(trial.command("lock_work", 4, 10_000, "own", end, lock_counter="preload"))
+    assert counts_of(ran).locks == 40_000
+    assert counts_of(ran).contended == 0
+    assert counts_of(ran).wait_seconds == 0.0
+    assert counts_of(ran).threads == 4
+
+
+def test_the_time_that_threads_wait_for_each_other_is_summed(launcher: Launcher, trial: Trial) -> None:
+    ran = launcher.run(trial.command("lock_work", 4, 20, "shared", "return", lock_counter="preload"))
+    assert counts_of(ran).locks == 80
+    assert counts_of(ran).contended >= 3
+    assert 0.02 <= counts_of(ran).wait_seconds <= 3 * ran.wall_seconds
+
+
+def test_a_forked_child_counts_for_itself(launcher: Launcher, trial: Trial) -> None:
+    ran = launcher.run(trial.command("lock_work", 0, 1000, "fork", "return", lock_counter="preload"))
+    assert counts_of(ran).locks == 2000
+    assert counts_of(ran).threads == 2
+
+
+def test_programs_that_a_shell_starts_are_summed(launcher: Launcher, trial: Trial) -> None:
+    work = trial.targets / "lock_work"
+    script = f"{work} 1 100 own return; {work} 1 50 own return & wait; exec {work} 1 7 own return"
+    ran = launcher.run(trial.shell(script, lock_counter="preload"))
+    assert counts_of(ran).locks == 157
+
+
+def test_what_the_program_preloads_itself_stays(launcher: Launcher, trial: Trial) -> None:
+    own = trial.directory / "own.so"
+    source = trial.directory / "own.c"
+    source.write_text("#include <unistd.h>\n__attribute__((constructor)) void f(void) { write(1, \"own\", 3); }\n")
+    subprocess.run(["cc", "-w", "-shared", "-fPIC", "-o", own, source], check=True)
+    output = trial.directory / "output"
+    environment = {"LD_PRELOAD": str(own)}
+    command = trial.command(
+        "lock_work", 1, 5, "own", "return", environment=environment, stdout=str(output), lock_counter="preload"
+    )
+    assert counts_of(launcher.run(command)).locks == 5
+    assert output.read_text() == "own"
+
+
+def test_a_static_program_has_no_count_rather_than_zero(launcher: Launcher, trial: Trial) -> None:
+    assert launcher.run(trial.command("exit_at_once", lock_counter="preload")).locks is None
+
+
+def test_nothing_is_counted_unless_asked_for(launcher: Launcher, trial: Trial) -> None:
+    assert launcher.run(trial.command("lock_work", 1, 5, "own", "return")).locks is None
+
+
+def test_nothing_of_the_counting_is_left_behind(launcher: Launcher, trial: Trial) -> None:
+    launcher.run(trial.command("lock_work", 1, 5, "own", "return", lock_counter="preload"))
+    assert not list(Path("/dev/shm").glob("perftrail-locks-*"))
+
+
+def test_a_launcher_without_the_object_says_what_to_install(
+    plain_launcher: Path, trial: Trial, tmp_path: Path
+) -> None:
+    alone = shutil.copy(plain_launcher, tmp_path / "perftrail-launcher")
+    with Launcher(Path(alone)) as launcher, pytest.raises(LauncherError, match="install gcc"):
+        launcher.run(trial.command("lock_work", 1, 5, "own", "return", lock_counter="preload"))
