@@ -130,6 +130,17 @@ def test_one_wild_reading_decides_nothing() -> None:
     assert search.ask() == Measure(position=1, readings=1)
 
 
+@pytest.mark.parametrize("readings", [(0.7529, 0.0564, 0.7549), (0.7529, 0.0564, 0.7549, 0.0594)])
+def test_as_many_outliers_as_good_readings_of_an_end_do_not_hide_the_change(
+    readings: tuple[float, ...],
+) -> None:
+    search = Search(Question(revisions=1000, smallest=0.03))
+    search.tell(Readings(position=0, values=(-0.002, -0.0019, -0.0016)))
+    search.tell(Readings(position=999, values=readings))
+    assert search.posterior.nothing + search.posterior.small < 0.2
+    assert not isinstance(search.ask(), Settled)
+
+
 def test_warm_start_needs_few_new_builds() -> None:
     search = Search(Question(revisions=100))
     for position in range(0, 100, 9):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,7 @@ class _Frame:
     def draw(self, series: Series) -> None:
         """Draw lines between figures, a bar for each interval, and the mark at each figure."""
         at = [(self.column(spot.x), self._row(spot.value)) for spot in series.spots]
-        for (x, y), (next_x, next_y) in zip(at, at[1:], strict=False):
+        for (x, y), (next_x, next_y) in pairwise(at):
             steps = max(abs(next_x - x), abs(next_y - y), 1)
             for step in range(steps + 1):
                 self._dot(x + round((next_x - x) * step / steps), y + round((next_y - y) * step / steps))

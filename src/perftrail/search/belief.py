@@ -179,13 +179,13 @@ def _weigh(evidences: _Evidences, mass: Floats, still_mass: float) -> tuple[Floa
 def _likelihoods(
     question: Question, builds: list[Floats], known: noise.Likelihoods | None
 ) -> noise.Likelihoods:
-    medians = np.array([(values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2 for values in builds])
+    likely = np.concatenate([noise.likely_levels(values) for values in builds])
     sigma, freedom = noise.pooled_sigma(builds)
     sigma = max(sigma, question.smallest_log / (2.0 if freedom == 0 else noise.RESOLUTION))
     sigma = noise.on_ladder(sigma)
     most = max(len(values) for values in builds)
     while True:
-        lattice = noise.lay_lattice(medians, sigma, most)
+        lattice = noise.lay_lattice(likely, sigma, most)
         if len(lattice.nodes) <= noise.MOST_NODES:
             break
         # Builds that differ by far more than their readings: the finest noise cannot be what parts them.

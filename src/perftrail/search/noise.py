@@ -112,12 +112,21 @@ def on_ladder(sigma: float) -> float:
     return math.exp2(round(8 * math.log2(sigma)) / 8)
 
 
-def lay_lattice(medians: Floats, sigma: float, most_readings: int) -> Lattice:
-    """Lay nodes within 4.5 sigma of every build's median, at a step that resolves the best known build."""
+def likely_levels(values: Floats) -> Floats:
+    """Return where a build's own level may be: its sorted readings' middle ones and quartiles, all of a few.
+
+    The mean of the two middle ones will not do: with as many outliers as good readings it is near neither.
+    """
+    count = len(values)
+    return values[[count // 4, (count - 1) // 2, count // 2, count - 1 - count // 4]]
+
+
+def lay_lattice(likely: Floats, sigma: float, most_readings: int) -> Lattice:
+    """Lay nodes within 4.5 sigma of every likely level, at a step that resolves the best known build."""
     step = sigma / (6.0 if most_readings <= 40 else 12.0)
     reach = 4.5 * sigma
-    first = np.floor((np.sort(medians) - reach) / (_BLOCK * step)).astype(np.int64) * _BLOCK
-    last = np.ceil((np.sort(medians) + reach) / (_BLOCK * step)).astype(np.int64) * _BLOCK
+    first = np.floor((np.sort(likely) - reach) / (_BLOCK * step)).astype(np.int64) * _BLOCK
+    last = np.ceil((np.sort(likely) + reach) / (_BLOCK * step)).astype(np.int64) * _BLOCK
     runs: list[npt.NDArray[np.int64]] = []
     begin, end = int(first[0]), int(last[0])
     for low, high in zip(first[1:].tolist(), last[1:].tolist(), strict=True):

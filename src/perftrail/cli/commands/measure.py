@@ -124,7 +124,7 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
-    """Measure one command, or compare several, without a study file.
+    r"""Measure one command, or compare several, without a study file.
 
     \b
     perftrail measure -- sort words.txt           one command, word by word
