@@ -14,7 +14,7 @@ NOISY = Conditions(foreign_cpus=0.9, window_seconds=1.0)
 
 @dataclass
 class FakeWatcher:
-    """`during` holds each invocation's conditions, then come quiet ones; `recently` what `recent` answers, the last for ever."""
+    """`during` holds each invocation's conditions; `recently` what `recent` answers, the last for ever."""
 
     during: deque[Conditions] = field(default_factory=deque)
     recently: deque[float | None] = field(default_factory=lambda: deque([0.0]))

@@ -11,7 +11,6 @@ from perftrail.machine.processes import busiest, take_census
 from tests.machine.hogs import hog
 from tests.machine.trees import put
 
-
 NOBODY = -1
 
 

@@ -65,7 +65,7 @@ def resolution_line(found: Resolution) -> str:
         f"and {_percent(found.cpu)} in CPU time."
     )
     if found.wall > 0.01:
-        line += f" To see 1 % in wall takes about {number(float(found.pairs_for_one_percent))} pairs."
+        line += f" To see 1 % in wall takes about {found.pairs_for_one_percent} pairs."
     return line
 
 

@@ -14,7 +14,7 @@ from perftrail.analysis.course import Why
 from perftrail.cli.console import output
 from perftrail.cli.curves import Series, Spot, curve
 from perftrail.cli.speech import plain
-from perftrail.model.quantity import duration, number, quantity
+from perftrail.model.quantity import duration, number, percent, quantity
 from perftrail.report.markdown import ratio
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _told(result: Finding, found: Findings) -> str:
 
 
 def _flag_words(result: Finding) -> str:
-    return ", ".join(f"{count} {flag}" for flag, count in result.flags.items())
+    return ", ".join(f"{count} of them marked {flag}" for flag, count in result.flags.items())
 
 
 def _end_words(result: Finding, found: Findings) -> str:
@@ -142,7 +142,7 @@ def _end_words(result: Finding, found: Findings) -> str:
         return f"stopped after {duration(pace.budget_seconds)} for each command (--budget)"
     if alone and result.why is Why.MOST and pace.least < pace.most and width > pace.precision:
         return (
-            f"within {number(width * 100)} %, {number(pace.precision * 100)} % would take"
+            f"within {percent(width)}, {percent(pace.precision)} would take"
             f" about --max-runs {_rounded(result.runs * (width / pace.precision) ** 2)}"
         )
     return ""
@@ -171,12 +171,12 @@ def sentence(contrast: Contrast, found: Findings) -> str:
     match compared.verdict:
         case Verdict.SAME:
             bound = max(compared.high - 1.0, 1.0 - compared.low)
-            return f"same: no difference of {_percent(bound)} or more"
+            return f"same: no difference of {percent(bound)} or more"
         case Verdict.UNCLEAR:
             more = _more_pairs(contrast, found)
             return (
                 f"unclear: {ratio(compared)} times {unit}; a change below"
-                f" {_percent(compared.smallest_seen)} would not have been seen{more}"
+                f" {percent(compared.smallest_seen)} would not have been seen{more}"
             )
         case Verdict.SLOWER:
             return f"{'more' if memory else 'slower'}: {ratio(compared)} times {unit}"
@@ -191,6 +191,8 @@ def _more_pairs(contrast: Contrast, found: Findings) -> str:
     why = found.results[contrast.entry].why
     if why is Why.BUDGET:
         return f"; more pairs: --budget {_seconds(4.0 * pace.budget_seconds)}"
+    if why is Why.SETTLED:
+        return f"; more pairs: --min-runs {pace.most}"
     if why is Why.MOST:
         option = "--runs" if pace.least == pace.most else "--max-runs"
         return f"; more pairs: {option} {4 * pace.most}"
@@ -238,7 +240,7 @@ def _cell(compared: Comparison | None, metric: str) -> str:
     if compared.verdict is Verdict.SAME:
         return "same"
     if compared.verdict is Verdict.UNCLEAR:
-        return f"unclear ({_percent(compared.smallest_seen)})"
+        return f"unclear ({percent(compared.smallest_seen)})"
     word = str(compared.verdict)
     if metric == "peak_memory":
         word = "less" if compared.verdict is Verdict.FASTER else "more"
@@ -249,15 +251,15 @@ def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     """What a table has no room for: warm-ups, flags and why it ended, the same words once."""
     told: dict[str, list[str]] = {}
     for letter, result in zip(names, found.results, strict=True):
-        said = [warmup_words(result), _flag_words(result), _end_words(result, found)]
+        said = [warmup_words(result), _end_words(result, found)]
         text = "; ".join(part for part in said if part)
         if text:
             told.setdefault(text, []).append(letter)
-    return [
-        (line, "dim")
-        for text, letters in told.items()
-        for line in _wrapped(f"{', '.join(letters)}: {text}", 0)
-    ]
+    texts = [f"{', '.join(letters)}: {text}" for text, letters in told.items()]
+    for flag in dict.fromkeys(flag for result in found.results for flag in result.flags):
+        marked = sum(result.flags.get(flag, 0) for result in found.results)
+        texts.append(f"{marked} of {sum(result.runs for result in found.results)} runs marked {flag}")
+    return [(line, "dim") for text in texts for line in _wrapped(text, 0)]
 
 
 def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]:
@@ -339,12 +341,10 @@ def _labels(found: Findings) -> list[str]:
 def _common_command(found: Findings) -> str:
     """The one command whose parameters were varied, empty when there are several."""
     own_names = any(result.entry.name != result.entry.command for result in found.results)
-    if len(found.trial.groups) > 1 or own_names or not _varied(found):
+    if own_names or not _varied(found):
         return ""
-    if any(not result.entry.point.values for result in found.results):
-        return ""
-    first = found.results[0].entry
-    return plain(f"{first.command} and the like", longest=WIDTH)
+    written = {result.entry.written for result in found.results}
+    return plain(written.pop(), longest=WIDTH) if len(written) == 1 else ""
 
 
 def _letters(count: int) -> list[str]:
@@ -389,10 +389,6 @@ def _style(compared: Comparison) -> str:
     return {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNCLEAR: "yellow"}.get(
         compared.verdict, ""
     )
-
-
-def _percent(share: float) -> str:
-    return f"{number(share * 100)} %"
 
 
 def _seconds(seconds: float) -> str:

@@ -68,6 +68,16 @@ def change(ratio: float) -> str:
     return f"{percent:.{digits}f} % {'more' if ratio >= 1.0 else 'less'}"
 
 
+def percent(share: float) -> str:
+    """Write a share or the size of a change in percent, with two digits.
+
+    >>> percent(0.0069), percent(0.174), percent(1.5)
+    ('0.69 %', '17 %', '150 %')
+    """
+    value = share * 100.0
+    return f"{value:.2g} %" if abs(value) < 10.0 else f"{value:.0f} %"
+
+
 def duration(seconds: float) -> str:
     """Write how long something takes, coarsely, as one says it.
 

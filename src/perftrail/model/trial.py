@@ -40,13 +40,14 @@ SMALLEST = 0.01
 class Entry:
     """One command of a trial: what people call it, how it was written, and what is started.
 
-    Parameters are filled in. `prepare` is started before each run of it and `conclude` after, `setup` once
+    Parameters are filled in, but in `written`, which is the text as it was given. `prepare` is started before each run of it and `conclude` after, `setup` once
     before its first and `cleanup` once after its last; none of them is measured, empty means none.
     """
 
     name: str
     command: str
     arguments: tuple[str, ...]
+    written: str = ""
     point: Point = field(default_factory=Point)
     setup: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()

@@ -184,6 +184,7 @@ def _entry(
         name=shown if name is None else _fill(name, values),
         command=shown,
         arguments=arguments,
+        written=text,
         point=Point(tuple((axis, bare_value(value)) for axis, value in values.items())),
         setup=hook("--setup", asked.setup),
         prepare=hook("--prepare", asked.prepare),

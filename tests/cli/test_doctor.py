@@ -1,0 +1,71 @@
+"""`perftrail doctor`: what people and programs see."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from perftrail.cli.findings import resolution_line
+from perftrail.workflows.resolution import Resolution
+
+
+def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "perftrail", "doctor", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+
+
+def test_a_quick_look_names_grades_and_the_next_command() -> None:
+    done = doctor("--quick", NO_COLOR="1")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "measure" in lines[0]
+    assert lines[-1].startswith("Next: ") or lines[-2].startswith("Next: ")
+    assert any("load: " in line for line in lines)
+    assert "\x1b" not in done.stdout
+    assert all(line == line.rstrip() for line in lines)
+    assert "resolve" not in done.stdout
+
+
+def test_programs_get_json_alone() -> None:
+    done = doctor("--quick", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["resolution"] is None
+    assert told["held"] == told["put_back"] == []
+    assert {"name", "grade", "here", "cost", "source", "remedy", "fix"} == set(told["findings"][0])
+
+
+def test_a_command_needs_fix() -> None:
+    done = doctor("--", "true")
+    assert done.returncode == 2
+    assert "--fix -- COMMAND" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--what", "--no-such"])
+def test_an_unknown_option_is_wrong_usage(option: str) -> None:
+    assert doctor(option).returncode == 2
+
+
+def test_the_last_line_says_what_was_measured() -> None:
+    line = resolution_line(Resolution(pairs=20, seconds=0.0503, wall=0.0183, cpu=0.0071))
+    assert line.startswith(
+        "On this machine, now, 20 pairs of a 50.3 ms program resolve 1.83 % in wall and 0.710 % in CPU time."
+    )
+    assert line.endswith("about 67 pairs.")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="as root this would change the machine that the tests run on")
+def test_a_fix_without_permission_says_how_or_has_nothing_to_do() -> None:
+    done = doctor("--fix", "--", "sh", "-c", "exit 7")
+    assert done.returncode in (1, 7)
+    assert "sudo" in done.stderr or "nothing here" in done.stderr
