@@ -23,7 +23,17 @@ def install(directory: Path) -> list[str]:
     venv = directory / "venv"
     lines = [
         ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *DEBIAN],
-        ["cargo", "install", "--quiet", "--locked", "hyperfine", "--version", HYPERFINE, "--root", str(directory)],
+        [
+            "cargo",
+            "install",
+            "--quiet",
+            "--locked",
+            "hyperfine",
+            "--version",
+            HYPERFINE,
+            "--root",
+            str(directory),
+        ],
         [sys.executable, "-m", "venv", str(venv)],
         [str(venv / "bin/python"), "-m", "pip", "install", "--quiet", *PYTHON],
     ]

@@ -9,12 +9,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from perftrail.launcher import Launcher
+from perftrail.launcher import Launcher, launcher_path
+from perftrail.launcher.protocol import job_line, read_answer, read_result
 from perftrail.model.process import Command, Exited
 
 if TYPE_CHECKING:
@@ -40,10 +42,22 @@ class Reading:
 
 
 class Tool(Protocol):
-    """A tool that measures programs. `most` is how often it runs one in one call of its own."""
+    """A tool that measures programs."""
 
-    name: str
-    most: int
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """How often it runs a program in one call of its own."""
+        ...
+
+    @property
+    def resolves(self) -> bool:
+        """Whether its wall time tells microseconds."""
+        ...
 
     def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
         """Run a program and give what was said of each run, in order."""
@@ -58,11 +72,12 @@ class CommandLine:
     most: int
     line: tuple[str, ...]
     read: Callable[[str], list[Reading]]
-    runs_option: str | None = None
+    repeats: bool = False
+    resolves: bool = True
 
     def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
         """Call the tool once where it can repeat, else once for each run."""
-        if self.runs_option is None:
+        if not self.repeats:
             return [reading for _ in range(runs) for reading in self._call(arguments, environment, None)]
         return self._call(arguments, environment, runs)
 
@@ -78,8 +93,7 @@ class CommandLine:
                 [*line, *program],
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 text=True,
                 timeout=120,
                 check=False,
@@ -96,6 +110,7 @@ class InProcess:
 
     name = "Python subprocess + wait4"
     most = 10
+    resolves = True
 
     def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
         """Run from this very process."""
@@ -124,6 +139,7 @@ class Perftrail:
     """perftrail's launcher, with a cgroup for each run, sampling, or neither."""
 
     most = 10
+    resolves = True
 
     def __init__(
         self,
@@ -134,20 +150,58 @@ class Perftrail:
     ) -> None:
         self.name = name
         self.launcher = Launcher()
-        self._tree_memory = tree_memory
+        self._tree_memory: Literal["auto", "sampled", "off"] = tree_memory
         self._cpus = cpus
 
     def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
         """Run through the launcher that stays."""
-        command = Command(
-            arguments=tuple(arguments),
-            environment=environment,
-            directory="/",
-            tree_memory=self._tree_memory,
-            orphans="wait",
-            cpus=self._cpus,
-        )
+        command = _command(arguments, environment, self._tree_memory, self._cpus)
         return [_of_ours(self.launcher.run(command)) for _ in range(runs)]
+
+
+class LauncherAlone:
+    """perftrail's launcher without the Python side: all its lines are there before the first is answered."""
+
+    most = 10
+    resolves = True
+
+    def __init__(self, name: str, tree_memory: Literal["auto", "off"]) -> None:
+        self.name = name
+        self._tree_memory: Literal["auto", "off"] = tree_memory
+        self._server = subprocess.Popen(
+            [launcher_path()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}
+        )
+        assert self._server.stdout is not None
+        self._server.stdout.readline()
+
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
+        """Send a line for each run, then read the answers."""
+        command = _command(arguments, environment, self._tree_memory, None)
+        lines = job_line(command, id="1") * runs
+        stdin, stdout = self._server.stdin, self._server.stdout
+        assert stdin is not None
+        assert stdout is not None
+        writing = threading.Thread(target=lambda: (stdin.write(lines), stdin.flush()))
+        writing.start()
+        answers = [stdout.readline() for _ in range(runs)]
+        writing.join()
+        return [_of_ours(read_result(read_answer(answer), id="1")) for answer in answers]
+
+
+def _command(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    tree_memory: Literal["auto", "sampled", "off"],
+    cpus: tuple[int, ...] | None,
+) -> Command:
+    return Command(
+        arguments=tuple(arguments),
+        environment=environment,
+        directory="/",
+        tree_memory=tree_memory,
+        orphans="wait",
+        cpus=cpus,
+    )
 
 
 def _of_ours(ran: Ran) -> Reading:
@@ -192,13 +246,13 @@ def _pyperf(said: str) -> list[Reading]:
 def _runexec(said: str) -> list[Reading]:
     found = dict(re.findall(r"^(\w+)=([0-9.]+)", said, re.MULTILINE))
     cpu, memory = float(found["cputime"]), float(found["memory"])
-    return [
-        Reading(wall=float(found["walltime"]), cpu=cpu, memory=memory, tree_memory=memory, tree_cpu=cpu)
-    ]
+    return [Reading(wall=float(found["walltime"]), cpu=cpu, memory=memory, tree_memory=memory)]
 
 
 def _multitime(said: str) -> list[Reading]:
-    found = {name: float(mean) for name, mean in re.findall(r"^(real|user|sys)\s+([0-9.]+)", said, re.MULTILINE)}
+    found = {
+        name: float(mean) for name, mean in re.findall(r"^(real|user|sys)\s+([0-9.]+)", said, re.MULTILINE)
+    }
     return [Reading(wall=found["real"], cpu=found["user"] + found["sys"])]
 
 
@@ -212,20 +266,22 @@ def tools(peers: Path) -> tuple[list[Tool], list[str]]:
             "hyperfine (crates.io)",
             _at(peers / "bin/hyperfine"),
             lambda path: CommandLine(
-                f"hyperfine {_version(path)}", 10, (path, *HYPERFINE), _hyperfine, runs_option="--runs"
+                f"hyperfine {_version(path)}", 10, (path, *HYPERFINE), _hyperfine, repeats=True
             ),
         ),
         (
             "hyperfine (Debian)",
             _at(Path("/usr/bin/hyperfine")),
             lambda path: CommandLine(
-                f"hyperfine {_version(path)} (Debian)", 10, (path, *HYPERFINE), _hyperfine, runs_option="--runs"
+                f"hyperfine {_version(path)} (Debian)", 10, (path, *HYPERFINE), _hyperfine, repeats=True
             ),
         ),
         (
             "GNU time",
             _at(Path("/usr/bin/time")),
-            lambda path: CommandLine("GNU time", 3, (path, "-o", "{file}", "-f", "%e %U %S %M"), _gnu_time),
+            lambda path: CommandLine(
+                "GNU time", 3, (path, "-o", "{file}", "-f", "%e %U %S %M"), _gnu_time, resolves=False
+            ),
         ),
         (
             "perf stat",
@@ -253,18 +309,24 @@ def tools(peers: Path) -> tuple[list[Tool], list[str]]:
             lambda path: CommandLine(
                 "BenchExec runexec",
                 1,
-                (path, "--no-container", "--full-access-dir", "/", "--output", "/dev/null", "--"),
+                (path, "--no-container", "--quiet", "--output", "/dev/null", "--"),
                 _runexec,
             ),
         ),
         (
             "multitime",
             shutil.which("multitime"),
-            lambda path: CommandLine("multitime", 3, (path, "-s", "0", "-n", "1"), _multitime),
+            lambda path: CommandLine(
+                "multitime", 3, (path, "-s", "0", "-n", "1"), _multitime, resolves=False
+            ),
         ),
     ]
     found: list[Tool] = [make(path) for _, path, make in known if path is not None]
-    missing = [f"{name}: not installed (`python -m benchmarks.measure --install-peers`)" for name, path, _ in known if path is None]
+    missing = [
+        f"{name}: not installed (`python -m benchmarks.measure --install-peers`)"
+        for name, path, _ in known
+        if path is None
+    ]
     missing.append(
         "poop: not to be had: it is in none of the package registries that peers come from (apt, pip, cargo), "
         "only as source for one version of zig, and it needs hardware counters"
@@ -272,13 +334,15 @@ def tools(peers: Path) -> tuple[list[Tool], list[str]]:
         else "poop: prints for people only and gives no figure of a single run"
     )
     ours: list[Tool] = [
+        LauncherAlone("perftrail's launcher alone", "off"),
         Perftrail("perftrail", "off"),
         Perftrail("perftrail, sampled", "sampled"),
         Perftrail("perftrail, one CPU", "off", cpus=(max(os.sched_getaffinity(0)),)),
     ]
     by_cgroup = Perftrail("perftrail, cgroup", "auto")
     if by_cgroup.launcher.start().memory_cgroup:
-        ours.insert(1, by_cgroup)
+        ours[1:1] = [LauncherAlone("perftrail's launcher alone, cgroup", "auto")]
+        ours.insert(3, by_cgroup)
     else:
         missing.append("perftrail, cgroup: no cgroup may be made here")
     return [*found, InProcess(), *ours], missing

@@ -66,7 +66,9 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc") or "gcc"
     for source in sorted(TARGETS.glob("*.c")):
         bare = ["-nostdlib", "-static"] if source.stem == "exit_at_once" else []
-        subprocess.run([compiler, "-O1", *bare, "-pthread", "-o", directory / source.stem, source], check=True)
+        subprocess.run(
+            [compiler, "-O1", *bare, "-pthread", "-o", directory / source.stem, source], check=True
+        )
     return directory
 
 

@@ -66,12 +66,21 @@ def test_programs_that_a_shell_starts_are_summed(launcher: Launcher, trial: Tria
 def test_what_the_program_preloads_itself_stays(launcher: Launcher, trial: Trial) -> None:
     own = trial.directory / "own.so"
     source = trial.directory / "own.c"
-    source.write_text("#include <unistd.h>\n__attribute__((constructor)) void f(void) { write(1, \"own\", 3); }\n")
+    source.write_text(
+        '#include <unistd.h>\n__attribute__((constructor)) void f(void) { write(1, "own", 3); }\n'
+    )
     subprocess.run(["cc", "-w", "-shared", "-fPIC", "-o", own, source], check=True)
     output = trial.directory / "output"
     environment = {"LD_PRELOAD": str(own)}
     command = trial.command(
-        "lock_work", 1, 5, "own", "return", environment=environment, stdout=str(output), lock_counter="preload"
+        "lock_work",
+        1,
+        5,
+        "own",
+        "return",
+        environment=environment,
+        stdout=str(output),
+        lock_counter="preload",
     )
     assert counts_of(launcher.run(command)).locks == 5
     assert output.read_text() == "own"

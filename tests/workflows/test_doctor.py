@@ -147,7 +147,7 @@ def test_the_program_is_made_to_last() -> None:
     # The fake uses 10 ms of CPU time whatever it is asked to do: below the 20 ms that suffice to scale it.
     counts = {int(words[2].split("-lt ")[1].split()[0]) for words in starter.started}
     assert FIRST_COUNT in counts
-    assert len({words for words in starter.started[-6:]}) == 1
+    assert len(set(starter.started[-6:])) == 1
 
 
 def test_a_shell_that_does_not_run_is_told() -> None:

@@ -102,9 +102,7 @@ def test_without_counter_and_valgrind_it_says_what_to_install(
 
 
 @needs_valgrind
-def test_a_c_program_counts_the_same_three_times_and_more_work_is_more(
-    tmp_path: Path, program: Path
-) -> None:
+def test_a_c_program_counts_the_same_three_times_and_more_work_is_more(tmp_path: Path, program: Path) -> None:
     with Launcher() as starter:
         counter = InstructionCounter(starter, tmp_path / "counts")
         same = {counter.count(command_of(tmp_path, str(program), "1000")).instructions for _ in range(3)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Rule, compare
+from perftrail.analysis.compare import Rule, Verdict, compare
 from perftrail.analysis.estimate import estimate
 from perftrail.analysis.warmup import WINDOW, Warmup, find_warmup, given, last_word
 from perftrail.model.trial import COMPARED
@@ -229,7 +229,7 @@ class Course:
         unsettled = set()
         for metric in COMPARED:
             found = self._comparison(group, other, metric)
-            if found is not None and found.settled:
+            if found is not None and found.verdict is not Verdict.UNCLEAR:
                 self._settled[other, metric] = found
             elif found is not None:
                 unsettled.add(metric)

@@ -25,7 +25,7 @@ MOST = 10
 SPREADS = 5.0
 """How many standard deviations, by the median absolute deviation, a first value may lie off the others."""
 
-TELLING = 0.02
+TELLING = 0.05
 """A first value closer to the others than this is level, however little they spread."""
 
 _STEADY = 20

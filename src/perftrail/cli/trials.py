@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 import sys
 import textwrap
@@ -135,8 +136,9 @@ def _end_words(result: Finding, found: Findings) -> str:
     alone = not any(group.others for group in found.trial.groups)
     if result.why is Why.BUDGET and result.runs < pace.least:
         return (
-            f"no more of {pace.least} fitted into {duration(pace.budget_seconds)} for each command"
-            f" (--budget {_seconds(pace.budget_seconds * pace.least / max(1, result.runs) * 1.2)})"
+            f"no more fitted into {duration(pace.budget_seconds)} for each command:"
+            f" --budget {_seconds(pace.budget_seconds * pace.least / max(1, result.runs) * 1.2)}"
+            f" for all {pace.least}"
         )
     if result.why is Why.BUDGET:
         return f"stopped after {duration(pace.budget_seconds)} for each command (--budget)"
@@ -172,6 +174,8 @@ def sentence(contrast: Contrast, found: Findings) -> str:
         case Verdict.SAME:
             bound = max(compared.high - 1.0, 1.0 - compared.low)
             return f"same: no difference of {percent(bound)} or more"
+        case Verdict.UNCLEAR if needed_pairs(compared) > compared.pairs:
+            return f"unclear: {ratio(compared)} times {unit}; too few pairs for any verdict{_enough(contrast, found)}"
         case Verdict.UNCLEAR:
             more = _more_pairs(contrast, found)
             return (
@@ -183,6 +187,19 @@ def sentence(contrast: Contrast, found: Findings) -> str:
         case Verdict.FASTER:
             inverse = f", {number(1.0 / compared.effect)} times as fast" if not memory else ""
             return f"{'less' if memory else 'faster'}: {ratio(compared)} times {unit}{inverse}"
+
+
+def needed_pairs(compared: Comparison) -> int:
+    """How many pairs it takes for a verdict so strict, if every pair says the same."""
+    return 1 + math.ceil(-math.log2(1.0 - compared.confidence) - 1e-9)
+
+
+def _enough(contrast: Contrast, found: Findings) -> str:
+    """What gives at least so many pairs that they can tell something."""
+    pace, needed = found.trial.pace, needed_pairs(contrast.comparison)
+    if found.results[contrast.entry].why is not Why.MOST:
+        return f": {needed} are needed"
+    return f": {'--runs' if pace.least == pace.most else '--max-runs'} {max(needed, 2 * pace.most)}"
 
 
 def _more_pairs(contrast: Contrast, found: Findings) -> str:
@@ -239,6 +256,8 @@ def _cell(compared: Comparison | None, metric: str) -> str:
         return "no ratio"
     if compared.verdict is Verdict.SAME:
         return "same"
+    if compared.verdict is Verdict.UNCLEAR and needed_pairs(compared) > compared.pairs:
+        return "too few pairs"
     if compared.verdict is Verdict.UNCLEAR:
         return f"unclear ({percent(compared.smallest_seen)})"
     word = str(compared.verdict)

@@ -40,8 +40,9 @@ SMALLEST = 0.01
 class Entry:
     """One command of a trial: what people call it, how it was written, and what is started.
 
-    Parameters are filled in, but in `written`, which is the text as it was given. `prepare` is started before each run of it and `conclude` after, `setup` once
-    before its first and `cleanup` once after its last; none of them is measured, empty means none.
+    Parameters are filled in, but in `written`, which is the text as it was given. `prepare` is started before
+    each run and `conclude` after, `setup` once before the first and `cleanup` once after the last; none of them
+    is measured, empty means none.
     """
 
     name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -88,7 +89,7 @@ class Trier:
         noticed = self._notice(lambda: self._starter.run(command))
         ran = noticed.ran
         self._aside(entry.conclude, f"--conclude of {quoted(entry.name)}")
-        failure = self._failure(ran.ended)
+        failure = self._failure(ran.ended, command.arguments[0])
         if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
             raise CommandFailed(self._refusal(entry, failure, ran.ended))
         return Taken(
@@ -136,7 +137,7 @@ class Trier:
                 tree_memory="off",
             )
         )
-        failure = self._failure(ran.ended)
+        failure = self._failure(ran.ended, arguments[0])
         if failure:
             raise CommandFailed(f"{named}: {failure}")
 
@@ -159,7 +160,7 @@ class Trier:
             cpus=around.cpus,
         )
 
-    def _failure(self, ended: Ended) -> str:
+    def _failure(self, ended: Ended, program: str) -> str:
         """Say why a start failed, nothing when it did not."""
         around = self._trial.surroundings
         match ended:
@@ -175,7 +176,8 @@ class Trier:
                 limit = quantity(float(around.memory_limit_bytes or 0), "B")
                 return f"wanted more memory than its {limit} and was killed"
             case NotStarted():
-                return f"cannot be started: {ended.message}"
+                what = quoted(program) if ended.stage == "exec" else f"its {ended.stage}"
+                return f"{what} cannot be started: {os.strerror(ended.errno)}"
             case Cancelled():
                 raise KeyboardInterrupt
             case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,6 +137,7 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     """
     from perftrail.cli.trial_options import Options, exports_of, trial_of, write_exports
     from perftrail.workflows.measure import open_measure
+    from perftrail.workflows.trying import CommandFailed
 
     given = Options(**options)  # type: ignore[arg-type] # click gives each the type that is declared there
     exports = exports_of(given)
@@ -144,6 +146,8 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     with open_measure(trial) as measure:
         try:
             _follow(measure, silent=trial.surroundings.output is not None)
+        except CommandFailed as failure:
+            raise CommandFailed(f"{failure}{_hint(given.commands)}") from failure
         except KeyboardInterrupt:
             interrupted = True
     found = measure.findings()
@@ -158,6 +162,13 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
         print_findings(found)
     if interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _hint(commands: tuple[str, ...]) -> str:
+    """What to say beside a failure when somebody seems to have given one command's words as several commands."""
+    if len(commands) < 2 or any(len(each.split()) != 1 for each in commands):
+        return ""
+    return f"\nEach COMMAND is one text; for one command write: perftrail measure -- {shlex.join(commands)}"
 
 
 def _follow(measure: Measure, *, silent: bool) -> None:

@@ -1,0 +1,127 @@
+"""What counting locks and instructions costs a program, and which of Valgrind's tools counts fastest.
+
+``python -m benchmarks.counting`` runs each program plain and counted, in turn, and prints medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from perftrail.launcher import Launcher
+from perftrail.model.process import Command
+
+LOCKS = """
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_mutex_t common = PTHREAD_MUTEX_INITIALIZER;
+static volatile unsigned long shared;
+static int contended;
+static void *work(void *unused) {
+    (void)unused;
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER, *mutex = contended ? &common : &own;
+    for (int round = 0; round < 2000000; round++) {
+        pthread_mutex_lock(mutex);
+        for (int step = 0; contended && step < 20; step++) shared += 1;
+        pthread_mutex_unlock(mutex);
+    }
+    return 0;
+}
+int main(int count, char **arguments) {
+    (void)arguments;
+    contended = count > 1;
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(threads + i, 0, work, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"""
+TAKEN = 4_000_000
+
+LOOP = """
+#include <stdint.h>
+int main(void) {
+    uint64_t state = 88172645463325252ULL;
+    for (long step = 0; step < 20000000; step++) {
+        state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+        __asm__ volatile("" : "+r"(state));
+    }
+    return 0;
+}
+"""
+VALGRIND = {
+    "cachegrind, no caches": ("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"),
+    "callgrind": ("--tool=callgrind", "--callgrind-out-file=/dev/null"),
+    "lackey": ("--tool=lackey", "--basic-counts=yes"),
+    "exp-bbv": ("--tool=exp-bbv", "--bb-out-file=/dev/null", "--pc-out-file=/dev/null"),
+}
+COUNT = re.compile(r"(?:I\s+refs:|guest instrs:|Total instructions:)\s+([0-9,]+)")
+
+
+def compiled(directory: Path, name: str, source: str) -> str:
+    """Compile a program."""
+    file = directory / f"{name}.c"
+    file.write_text(source)
+    subprocess.run(["cc", "-O2", "-pthread", "-o", str(directory / name), str(file)], check=True)
+    return str(directory / name)
+
+
+def lock_lines(launcher: Launcher, program: str, rounds: int) -> list[str]:
+    """Run two threads that never and that always meet, plain and counted in turn."""
+    lines = []
+    for kind, arguments in (("nobody waits", ()), ("two threads contend", ("contend",))):
+        plain = Command(arguments=(program, *arguments), environment={}, directory="/", tree_memory="off")
+        counting = replace(plain, lock_counter="preload")
+        pairs = [(launcher.run(plain).wall_seconds, launcher.run(counting)) for _ in range(rounds)]
+        before = statistics.median(wall for wall, _ in pairs)
+        after = statistics.median(ran.wall_seconds for _, ran in pairs)
+        contended = statistics.median(ran.locks.contended for _, ran in pairs if ran.locks)
+        lines.append(
+            f"locks, {kind}: {before * 1e3:.1f} ms plain, {after * 1e3:.1f} ms counted, "
+            f"{(after - before) / TAKEN * 2 * 1e9:+.1f} ns a lock and thread; {contended / TAKEN:.1%} contended"
+        )
+    return lines
+
+
+def instruction_lines(launcher: Launcher, program: str, directory: Path, rounds: int) -> list[str]:
+    """Run one program plain and under each of Valgrind's tools that count."""
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        return ["instructions: Valgrind is not installed"]
+    command = Command(arguments=(program,), environment={}, directory="/", aslr=False, tree_memory="off")
+    plain = statistics.median(launcher.run(command).wall_seconds for _ in range(rounds))
+    lines = [f"instructions, plain: {plain * 1e3:.0f} ms"]
+    for name, options in VALGRIND.items():
+        log = directory / "log"
+        line = (valgrind, *options, f"--log-file={log}", program)
+        walls, counts = [], set()
+        for _ in range(rounds):
+            walls.append(launcher.run(replace(command, arguments=line)).wall_seconds)
+            counts.update(COUNT.findall(log.read_text()))
+        wall = statistics.median(walls)
+        lines.append(
+            f"instructions, {name}: {wall * 1e3:.0f} ms, {wall / plain:.0f} times; counts {sorted(counts)}"
+        )
+    return lines
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.counting", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as name, Launcher() as launcher:
+        directory = Path(name)
+        locks, loop = compiled(directory, "locks", LOCKS), compiled(directory, "loop", LOOP)
+        print(*lock_lines(launcher, locks, rounds), sep="\n")
+        print(*instruction_lines(launcher, loop, directory, rounds), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""``python -m benchmarks.measure``: every tool on every target, interleaved, as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.measure.figures import goals, rows
+from benchmarks.measure.page import PAGE, goals_table, page, table
+from benchmarks.measure.peers import default_directory, install
+from benchmarks.measure.tools import tools
+from benchmarks.measure.trial import build_targets, run_all
+from perftrail.launcher import Launcher
+
+FLOOR_KIB = {"musl": 64.0, "glibc": 704.0}
+
+
+def main() -> int:
+    """Measure all tools that are here, print, and say by the exit code whether every goal was met."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.measure", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="only tools whose names begin so, and perftrail")
+    parser.add_argument("--peers", type=Path, default=default_directory(), help="where peers are installed")
+    parser.add_argument(
+        "--install-peers", action="store_true", help="install the peers first: apt, cargo, pip"
+    )
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} into the docs")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    for line in install(asked.peers) if asked.install_peers else []:
+        print(line, file=sys.stderr)
+    found, missing = tools(asked.peers)
+    if asked.only is not None:
+        found = [tool for tool in found if tool.name.startswith((asked.only, "perftrail"))]
+    with tempfile.TemporaryDirectory() as directory:
+        build_targets(Path(directory))
+        records = run_all(
+            found,
+            Path(directory),
+            rounds=asked.rounds,
+            seed=asked.seed,
+            tell=lambda line: print(line, file=sys.stderr),
+        )
+    for record in records:
+        for target, why in record.failures.items():
+            missing.append(f"{record.tool} on {target}: {why.strip()}")
+    with Launcher() as launcher:
+        floor = FLOOR_KIB[launcher.start().libc]
+    figures = rows(records)
+    reached = goals(figures, floor_goal_kib=floor)
+    if asked.write:
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
+        PAGE.write_text(page(figures, reached, missing, rounds=asked.rounds, seed=asked.seed))
+    if asked.json:
+        lines = {"rows": [asdict(row) for row in figures], "goals": [asdict(goal) for goal in reached]}
+        print(json.dumps({**lines, "missing": missing}, indent=2))
+    else:
+        print(table(figures), goals_table(reached), *missing, sep="\n\n")
+    return 0 if all(goal.met for goal in reached) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
