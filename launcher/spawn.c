@@ -91,7 +91,7 @@ static int child_main(void *context)
     return 0;
 }
 
-/* A target bound to one CPU is waited for on that CPU: measured, this is where its end is seen soonest. */
+/* A target bound to one CPU is waited for on that CPU: its end is seen no later there, and no other is disturbed. */
 static bool move_to_cpus(const struct job *job)
 {
     const cpu_set_t *wanted = job->cpus_chosen ? &job->cpus : &all_cpus;

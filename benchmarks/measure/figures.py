@@ -65,7 +65,7 @@ def _least(records: Sequence[Record]) -> float:
 
 def _row(record: Record, *, least: float) -> Row:
     excess5, excess50 = _excess(record, "wall5"), _excess(record, "wall50")
-    costs = median(record.costs)
+    costs, own = median(record.costs), median(record.own)
     floor = median(record.floor)
     return Row(
         tool=record.tool,
@@ -92,7 +92,7 @@ def _row(record: Record, *, least: float) -> Row:
                 if r.cpu is not None and r.tree_cpu
             ]
         ),
-        cost=None if costs is None else (costs - least) * MICRO,
+        cost=_scaled(own) if own is not None else None if costs is None else (costs - least) * MICRO,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,8 +45,10 @@ the tree where a tool gives one, else of the largest process; a shared C library
 a process. **Grandchild's CPU** is the error for a daemonised grandchild that uses 200 ms, **threads' CPU**
 that for four threads that contend for a mutex, **CPU against cgroup** that of rusage beside the kernel's
 own sum in the same run, where a tool gives both. **Cost of a run** is the whole time that one more run of
-the program that only exits takes, less that program's own, in µs; of perftrail it includes the Python side
-unless its launcher was sent all lines at once (*alone*). A dash is a figure that the tool does not give.
+the program that only exits takes, less that program's own, in µs; of perftrail it includes the Python side.
+Its launcher alone was sent all lines at once, and its own stamps tell what it spends from one exec to the
+next beside the program (the lines that wait in its memory are in its floor). A dash is a figure that the
+tool does not give.
 """
 
 
@@ -59,7 +62,9 @@ def page(
     return (
         "<!-- made by `python -m benchmarks.measure --write`: do not edit -->\n\n"
         "# Measuring beside peers\n\n"
-        f"Taken {day} on: {machine}. {rounds} rounds, seed {seed}.\n\n"
+        f"Taken {day} on: {machine}. {rounds} rounds, seed {seed}. "
+        f"At its end {os.getloadavg()[1]:.1f} processes wanted a CPU, over five minutes; "
+        "where that is above 1 the spreads tell how a tool bears company.\n\n"
         f"{WORDS}\n{table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
         + "".join(f"- {line}\n" for line in missing)
     )

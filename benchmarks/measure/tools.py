@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -32,6 +33,7 @@ class Reading:
     """What a tool said of one run: seconds and bytes; None where it says nothing.
 
     `memory` is the largest process; `tree_memory` and `tree_cpu` are sums over the tree, by cgroup or samples.
+    `own` is what the tool spent between the run before and this one.
     """
 
     wall: float | None = None
@@ -39,6 +41,7 @@ class Reading:
     memory: float | None = None
     tree_memory: float | None = None
     tree_cpu: float | None = None
+    own: float | None = None
 
 
 class Tool(Protocol):
@@ -185,7 +188,10 @@ class LauncherAlone:
         writing.start()
         answers = [stdout.readline() for _ in range(runs)]
         writing.join()
-        return [_of_ours(read_result(read_answer(answer), id="1")) for answer in answers]
+        rans = [read_result(read_answer(answer), id="1") for answer in answers]
+        readings = [_of_ours(ran) for ran in rans]
+        owns = (later.started_at - ran.started_at - ran.wall_seconds for ran, later in pairwise(rans))
+        return [readings[0], *(replace(each, own=own) for each, own in zip(readings[1:], owns, strict=True))]
 
 
 def _command(

@@ -31,7 +31,7 @@ class Target:
 
 TARGETS = (
     Target(name="wall5", arguments=("wall", "5"), repeats=True, part=1.0),
-    Target(name="wall50", arguments=("wall", "50"), repeats=False, part=0.5),
+    Target(name="wall50", arguments=("wall", "50"), repeats=True, part=0.25),
     Target(name="touch2", arguments=("touch", "2"), repeats=False, part=0.15),
     Target(name="touch20", arguments=("touch", "20"), repeats=False, part=0.15),
     Target(name="touch200", arguments=("touch", "200"), repeats=False, part=0.15),
@@ -60,6 +60,7 @@ class Record:
     floor: list[float] = field(default_factory=list)
     nothing: list[float] = field(default_factory=list)
     costs: list[float] = field(default_factory=list)
+    own: list[float] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
 
@@ -128,6 +129,7 @@ def _cost(tool: Tool, directory: Path, record: Record) -> None:
     except (RuntimeError, OSError, subprocess.SubprocessError) as error:
         record.failures["nothing"] = str(error)
         return
+    record.own.extend(each.own for each in readings if each.own is not None)
     record.costs.append((second - first) / (many - few))
     if tool.resolves:
         record.nothing.extend(each.wall for each in readings if each.wall is not None)

@@ -1,19 +1,19 @@
-"""What a trial starts next: interleaved, in pairs, until every question is answered. Asked and told, pure.
+"""What a trial starts next, until every question is answered or the budget is spent. Asked and told, pure.
 
-Starts come in rounds and rounds consist of units: the starts of a unit are adjacent in time. A reference R
-stands between two others, ``B R C``, so that each of both pairs is adjacent and R is started half as often;
-one that is left alone makes the unit ``R B``. Every second round runs backwards, so that drift hits both
-sides of a pair alike. Two commands give ``A B  B A  A B``; a command alone is only repeated.
+Verdicts are read at the looks of a `Rule` only. Where the budget fits fewer pairs than there might be, the rule is
+made for as many as fit: that depends on what starts cost, not on which side of a pair was slower.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.compare import Rule, Verdict, compare
 from perftrail.analysis.estimate import estimate
+from perftrail.analysis.rounds import units_of_round
 from perftrail.analysis.warmup import WINDOW, Warmup, find_warmup, given, last_word
 from perftrail.model.trial import COMPARED
 
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 DRIVING = ("wall", "cpu")
 """The metrics whose verdicts are measured for; another one is told from the pairs that these needed."""
+
+
+ROUNDS_TO_JUDGE = 5
+"""After so many rounds it is known what a round costs."""
+
+FITTING = 0.9
+"""The part of the rounds that would fit by what they cost so far that is counted on."""
 
 
 class Why(StrEnum):
@@ -82,6 +89,7 @@ class Course:
         self._units = 0
         self._rounds = 0
         self._spent = 0.0
+        self._full = Why.MOST
         self._ended: dict[int, Why] = {}
         self._settled: dict[tuple[int, str], Comparison] = {}
 
@@ -137,55 +145,34 @@ class Course:
 
     def outlook(self) -> Outlook:
         """Say how much is left, by what starts cost so far."""
-        open_ones = self._open()
-        least = most = 0
-        seconds_least = seconds_most = 0.0
-        for number in open_ones:
-            mean = _mean_seconds(self._taken[number])
-            done = self._measured(number)
-            to_look = max(0, self._next_look(done) - done)
-            to_most = max(0, self._pace.most - done)
-            least, most = least + to_look, most + to_most
-            seconds_least, seconds_most = seconds_least + to_look * mean, seconds_most + to_most * mean
+        least = most = seconds_least = seconds_most = 0.0
+        for number, starts in self._weights().items():
+            left_least, left_most = self._left(number)
+            mean = _mean_seconds(self._taken[number]) * starts
+            least, most = least + left_least * starts, most + left_most * starts
+            seconds_least, seconds_most = seconds_least + left_least * mean, seconds_most + left_most * mean
         left = max(0.0, self._budget() - self._spent)
         return Outlook(
             done=sum(map(len, self._taken)),
-            starts_least=least,
-            starts_most=most,
+            starts_least=round(least),
+            starts_most=round(most),
             seconds_least=min(seconds_least, left),
             seconds_most=min(seconds_most, left),
         )
 
     def _next_round(self) -> Iterator[Start]:
-        units = [unit for group in self._trial.groups for unit in self._units_of(group)]
-        if not units:
-            return
-        if self._trial.shell is not None:
-            units.append((len(self._trial.entries),))
-        if self._rounds % 2:
-            units = [unit[::-1] for unit in reversed(units)]
-        self._rounds += 1
+        units = units_of_round(self._trial, self._rounds, self._ended)
+        self._rounds += bool(units)
         for unit in units:
             self._units += 1
             yield from (Start(entry=entry, unit=self._units) for entry in unit)
-
-    def _units_of(self, group: Group) -> Iterator[tuple[int, ...]]:
-        if not group.others:
-            if group.reference not in self._ended:
-                yield (group.reference,)
-            return
-        others = [other for other in group.others if other not in self._ended]
-        if len(others) == 1:
-            yield (group.reference, others[0])
-            return
-        for at in range(0, len(others), 2):
-            two = others[at : at + 2]
-            yield (two[0], group.reference, *two[1:])
 
     def _look(self) -> None:
         """Decide what has ended, between rounds: only there every pair is whole."""
         if not self._rounds:
             return
+        if self._rounds == ROUNDS_TO_JUDGE:
+            self._fit()
         for group in self._trial.groups:
             if group.others:
                 self._look_at_pairs(group)
@@ -207,8 +194,8 @@ class Course:
             walls = [taken.values["wall"] for taken in self.samples(number)]
             if estimate(walls).relative_half_width <= self._pace.precision:
                 self._ended[number] = Why.PRECISE
-        if count >= self._pace.most:
-            self._ended.setdefault(number, Why.MOST)
+        if count >= self._rule.most:
+            self._ended.setdefault(number, self._full)
 
     def _look_at_pairs(self, group: Group) -> None:
         for other in group.others:
@@ -218,8 +205,16 @@ class Course:
             due = count in self._rule.looks and count >= self._pace.least
             if due and self._settles(group, other):
                 self._ended[other] = Why.SETTLED
-            if count >= self._pace.most:
-                self._ended.setdefault(other, Why.MOST)
+            if count >= self._rule.most:
+                self._ended.setdefault(other, self._full)
+
+    def _fit(self) -> None:
+        """Make the rule for as many pairs as the budget lets through, once."""
+        rounds = self._rounds * self._budget() / max(self._spent, 1e-9)
+        fits = max(self._pace.sure, int(FITTING * rounds))
+        if fits < self._rule.most:
+            self._rule = replace(self._rule, most=fits)
+            self._full = Why.BUDGET
 
     def _settles(self, group: Group, other: int) -> bool:
         """Look at every metric; tell whether those that are measured for have their verdicts.
@@ -246,7 +241,11 @@ class Course:
         second = [pair[1].values.get(metric, 0.0) for pair in pairs]
         if not pairs or min(first) <= 0.0 or min(second) <= 0.0:
             return None
-        return compare(first, second, self._rule)
+        found = compare(first, second, self._rule)
+        if 2.0 ** (1 - len(pairs)) > 1.0 - found.confidence:
+            # Not even pairs that all agree could be told from chance: neither different nor the same.
+            return replace(found, verdict=Verdict.UNCLEAR, settled=len(pairs) >= self._rule.most)
+        return found
 
     def _pairs(self, reference: int, other: int) -> list[tuple[Taken, Taken]]:
         """The starts of both that share a unit, in the order of time; a warm-up takes its partner with it."""
@@ -278,12 +277,33 @@ class Course:
             if number not in self._ended
         ]
 
-    def _measured(self, number: int) -> int:
-        return len(self.samples(number)) if self._taken[number] else 0
+    def _weights(self) -> dict[int, float]:
+        """How often each entry still needed is started in a round."""
+        weights: dict[int, float] = {}
+        for group in self._trial.groups:
+            others = [other for other in group.others if other not in self._ended]
+            weights |= dict.fromkeys(others, 1.0)
+            if others or (not group.others and group.reference not in self._ended):
+                weights[group.reference] = 1.0 if len(others) < 2 else math.ceil(len(others) / 2)
+        if weights and self._trial.shell is not None:
+            weights[len(self._trial.entries)] = 1.0
+        return weights
 
-    def _next_look(self, done: int) -> int:
-        later = [count for count in self._rule.looks if count > done and count >= self._pace.least]
-        return later[0] if later else self._pace.most
+    def _left(self, number: int) -> tuple[int, int]:
+        """How many rounds an entry is still in: until the next look, and at most."""
+        group = next(
+            (group for group in self._trial.groups if group.reference == number and group.others), None
+        )
+        if number == len(self._trial.entries):
+            lefts = [self._left(other) for other in self._open()]
+        elif group is not None:
+            lefts = [self._left(other) for other in group.others if other not in self._ended]
+        else:
+            done = len(self.samples(number))
+            later = [count for count in self._rule.looks if count > done and count >= self._pace.least]
+            look = later[0] if later else self._rule.most
+            return max(0, look - done), max(0, self._rule.most - done)
+        return max(least for least, _ in lefts), max(most for _, most in lefts)
 
     def _budget(self) -> float:
         return self._pace.budget_seconds * len(self._trial.entries)
@@ -291,12 +311,11 @@ class Course:
     def _out_of_budget(self) -> bool:
         """Whether the next round would not fit; what is sure is measured all the same."""
         open_ones = self._open()
-        if not open_ones or min(self._measured(number) for number in open_ones) < self._pace.sure:
+        if not open_ones or min(len(self.samples(number)) for number in open_ones) < self._pace.sure:
             return False
-        needed = set(open_ones) | {
-            group.reference for group in self._trial.groups if set(group.others) & set(open_ones)
-        }
-        expected = sum(_mean_seconds(self._taken[number]) for number in needed)
+        expected = sum(
+            _mean_seconds(self._taken[number]) * starts for number, starts in self._weights().items()
+        )
         return self._spent + expected > self._budget()
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 NO_SHELL = "none"
 DEFAULT_SHELL = "default"
+MOST_ASKED = 100_000
+MOST_PERCENT = 50.0
 NEVER_SECONDS = 10.0 * 365 * 86400
 """A budget that nobody reaches: a number of runs was asked for, and takes what it takes."""
 
@@ -166,7 +168,20 @@ def _shell(options: Options) -> tuple[str, ...]:
     return words
 
 
+def _check_numbers(options: Options) -> None:
+    """Refuse numbers that no pace can have."""
+    counts = (("--runs", options.runs), ("--min-runs", options.min_runs), ("--max-runs", options.max_runs))
+    for option, count in (*counts, ("--warmup", None if options.warmup is None else options.warmup + 1)):
+        if count is not None and not 1 <= count <= MOST_ASKED:
+            least = 0 if option == "--warmup" else 1
+            raise UsageError(f"{option}: must be a number from {least} to {MOST_ASKED}")
+    for option, percent in (("--precision", options.precision), ("--smallest", options.smallest)):
+        if percent is not None and not 0.0 < percent <= MOST_PERCENT:
+            raise UsageError(f"{option} {percent:g}: must be percent, above 0 and at most {MOST_PERCENT:g}")
+
+
 def _pace(options: Options) -> Pace:
+    _check_numbers(options)
     least, most = options.min_runs or LEAST_RUNS, options.max_runs or MOST_RUNS
     if options.runs is not None:
         if options.min_runs is not None or options.max_runs is not None:

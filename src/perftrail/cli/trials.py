@@ -247,7 +247,7 @@ def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
         pairs = max(compared.pairs for compared in by_metric.values())
         rows.append([names[entry], f"against {names[against]}", *cells, str(pairs)])
     head, *body = _columns(rows, right=(5,), flexible=1)
-    told = "× is the ratio; unclear: less than the change in brackets would not have been seen"
+    told = "×: the ratio; unclear: a change below the one in brackets would not be seen"
     return [(head, "dim"), *((line, "") for line in body), (told, "dim"), ("", "")]
 
 
@@ -303,7 +303,7 @@ def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]
         for number, spots in enumerate(series.values())
     ][:MOST_SERIES]
     told = [
-        f"  {each.mark}: {', '.join(letter for letter, _ in spots)}"
+        _middle_cut(f"  {each.mark}: {', '.join(letter for letter, _ in spots)}", WIDTH)
         for each, spots in zip(drawn, series.values(), strict=False)
     ]
     drawing = curve(drawn, axis=axis, unit="s", width=WIDTH, braille=braille)

@@ -176,8 +176,8 @@ class Trier:
                 limit = quantity(float(around.memory_limit_bytes or 0), "B")
                 return f"wanted more memory than its {limit} and was killed"
             case NotStarted():
-                what = quoted(program) if ended.stage == "exec" else f"its {ended.stage}"
-                return f"{what} cannot be started: {os.strerror(ended.errno)}"
+                what = quoted(program) if ended.stage == "exec" else ended.stage
+                return f"cannot be started: {what}: {os.strerror(ended.errno)}"
             case Cancelled():
                 raise KeyboardInterrupt
             case _:

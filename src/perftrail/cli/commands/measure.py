@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from perftrail.workflows.measure import Measure
 
 INTERRUPTED = 130
-COUNT = click.IntRange(1, 100_000)
-PERCENT = click.FloatRange(0, 50, min_open=True)
 KNOWN_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "none", "default")
 WORDS = "perftrail.words"
 
@@ -58,21 +56,19 @@ def _with_shell_values(args: list[str]) -> list[str]:
     metavar="NAME",
     help="Call commands so: one name, or one for each.",
 )
-@click.option(
-    "-w", "--warmup", type=click.IntRange(0, 10_000), metavar="N", help="Leave out N first runs.  [found]"
-)
-@click.option("-r", "--runs", type=COUNT, metavar="N", help="Exactly N runs of each command.")
-@click.option("-m", "--min-runs", type=COUNT, metavar="N", help="At least N runs.  [10]")
-@click.option("-M", "--max-runs", type=COUNT, metavar="N", help="At most N runs.  [150]")
+@click.option("-w", "--warmup", type=int, metavar="N", help="Leave out N first runs.  [found]")
+@click.option("-r", "--runs", type=int, metavar="N", help="Exactly N runs of each command.")
+@click.option("-m", "--min-runs", type=int, metavar="N", help="At least N runs.  [10]")
+@click.option("-M", "--max-runs", type=int, metavar="N", help="At most N runs.  [150]")
 @click.option(
     "--precision",
-    type=PERCENT,
+    type=float,
     metavar="PERCENT",
     help="One command: stop when the interval is within so many percent.  [1]",
 )
 @click.option(
     "--smallest",
-    type=PERCENT,
+    type=float,
     metavar="PERCENT",
     help="Several: a change below this counts as the same.  [1]",
 )
@@ -125,7 +121,7 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
-    r"""Measure one command, or compare several, without a study file.
+    """Measure one command, or compare several, without a study file.
 
     \b
     perftrail measure -- sort words.txt           one command, word by word
@@ -134,7 +130,7 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
 
     No shell is used unless asked for. Runs are interleaved, warm-ups are found, and measuring stops when the
     answer is settled or precise enough. Exits 0 when everything was measured, 1 when a command failed.
-    """
+    """  # noqa: D301 - click wants the control character itself
     from perftrail.cli.trial_options import Options, exports_of, trial_of, write_exports
     from perftrail.workflows.measure import open_measure
     from perftrail.workflows.trying import CommandFailed

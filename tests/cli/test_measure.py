@@ -1,0 +1,232 @@
+"""`perftrail measure` from outside: the contract, the habits of hyperfine, and hostile words."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perftrail.cli.curves import Series, Spot, curve
+from perftrail.cli.main import main
+from perftrail.cli.trials import WIDTH, lines
+from tests.report.test_exports import found
+
+FEW = ("-r", "3")
+
+
+def measure(
+    *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "perftrail", "measure", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+    )
+
+
+def test_json_has_every_key_of_the_contract() -> None:
+    done = measure("--json", *FEW, "true", "true")
+    assert done.returncode == 0, done.stderr
+    written = json.loads(done.stdout)
+    assert [result["command"] for result in written["results"]] == ["true", "true"]
+    for result in written["results"]:
+        assert result["invocations"] == 3
+        for metric in ("wall", "cpu", "peak_memory", "peak_memory_tree", "page_faults"):
+            figure = result["metrics"][metric]
+            assert set(figure) >= {"unit", "values", "estimate"}
+        assert result["metrics"]["peak_memory"]["method"] == "rusage"
+        assert isinstance(result["flags"], list)
+    assert {each["metric"] for each in written["comparison"]} == {"wall", "cpu", "peak_memory"}
+    assert all(each["verdict"] in ("faster", "slower", "same", "unclear") for each in written["comparison"])
+
+
+def test_words_after_the_dashes_are_one_command_as_given() -> None:
+    code = "import sys; sys.exit(sys.argv[1:] != ['a b', '--json', '-n', '$(x)'])"
+    done = measure("--json", *FEW, "--", sys.executable, "-c", code, "a b", "--json", "-n", "$(x)")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["results"][0]["invocations"] == 3
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    mark = tmp_path / "touched"
+    done = measure(*FEW, "-L", "x", f"$(touch {mark}),`touch {mark}`", "echo \x1b[31m {x}")
+    assert done.returncode == 0, done.stderr
+    assert not mark.exists()
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\\x1b" in done.stdout
+
+
+def test_the_answer_for_people_names_figures_and_verdicts() -> None:
+    done = measure(*FEW, "-n", "one", "-n", "two", "true", "true")
+    assert done.returncode == 0, done.stderr
+    assert "A  one" in done.stdout
+    assert "B against A" in done.stdout
+    assert "peak memory" in done.stdout
+    assert done.stderr == ""
+
+
+def test_hyperfines_habits_are_served(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    done = measure(
+        "-N", "-w", "1", "-r", "2", "-i", "-s", f"sh -c 'echo setup >> {log}'", "-p", f"echo prepare >> {log}",
+        "--conclude", f"echo conclude >> {log}", "-c", f"echo cleanup >> {log}", "-L", "c", "0,1",
+        "--export-json", "out.json", "--export-markdown", "out.md", "--export-csv", "out.csv", "sh -c 'exit {c}'",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert log.read_text().split() == [*["setup", "prepare", "conclude"] * 2, *["prepare", "conclude"] * 4, "cleanup",
+                                       "cleanup"]  # fmt: skip
+    results = json.loads((tmp_path / "out.json").read_text())["results"]
+    assert [(result["parameters"], result["exit_codes"]) for result in results] == [
+        ({"c": "0"}, [0, 0]),
+        ({"c": "1"}, [1, 1]),
+    ]
+    assert (tmp_path / "out.md").read_text().startswith("| Command |")
+    assert (tmp_path / "out.csv").read_text().startswith("command,mean")
+
+
+@pytest.mark.parametrize("shell", [("--shell",), ("--shell=sh",), ("--shell", "bash"), ("-S", "sh")])
+def test_a_shell_is_shown_and_not_subtracted(shell: tuple[str, ...]) -> None:
+    done = measure(*FEW, "--json", *shell, "true; true")
+    assert done.returncode == 0, done.stderr
+    written = json.loads(done.stdout)
+    assert [result["command"] for result in written["results"]] == ["true; true"]
+    assert written["shell"]["invocations"] == 3
+    assert "nothing was subtracted" in measure(*FEW, *shell, "true; true").stdout
+
+
+def test_a_command_that_fails_is_told_and_exits_1() -> None:
+    done = measure("false")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert '"false": exit code 1' in done.stderr
+    assert "-i" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_words_without_dashes_get_a_hint() -> None:
+    done = measure("sh", "-r", "2", "1")
+    assert done.returncode == 1
+    assert "perftrail measure -- " in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("a | b",),
+        ("-r", "3", "-m", "2", "true"),
+        ("-m", "5", "-M", "2", "true"),
+        ("-r", "0", "true"),
+        ("-w", "-1", "true"),
+        ("--precision", "nan", "true"),
+        ("--smallest", "0", "true"),
+        ("-L", "n", "1", "true"),
+        ("--cpus", "9999", "true"),
+        ("--cpus", "x", "true"),
+        ("--timeout", "soon", "true"),
+        ("--memory-limit", "1", "true"),
+        ("--budget", "0", "true"),
+        ("--input", "/no/such/file", "true"),
+        ("--output", "pipe", "true"),
+        ("--export-json", "/no/such/directory/x", "true"),
+        ("-n", "a", "-n", "b", "true"),
+        ("-D", "1", "true"),
+        ("true", "--", "true"),
+    ],
+)
+def test_what_makes_no_sense_is_wrong_usage_before_anything_runs(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["measure", *arguments])
+    said = capsys.readouterr()
+    assert ended.value.code == 2, said
+    assert said.out == ""
+    assert said.err
+
+
+def test_input_output_cpus_and_timeout_reach_the_program(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("hello")
+    done = measure(
+        *FEW, "--input", "in", "--output", "out", "--cpus", "0", "--timeout", "10s", "cat", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out").read_text() == "hello"
+    shown = measure("-r", "1", "--show-output", "echo shown")
+    assert shown.stderr == "shown\n"
+    late = measure("--timeout", "0.1", "sleep 10")
+    assert late.returncode == 1
+    assert "within 0.1 s" in late.stderr
+
+
+def test_an_ascii_terminal_gets_ascii() -> None:
+    done = measure(*FEW, "-L", "n", "0.001,0.002,0.003", "sleep {n}", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert "o" in done.stdout
+
+
+def test_an_interruption_prints_what_there_is_and_leaves_nothing_running(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "perftrail",
+            "measure",
+            "--json",
+            "-p",
+            f"sh -c 'echo x >> {tmp_path}/runs'",
+            "sleep 0.05",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    runs = tmp_path / "runs"
+    while not (runs.exists() and len(runs.read_text().split()) > 3):
+        assert process.poll() is None
+        os.sched_yield()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    written = json.loads(out)
+    assert written["interrupted"]
+    assert written["results"][0]["invocations"] >= 1
+
+
+@pytest.mark.parametrize("braille", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 30])
+def test_every_line_fits_eighty_columns(count: int, braille: bool) -> None:
+    values = tuple(str(number) for number in range(1, count + 1))
+    long = "program " + "with-many-words " * 9
+    for answer in (
+        found(*[f"{long}{value}" for value in values]),
+        found(f"{long}{{n}}", parameters={"n": values}),
+        found(f"{long}{{n}}", f"{long}x {{n}}", parameters={"n": values}),
+    ):
+        assert max(len(line) for line, _ in lines(answer, braille=braille)) <= WIDTH
+
+
+def test_a_curve_stands_at_zero_and_marks_each_figure() -> None:
+    spots = tuple(Spot(x=x, value=8.0 / x, low=7.9 / x, high=8.1 / x) for x in (1.0, 2.0, 4.0, 8.0))
+    drawn = curve([Series(mark="o", spots=spots)], axis="threads", unit="s", width=60, braille=False)
+    assert sum(line.count("o") for line in drawn[:8]) == 4
+    assert drawn[7].lstrip().startswith("0 s")
+    assert drawn[-2].split() == ["1", "2", "4", "8"]
+    assert "threads (logarithmic)" in drawn[-1]
+
+
+def test_a_curve_of_one_value_or_of_zeros_can_be_drawn() -> None:
+    flat = tuple(Spot(x=x, value=0.0, low=0.0, high=0.0) for x in (-1.0, 0.0))
+    for spots in (flat, flat[:1]):
+        assert curve([Series(mark="o", spots=spots)], axis="n", unit="s", width=40, braille=True)

@@ -1,0 +1,210 @@
+"""Measuring a trial: what is started around each run, what fails, what is left behind."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.analysis.compare import Verdict
+from perftrail.analysis.course import Why
+from perftrail.launcher import Launcher
+from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
+from perftrail.model.trial import Pace, Surroundings, Trial
+from perftrail.workflows.entries import Asked, enter
+from perftrail.workflows.measure import Measure, Tried
+from perftrail.workflows.trying import PADDING, CommandFailed, Noticed
+from tests.fakes.workshop import FakeStarter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perftrail.analysis.findings import Findings
+
+SECONDS = {"slow": 2.0, "sh": 0.5}
+
+
+@dataclass
+class Room(FakeStarter):
+    """Keeps every command and lets time pass as long as each takes."""
+
+    def __post_init__(self) -> None:
+        self.commands: list[Command] = []
+        self.time = 0.0
+
+    def run(self, command: Command) -> Ran:
+        self.commands.append(command)
+        ran = super().run(command)
+        self.time += ran.wall_seconds
+        return ran
+
+    def clock(self) -> float:
+        return self.time
+
+
+def a_room(
+    ended: Callable[[tuple[str, ...]], Ended] = lambda _: Exited(code=0), *, noise: float = 0.002
+) -> Room:
+    return Room(seconds=lambda arguments: SECONDS.get(arguments[0], 1.0), noise=noise, ended=ended)
+
+
+def a_trial(
+    *commands: str, surroundings: dict[str, object] | None = None, pace: Pace | None = None, **asked: object
+) -> Trial:
+    found = enter(Asked(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
+    around = Surroundings(environment={"A": "1"}, directory="/")
+    return Trial(
+        entries=found.entries,
+        groups=found.groups,
+        pace=pace or Pace(least=10, most=20, budget_seconds=1e6),
+        surroundings=replace(around, **(surroundings or {})),  # type: ignore[arg-type] # loosely
+        shell=found.shell,
+    )
+
+
+def drain(events: Generator[Tried, None, Findings]) -> Findings:
+    while True:
+        try:
+            next(events)
+        except StopIteration as stop:
+            found: Findings = stop.value
+            return found
+
+
+def measured(trial: Trial, room: Room) -> Findings:
+    return drain(Measure(trial, room, clock=room.clock).events())
+
+
+def test_a_slower_command_is_told_from_a_faster_one() -> None:
+    found = measured(a_trial("fast", "slow"), a_room())
+    wall = next(each for each in found.contrasts if each.metric == "wall")
+    assert wall.comparison.verdict is Verdict.SLOWER
+    assert wall.comparison.effect == pytest.approx(2.0, rel=0.01)
+    assert found.results[1].figures["wall"].estimate.value == pytest.approx(2.0, rel=0.01)
+
+
+def test_hooks_stand_around_the_runs_and_are_not_measured() -> None:
+    room = a_room()
+    trial = a_trial(
+        "one",
+        "two",
+        setup=("setup",),
+        prepare=("prepare",),
+        conclude=("conclude",),
+        cleanup=("cleanup",),
+        pace=Pace(least=3, most=3, warmups=0),
+    )
+    found = measured(trial, room)
+    order = [command.arguments[0] for command in room.commands]
+    assert order[:4] == ["setup", "prepare", "one", "conclude"]
+    assert order[4:8] == ["setup", "prepare", "two", "conclude"]
+    assert order[8:11] == ["prepare", "two", "conclude"]
+    assert order[-2:] == ["cleanup", "cleanup"]
+    assert order.count("setup") == 2
+    assert found.results[0].figures["wall"].estimate.value == pytest.approx(1.0, rel=0.02)
+
+
+def test_the_environment_changes_its_size_with_each_pair_and_for_both_alike() -> None:
+    room = a_room()
+    measured(a_trial("one", "two"), room)
+    sizes = [len(command.environment[PADDING]) for command in room.commands]
+    assert len(set(sizes)) > 5
+    assert max(sizes) < 4096
+    assert sizes[::2] == sizes[1::2]
+    again = a_room()
+    measured(a_trial("one", "two"), again)
+    assert [len(command.environment[PADDING]) for command in again.commands] == sizes
+    assert all(command.environment["A"] == "1" and command.aslr for command in room.commands)
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"),
+    [
+        (Exited(code=3), "exit code 3"),
+        (Signalled(signal=11), "signal 11"),
+        (TimedOut(), "within 5.0 s"),
+        (OutOfMemory(), "memory"),
+        (NotStarted(errno=2, message="exec: No such file or directory", stage="exec"), "No such file"),
+    ],
+)
+def test_a_command_that_fails_ends_it_with_a_message_and_is_cleaned_up(ended: Ended, told: str) -> None:
+    room = a_room(lambda arguments: Exited(code=0) if arguments[0] == "cleanup" else ended)
+    trial = a_trial("broken", cleanup=("cleanup",), surroundings={"timeout_seconds": 5.0})
+    with pytest.raises(CommandFailed, match=told) as raised:
+        measured(trial, room)
+    assert '"broken"' in str(raised.value)
+    assert [command.arguments[0] for command in room.commands] == ["broken", "cleanup"]
+
+
+def test_failures_are_measured_when_asked_but_not_what_never_ended() -> None:
+    trial = a_trial("broken", surroundings={"tolerant": True})
+    found = measured(trial, a_room(lambda _: Exited(code=3)))
+    assert set(found.results[0].exit_codes) == {3}
+    assert found.results[0].flags["failed"] == found.results[0].runs
+    with pytest.raises(CommandFailed):
+        measured(trial, a_room(lambda _: TimedOut()))
+
+
+def test_a_failing_preparation_is_named() -> None:
+    with pytest.raises(CommandFailed, match="--prepare of"):
+        measured(
+            a_trial("one", prepare=("bad",)), a_room(lambda arguments: Exited(code=arguments[0] == "bad"))
+        )
+
+
+def test_time_spent_preparing_counts_for_the_budget() -> None:
+    room = a_room()
+    found = measured(a_trial("one", prepare=("slow",), pace=Pace(budget_seconds=30.0)), room)
+    assert found.results[0].why is Why.BUDGET
+    assert found.results[0].runs <= 10
+
+
+def test_the_shells_own_time_is_measured_and_nothing_is_subtracted() -> None:
+    found = measured(a_trial("one; two", shell=("sh",)), a_room())
+    assert found.shell is not None
+    assert found.shell.runs >= 10
+    assert found.shell.figures["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
+    assert found.results[0].figures["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
+
+
+def test_an_interruption_leaves_what_was_measured() -> None:
+    room = a_room()
+    measure = Measure(
+        a_trial("one", cleanup=("cleanup",), pace=Pace(least=30, most=30)), room, clock=room.clock
+    )
+    events = measure.events()
+    for _ in range(12):
+        next(events)
+    with pytest.raises(KeyboardInterrupt):
+        events.throw(KeyboardInterrupt())
+    found = measure.findings()
+    assert found.stopped
+    assert found.results[0].runs == 12
+    assert room.commands[-1].arguments == ("cleanup",)
+
+
+def test_whoever_watches_the_machine_marks_runs() -> None:
+    room = a_room()
+
+    def notice(run: Callable[[], Ran]) -> Noticed:
+        return Noticed(ran=run(), flags=("busy",), values={"foreign_cpu": 0.7})
+
+    found = drain(Measure(a_trial("one"), room, notice=notice, clock=room.clock).events())
+    assert found.results[0].flags == {"busy": found.results[0].runs}
+
+
+def test_real_programs_are_measured_with_nothing_left_running() -> None:
+    program = shutil.which("true")
+    assert program
+    trial = a_trial(program, f"{program} x", pace=Pace(least=4, most=4, warmups=1))
+    with Launcher() as launcher:
+        found = drain(Measure(trial, launcher).events())
+    for result in found.results:
+        assert result.runs == 4
+        assert 0.0 < result.figures["wall"].estimate.value < 1.0
+        assert result.figures["peak_memory"].method == "rusage"
+        assert result.figures["peak_memory"].estimate.value < 20e6
+        assert result.warmup.count == 1
