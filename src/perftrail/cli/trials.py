@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import string
 import sys
 import textwrap
@@ -11,21 +10,18 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from perftrail.analysis.compare import Verdict
-from perftrail.analysis.course import Why
 from perftrail.cli.console import output
 from perftrail.cli.curves import Series, Spot, curve
 from perftrail.cli.speech import plain
-from perftrail.model.quantity import duration, number, percent, quantity
-from perftrail.report.markdown import ratio
+from perftrail.cli.trial_words import cell, end_words, flag_words, interval, sentence, warmup_words
+from perftrail.model.quantity import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.analysis.compare import Comparison
     from perftrail.analysis.course import Contrast
-    from perftrail.analysis.findings import Figure, Finding, Findings
-    from perftrail.model.trial import Trial
-    from perftrail.workflows.measure import Tried
+    from perftrail.analysis.findings import Finding, Findings
 
 WIDTH = 80
 MOST_BLOCKS = 3
@@ -36,7 +32,6 @@ SHOWN = {"wall": "wall", "cpu": "cpu", "peak_memory": "peak memory"}
 TREE = "peak_memory_tree"
 MORE_IN_TREE = 1.05
 ENOUGH_FOR_A_CURVE = 3
-MOST_SUGGESTED = 10_000
 
 _PLAINER = {"×": "x", "µ": "u", "…": "...", "–": "-", "±": "+-", "→": "->", "│": "|"}
 
@@ -72,28 +67,6 @@ def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
     return answer
 
 
-def progress_words(event: Tried, trial: Trial) -> str:
-    """Say what is measured now and how much is left: between the next look and the most."""
-    outlook = event.outlook
-    shell = event.taken.entry == len(trial.entries)
-    name = "the shell" if shell else plain(trial.entries[event.taken.entry].name, longest=30)
-    least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
-    span = least if least == most else f"{least} to {most}"
-    left = f", {span} left" if outlook.starts_most else ""
-    return f"measuring {name}: {outlook.done} runs{left}"
-
-
-def warmup_words(result: Finding) -> str:
-    """Say how many warm-ups were left out, and how the first one compares."""
-    warmup = result.warmup
-    if warmup.count == 0:
-        return "" if warmup.level else "too few runs to tell a warm-up"
-    count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} left out"
-    first = "it" if warmup.count == 1 else "the first"
-    said = f"{count}, {first} took {number(warmup.first)} times as long" if warmup.first != 1.0 else count
-    return said if warmup.level else f"{said}; the rest is not level either"
-
-
 def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str]]:
     indent = "   " if letter else "  "
     head = textwrap.wrap(
@@ -108,10 +81,10 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
         block.append((f"{indent}{plain(result.entry.command, longest=WIDTH - 4)}", "dim"))
     for metric, shown in SHOWN.items():
         if figure := result.figures.get(metric):
-            block.append((f"{indent}{shown:<13}{_interval(figure)}", ""))
+            block.append((f"{indent}{shown:<13}{interval(figure)}", ""))
     tree, largest = result.figures.get(TREE), result.figures.get("peak_memory")
     if tree and largest and tree.estimate.value > MORE_IN_TREE * largest.estimate.value:
-        block.append((f"{indent}{'all processes':<13} {_interval(tree)} ({tree.method})", ""))
+        block.append((f"{indent}{'all processes':<13} {interval(tree)} ({tree.method})", ""))
     block += [(f"{indent}{line}", "dim") for line in _wrapped(_told(result, found), len(indent))]
     return block
 
@@ -119,35 +92,8 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
 def _told(result: Finding, found: Findings) -> str:
     """How often a command ran, what was left out, what marks it, and why that was enough."""
     runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
-    said = [runs, warmup_words(result), _flag_words(result), _end_words(result, found)]
+    said = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
     return "; ".join(text for text in said if text)
-
-
-def _flag_words(result: Finding) -> str:
-    return ", ".join(f"{count} of them marked {flag}" for flag, count in result.flags.items())
-
-
-def _end_words(result: Finding, found: Findings) -> str:
-    """Say why it ended when that limits the answer, and what would lift it."""
-    wall, pace = result.figures.get("wall"), found.trial.pace
-    if wall is None:
-        return ""
-    width = wall.estimate.relative_half_width
-    alone = not any(group.others for group in found.trial.groups)
-    if result.why is Why.BUDGET and result.runs < pace.least:
-        return (
-            f"no more fitted into {duration(pace.budget_seconds)} for each command:"
-            f" --budget {_seconds(pace.budget_seconds * pace.least / max(1, result.runs) * 1.2)}"
-            f" for all {pace.least}"
-        )
-    if result.why is Why.BUDGET:
-        return f"stopped after {duration(pace.budget_seconds)} for each command (--budget)"
-    if alone and result.why is Why.MOST and pace.least < pace.most and width > pace.precision:
-        return (
-            f"within {percent(width)}, {percent(pace.precision)} would take"
-            f" about --max-runs {_rounded(result.runs * (width / pace.precision) ** 2)}"
-        )
-    return ""
 
 
 def _sentences(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -157,63 +103,11 @@ def _sentences(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
         answer.append((f"{names[entry]} against {names[against]}", "bold"))
         for contrast in contrasts:
             shown = f"{SHOWN[contrast.metric]:<13}"
-            text = f"{sentence(contrast, found)} ({contrast.comparison.pairs} pairs)"
-            first, *rest = _wrapped(text, 3 + len(shown)) or [""]
+            first, *rest = _wrapped(sentence(contrast, found), 3 + len(shown)) or [""]
             answer.append((f"   {shown}{first}", _style(contrast.comparison)))
             answer += [(f"   {'':<13}{line}", _style(contrast.comparison)) for line in rest]
         answer.append(("", ""))
     return answer
-
-
-def sentence(contrast: Contrast, found: Findings) -> str:
-    """Say what a comparison says, in words: verdict, ratio with interval, or what would have been seen."""
-    compared = contrast.comparison
-    memory = contrast.metric == "peak_memory"
-    unit = "as much" if memory else "as long"
-    match compared.verdict:
-        case Verdict.SAME:
-            bound = max(compared.high - 1.0, 1.0 - compared.low)
-            return f"same: no difference of {percent(bound)} or more"
-        case Verdict.UNCLEAR if needed_pairs(compared) > compared.pairs:
-            return f"unclear: {ratio(compared)} times {unit}; too few pairs for any verdict{_enough(contrast, found)}"
-        case Verdict.UNCLEAR:
-            more = _more_pairs(contrast, found)
-            return (
-                f"unclear: {ratio(compared)} times {unit}; a change below"
-                f" {percent(compared.smallest_seen)} would not have been seen{more}"
-            )
-        case Verdict.SLOWER:
-            return f"{'more' if memory else 'slower'}: {ratio(compared)} times {unit}"
-        case Verdict.FASTER:
-            inverse = f", {number(1.0 / compared.effect)} times as fast" if not memory else ""
-            return f"{'less' if memory else 'faster'}: {ratio(compared)} times {unit}{inverse}"
-
-
-def needed_pairs(compared: Comparison) -> int:
-    """How many pairs it takes for a verdict so strict, if every pair says the same."""
-    return 1 + math.ceil(-math.log2(1.0 - compared.confidence) - 1e-9)
-
-
-def _enough(contrast: Contrast, found: Findings) -> str:
-    """What gives at least so many pairs that they can tell something."""
-    pace, needed = found.trial.pace, needed_pairs(contrast.comparison)
-    if found.results[contrast.entry].why is not Why.MOST:
-        return f": {needed} are needed"
-    return f": {'--runs' if pace.least == pace.most else '--max-runs'} {max(needed, 2 * pace.most)}"
-
-
-def _more_pairs(contrast: Contrast, found: Findings) -> str:
-    """What would make an unclear answer clearer, given why this one ended."""
-    pace = found.trial.pace
-    why = found.results[contrast.entry].why
-    if why is Why.BUDGET:
-        return f"; more pairs: --budget {_seconds(4.0 * pace.budget_seconds)}"
-    if why is Why.SETTLED:
-        return f"; more pairs: --min-runs {pace.most}"
-    if why is Why.MOST:
-        option = "--runs" if pace.least == pace.most else "--max-runs"
-        return f"; more pairs: {option} {4 * pace.most}"
-    return ""
 
 
 def _table(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -225,7 +119,7 @@ def _table(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
             [
                 letter,
                 label,
-                _interval(wall) if wall else "not measured",
+                interval(wall) if wall else "not measured",
                 quantity(cpu.estimate.value, "s") if cpu else "",
                 quantity(memory.estimate.value, "B") if memory else "",
                 str(result.runs),
@@ -243,7 +137,7 @@ def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     rows = [["", "", *SHOWN.values(), "pairs"]]
     for (entry, against), contrasts in _by_pair(found).items():
         by_metric = {contrast.metric: contrast.comparison for contrast in contrasts}
-        cells = [_cell(by_metric.get(metric), metric) for metric in SHOWN]
+        cells = [cell(by_metric.get(metric), metric) for metric in SHOWN]
         pairs = max(compared.pairs for compared in by_metric.values())
         rows.append([names[entry], f"against {names[against]}", *cells, str(pairs)])
     head, *body = _columns(rows, right=(5,), flexible=1)
@@ -251,26 +145,11 @@ def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     return [(head, "dim"), *((line, "") for line in body), (told, "dim"), ("", "")]
 
 
-def _cell(compared: Comparison | None, metric: str) -> str:
-    if compared is None:
-        return "no ratio"
-    if compared.verdict is Verdict.SAME:
-        return "same"
-    if compared.verdict is Verdict.UNCLEAR and needed_pairs(compared) > compared.pairs:
-        return "too few pairs"
-    if compared.verdict is Verdict.UNCLEAR:
-        return f"unclear ({percent(compared.smallest_seen)})"
-    word = str(compared.verdict)
-    if metric == "peak_memory":
-        word = "less" if compared.verdict is Verdict.FASTER else "more"
-    return f"× {number(compared.effect)} {word}"
-
-
 def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     """What a table has no room for: warm-ups, flags and why it ended, the same words once."""
     told: dict[str, list[str]] = {}
     for letter, result in zip(names, found.results, strict=True):
-        said = [warmup_words(result), _end_words(result, found)]
+        said = [warmup_words(result), end_words(result, found)]
         text = "; ".join(part for part in said if part)
         if text:
             told.setdefault(text, []).append(letter)
@@ -334,7 +213,7 @@ def _numeric_axis(found: Findings) -> str | None:
 def _shell(shell: Finding) -> list[str]:
     wall = shell.figures["wall"]
     text = (
-        f"The shell alone takes {_interval(wall)} ({shell.runs} runs of {plain(shell.entry.command)!r} in"
+        f"The shell alone takes {interval(wall)} ({shell.runs} runs of {plain(shell.entry.command)!r} in"
         " between). That is in every wall time above; nothing was subtracted."
     )
     return _wrapped(text, 0)
@@ -372,13 +251,6 @@ def _letters(count: int) -> list[str]:
     return [str(number + 1) for number in range(count)]
 
 
-def _interval(figure: Figure) -> str:
-    lies = figure.estimate
-    if lies.count == 1:
-        return quantity(lies.value, figure.unit)
-    return quantity(lies.value, figure.unit, low=lies.low, high=lies.high)
-
-
 def _columns(rows: Sequence[Sequence[str]], *, right: Sequence[int], flexible: int) -> list[str]:
     """Align rows; the flexible column gives way so that lines fit."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
@@ -408,18 +280,6 @@ def _style(compared: Comparison) -> str:
     return {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNCLEAR: "yellow"}.get(
         compared.verdict, ""
     )
-
-
-def _seconds(seconds: float) -> str:
-    """A duration as the command line takes it, not finer than people would write it."""
-    minutes = -(-seconds // 60)
-    return f"{minutes:.0f}min" if seconds > 60 else f"{-(-seconds // 1):.0f}s"
-
-
-def _rounded(count: float) -> int:
-    """A count upwards to one leading digit, and not beyond what anybody waits for."""
-    size = 10 ** (len(str(int(count))) - 1)
-    return min(MOST_SUGGESTED, int(-(-count // size) * size))
 
 
 def _can_show(text: str) -> bool:

@@ -172,7 +172,7 @@ def _follow(measure: Measure, *, silent: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from perftrail.cli.trials import progress_words
+    from perftrail.cli.trial_words import progress_words
 
     console = Console(stderr=True, highlight=False)
     with contextlib.closing(measure.events()) as events:
