@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,14 +26,17 @@ def pages() -> dict[str, str]:
 
 def commands() -> str:
     """Every command with its help, as the terminal shows it."""
-    context = click.Context(cli, info_name="perftrail", max_content_width=100, terminal_width=100)
+    settings: dict[str, Any] = {
+        "max_content_width": 100,
+        "terminal_width": 100,
+        "help_option_names": ["-h", "--help"],
+    }
+    context = click.Context(cli, info_name="perftrail", **settings)
     parts = ["# Commands\n", "```text\n" + cli.get_help(context) + "\n```\n"]
     for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None
-        inner = click.Context(
-            command, info_name=name, parent=context, max_content_width=100, terminal_width=100
-        )
+        inner = click.Context(command, info_name=name, parent=context, **settings)
         parts.append(f"## perftrail {name}\n")
         parts.append("```text\n" + command.get_help(inner) + "\n```\n")
     return "\n".join(parts)

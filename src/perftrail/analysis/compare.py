@@ -75,8 +75,11 @@ class Rule:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """After how many pairs to look."""
-        return looks(self.most)
+        """After how many pairs to look: from the first look on that could call anything."""
+        counts = looks(self.most)
+        while len(counts) > 1 and 2.0 ** (1 - counts[0]) > levels(counts, self.error / self.comparisons)[0]:
+            counts = counts[1:]
+        return counts
 
     def level(self, pairs: int) -> float:
         """The p-value that a look after so many pairs may call significant."""
@@ -94,11 +97,13 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
     level = rule.level(len(ratios))
     averages = _walsh(ratios)
     value = float(np.median(averages))
-    low, high = _interval(ratios, averages, level)
+    low, high = _interval(averages, len(ratios), level)
     bound = NormalDist().inv_cdf(1.0 - level / 2.0)
     error = (high - low) / 2.0 / bound
     worth = math.log1p(rule.smallest)
-    verdict = _verdict(value, low, high, p_value=signed_rank_p(ratios), level=level, worth=worth)
+    verdict = Verdict.UNCLEAR
+    if 2.0 ** (1 - len(ratios)) <= level:  # fewer pairs could not call anything, whatever they say
+        verdict = _verdict(value, low, high, p_value=signed_rank_p(ratios), level=level, worth=worth)
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),
@@ -120,14 +125,20 @@ def signed_rank_p(differences: Floats) -> float:
     if len(moved) == 0:
         return 1.0
     doubled = np.rint(2.0 * _mid_ranks(np.abs(moved))).astype(np.int64)
-    ways = np.zeros(int(doubled.sum()) + 1)
-    ways[0] = 1.0
-    for rank in doubled:
-        ways[rank:] = (ways[rank:] + ways[: len(ways) - rank]) / 2.0
-        ways[:rank] /= 2.0
+    ways = _rank_sums(doubled)
     observed = int(doubled[moved > 0.0].sum())
     tail = min(ways[: observed + 1].sum(), ways[observed:].sum())
     return min(1.0, 2.0 * float(tail))
+
+
+def _rank_sums(ranks: npt.NDArray[np.int64]) -> Floats:
+    """The probability of each sum of the ranks whose sign is plus, all signs being equally likely."""
+    ways = np.zeros(int(ranks.sum()) + 1)
+    ways[0] = 1.0
+    for rank in ranks:
+        ways[rank:] = (ways[rank:] + ways[: len(ways) - rank]) / 2.0
+        ways[:rank] /= 2.0
+    return ways
 
 
 def _log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
@@ -155,15 +166,16 @@ def _walsh(ratios: Floats) -> Floats:
     return averages
 
 
-def _interval(ratios: Floats, averages: Floats, level: float) -> tuple[float, float]:
-    """The shifts that the signed-rank test does not reject at a level (Hollander and Wolfe, section 3.3)."""
-    count = len(ratios)
-    spread = math.sqrt(count * (count + 1) * (2 * count + 1) / 24.0)
-    outside = math.floor(count * (count + 1) / 4.0 - NormalDist().inv_cdf(1.0 - level / 2.0) * spread)
-    if outside < 0:
-        # So few pairs cannot exclude anything at this level; the sample's own range is all there is to show.
-        return float(ratios.min()), float(ratios.max())
-    return float(averages[outside]), float(averages[len(averages) - 1 - outside])
+def _interval(averages: Floats, pairs: int, level: float) -> tuple[float, float]:
+    """The shifts that the signed-rank test does not reject at a level (Hollander and Wolfe, section 3.3), exactly.
+
+    So few pairs that nothing is ever rejected exclude no shift: the sample's range is then all there is to show.
+    """
+    below = np.cumsum(_rank_sums(np.arange(1, pairs + 1)))
+    outside = int(np.searchsorted(below, level / 2.0, side="right"))
+    if outside == 0:
+        return float(averages[0]), float(averages[-1])
+    return float(averages[outside - 1]), float(averages[len(averages) - outside])
 
 
 def _mid_ranks(values: Floats) -> Floats:
