@@ -1,7 +1,8 @@
 """`python -m benchmarks.verdicts`: equal programs and different ones, judged by every tool in one run.
 
 With `--busy` (the default) one CPU is kept busy meanwhile. Each trial asks every tool in turn about the same two
-commands, so that all of them see the same machine.
+commands, so that all of them see the same machine. With `--into FILE` each trial is written there as soon as it is
+judged, and a run that was cut short goes on from what the file holds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pathlib import Path
 
 import click
 
-from benchmarks.verdicts.tools import Judged, Tool, installed
+from benchmarks.verdicts.ledger import Entry, Ledger
+from benchmarks.verdicts.tools import Tool, installed
 
 SOURCE = Path(__file__).with_name("loop.c")
 CALIBRATION_STEPS = 20_000_000
@@ -30,16 +32,39 @@ CALIBRATION_STEPS = 20_000_000
 @click.option("--effect", "effects", multiple=True, type=float, default=(0.0, 0.05), help="True differences.")
 @click.option("--milliseconds", default=10.0, help="How long the program takes.")
 @click.option("--busy/--quiet", default=True, help="Whether a CPU is kept busy meanwhile.")
+@click.option("--most", default=150, help="At most so many pairs for perftrail.")
+@click.option("--smallest", default=None, help="The smallest change that perftrail is to see, as `0.5`.")
+@click.option(
+    "--into", type=click.Path(dir_okay=False, path_type=Path), help="Keep each trial here; go on from it."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def main(trials: int, effects: tuple[float, ...], milliseconds: float, busy: bool, as_json: bool) -> None:
+def main(
+    trials: int,
+    effects: tuple[float, ...],
+    milliseconds: float,
+    busy: bool,
+    most: int,
+    smallest: str | None,
+    into: Path | None,
+    as_json: bool,
+) -> None:
     """Judge a program against itself and against a slower one, with every tool that is installed."""
     with tempfile.TemporaryDirectory() as directory:
         program = str(Path(directory, "loop"))
         subprocess.run(["cc", "-O2", "-o", program, str(SOURCE)], check=True)
         steps = _calibrate(program, milliseconds)
-        tools = installed()
+        tools = installed(most, smallest)
+        ledger = Ledger(into)
         with _busy(program, wanted=busy):
-            rows = [row for effect in effects for row in _campaign(program, steps, effect, trials, tools)]
+            for effect in effects:
+                _campaign(program, steps, effect, trials, tools, ledger)
+    rows = [
+        _row(effect, tool.name, metric, entries)
+        for effect in effects
+        for tool in tools
+        if (entries := ledger.of(effect, tool.name)[:trials])
+        for metric in entries[0].verdicts
+    ]
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return
@@ -52,28 +77,31 @@ def main(trials: int, effects: tuple[float, ...], milliseconds: float, busy: boo
 
 
 def _campaign(
-    program: str, steps: int, effect: float, trials: int, tools: list[Tool]
-) -> list[dict[str, object]]:
+    program: str, steps: int, effect: float, trials: int, tools: list[Tool], ledger: Ledger
+) -> None:
     first, second = f"{program} {steps}", f"{program} {round(steps * (1 + effect))}"
-    judged: dict[str, list[Judged]] = {tool.name: [] for tool in tools}
-    seconds: Counter[str] = Counter()
     for number in range(trials):
         for tool in tools:
+            if len(ledger.of(effect, tool.name)) > number:
+                continue
             begun = time.monotonic()
-            judged[tool.name].append(tool.judge(first, second))
-            seconds[tool.name] += time.monotonic() - begun  # type: ignore[assignment] # seconds are no whole numbers
+            judged = tool.judge(first, second)
+            ledger.add(
+                Entry(
+                    effect=effect,
+                    tool=tool.name,
+                    verdicts=judged.verdicts,
+                    pairs=judged.pairs,
+                    seconds=time.monotonic() - begun,
+                )
+            )
         sys.stderr.write(f"\r{effect:.0%}: {number + 1} of {trials} trials")
     sys.stderr.write("\n")
-    return [
-        _row(effect, tool.name, metric, judged[tool.name], seconds[tool.name] / trials)
-        for tool in tools
-        for metric in judged[tool.name][0].verdicts
-    ]
 
 
-def _row(effect: float, tool: str, metric: str, judged: list[Judged], seconds: float) -> dict[str, object]:
+def _row(effect: float, tool: str, metric: str, entries: list[Entry]) -> dict[str, object]:
     """Count verdicts: of equal programs any difference is wrong, of different ones the other direction."""
-    verdicts = Counter(each.verdicts[metric] for each in judged)
+    verdicts = Counter(each.verdicts[metric] for each in entries)
     called = {"faster": verdicts["faster"], "slower": verdicts["slower"]}
     right = verdicts["same"] + verdicts["unclear"] if effect == 0.0 else called["slower"]
     wrong = called["faster"] + called["slower"] if effect == 0.0 else called["faster"]
@@ -81,13 +109,13 @@ def _row(effect: float, tool: str, metric: str, judged: list[Judged], seconds: f
         "effect": effect,
         "tool": tool,
         "metric": metric,
-        "trials": len(judged),
+        "trials": len(entries),
         "right": right,
         "wrong": wrong,
-        "undecided": len(judged) - right - wrong,
+        "undecided": len(entries) - right - wrong,
         "verdicts": dict(verdicts),
-        "pairs": sum(each.pairs for each in judged) / len(judged),
-        "seconds": seconds,
+        "pairs": sum(each.pairs for each in entries) / len(entries),
+        "seconds": sum(each.seconds for each in entries) / len(entries),
     }
 
 
