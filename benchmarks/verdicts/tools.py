@@ -106,7 +106,8 @@ class Pyperf:
     One loop for each value: left to itself, pyperf runs this program 16 times for each value and takes 23 s a trial.
     """
 
-    processes: int = 10
+    processes: int = 5
+    values: int = 6
     name: str = "pyperf compare_to, -l 1"
 
     def judge(self, first: str, second: str) -> Judged:
@@ -119,7 +120,7 @@ class Pyperf:
                     "-p",
                     str(self.processes),
                     "-n",
-                    "3",
+                    str(self.values),
                     "-w",
                     "1",
                     "-l",
@@ -133,7 +134,7 @@ class Pyperf:
             compare = [sys.executable, "-m", "pyperf", "compare_to", *files]
             told = subprocess.run(compare, check=True, capture_output=True, text=True).stdout
         verdict = next((word for word in ("faster", "slower") if word in told), "unclear")
-        return Judged(verdicts={"wall": verdict}, pairs=3 * self.processes)
+        return Judged(verdicts={"wall": verdict}, pairs=self.values * self.processes)
 
 
 def installed(most: int, smallest: str | None) -> list[Tool]:
