@@ -11,21 +11,16 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Rule, Verdict, compare
+from perftrail.analysis.compare import Rule
+from perftrail.analysis.contrasts import Contrast, Contrasts
 from perftrail.analysis.estimate import estimate
 from perftrail.analysis.rounds import units_of_round
 from perftrail.analysis.warmup import WINDOW, Warmup, find_warmup, given, last_word
-from perftrail.model.trial import COMPARED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.analysis.compare import Comparison
     from perftrail.model.trial import Group, Taken, Trial
-
-DRIVING = ("wall", "cpu")
-"""The metrics whose verdicts are measured for; another one is told from the pairs that these needed."""
-
 
 ROUNDS_TO_JUDGE = 5
 """After so many rounds it is known what a round costs."""
@@ -63,25 +58,14 @@ class Outlook:
     seconds_most: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
-    """A comparison of one entry with its reference in one metric."""
-
-    entry: int
-    against: int
-    metric: str
-    comparison: Comparison
-
-
 class Course:
     """Says what to start next and takes in what it gave. `ask` gives None at the end."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._pace = trial.pace
-        self._rule = Rule(
-            most=trial.pace.most, comparisons=max(1, trial.comparisons), smallest=trial.pace.smallest
-        )
+        rule = Rule(most=trial.pace.most, comparisons=max(1, trial.comparisons), smallest=trial.pace.smallest)
+        self._contrasts = Contrasts(trial, rule, self.samples)
         entries = len(trial.entries) + (trial.shell is not None)
         self._taken: list[list[Taken]] = [[] for _ in range(entries)]
         self._warmups: dict[int, Warmup] = {}
@@ -91,12 +75,15 @@ class Course:
         self._spent = 0.0
         self._full = Why.MOST
         self._ended: dict[int, Why] = {}
-        self._settled: dict[tuple[int, str], Comparison] = {}
 
     @property
     def taken(self) -> Sequence[Sequence[Taken]]:
         """Every start of each entry in the order of time, warm-ups first; the shell's own last."""
         return self._taken
+
+    @property
+    def _rule(self) -> Rule:
+        return self._contrasts.rule
 
     @property
     def spent_seconds(self) -> float:
@@ -130,18 +117,8 @@ class Course:
         return self._taken[entry][self.warmup(entry).count :]
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Compare every entry with its reference, each metric by itself, where there are pairs to compare.
-
-        A verdict once settled stands. Otherwise it is read at the last look that there was, so that stopping
-        anywhere between two looks is no further look.
-        """
-        return tuple(
-            Contrast(entry=other, against=group.reference, metric=metric, comparison=comparison)
-            for group in self._trial.groups
-            for other in group.others
-            for metric in COMPARED
-            if (comparison := self._comparison(group, other, metric)) is not None
-        )
+        """Compare every entry with its reference, each metric by itself, as `Contrasts.all` does."""
+        return self._contrasts.all()
 
     def outlook(self) -> Outlook:
         """Say how much is left, by what starts cost so far."""
@@ -201,9 +178,9 @@ class Course:
         for other in group.others:
             if other in self._ended or not (self._found(other) and self._found(group.reference)):
                 continue
-            count = len(self._pairs(group.reference, other))
+            count = len(self._contrasts.pairs(group.reference, other))
             due = count in self._rule.looks and count >= self._pace.least
-            if due and self._settles(group, other):
+            if due and self._contrasts.settles(group, other):
                 self._ended[other] = Why.SETTLED
             if count >= self._rule.most:
                 self._ended.setdefault(other, self._full)
@@ -213,44 +190,8 @@ class Course:
         rounds = self._rounds * self._budget() / max(self._spent, 1e-9)
         fits = max(self._pace.sure, int(FITTING * rounds))
         if fits < self._rule.most:
-            self._rule = replace(self._rule, most=fits)
+            self._contrasts.rule = replace(self._rule, most=fits)
             self._full = Why.BUDGET
-
-    def _settles(self, group: Group, other: int) -> bool:
-        """Look at every metric; tell whether those that are measured for have their verdicts.
-
-        Without figures above zero there is no ratio, and nothing that more pairs would settle.
-        """
-        unsettled = set()
-        for metric in COMPARED:
-            found = self._comparison(group, other, metric)
-            if found is not None and found.verdict is not Verdict.UNCLEAR:
-                self._settled[other, metric] = found
-            elif found is not None:
-                unsettled.add(metric)
-        return not unsettled.intersection(DRIVING)
-
-    def _comparison(self, group: Group, other: int, metric: str) -> Comparison | None:
-        return self._settled.get((other, metric)) or self._compared(group, other, metric)
-
-    def _compared(self, group: Group, other: int, metric: str) -> Comparison | None:
-        pairs = self._pairs(group.reference, other)
-        looked = [count for count in self._rule.looks if self._pace.least <= count <= len(pairs)]
-        pairs = pairs[: looked[-1]] if looked else pairs
-        first = [pair[0].values.get(metric, 0.0) for pair in pairs]
-        second = [pair[1].values.get(metric, 0.0) for pair in pairs]
-        if not pairs or min(first) <= 0.0 or min(second) <= 0.0:
-            return None
-        found = compare(first, second, self._rule)
-        if 2.0 ** (1 - len(pairs)) > 1.0 - found.confidence:
-            # Not even pairs that all agree could be told from chance: neither different nor the same.
-            return replace(found, verdict=Verdict.UNCLEAR, settled=len(pairs) >= self._rule.most)
-        return found
-
-    def _pairs(self, reference: int, other: int) -> list[tuple[Taken, Taken]]:
-        """The starts of both that share a unit, in the order of time; a warm-up takes its partner with it."""
-        by_unit = {taken.unit: taken for taken in self.samples(reference)}
-        return [(by_unit[taken.unit], taken) for taken in self.samples(other) if taken.unit in by_unit]
 
     def _found(self, entry: int) -> Warmup | None:
         """The warm-up, once it is decided."""

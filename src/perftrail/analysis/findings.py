@@ -13,7 +13,8 @@ from perftrail.model.trial import UNITS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.analysis.course import Contrast, Course
+    from perftrail.analysis.contrasts import Contrast
+    from perftrail.analysis.course import Course
     from perftrail.analysis.warmup import Warmup
     from perftrail.model.trial import Entry, Taken, Trial
 

@@ -13,7 +13,7 @@ from perftrail.report.markdown import ratio
 
 if TYPE_CHECKING:
     from perftrail.analysis.compare import Comparison
-    from perftrail.analysis.course import Contrast
+    from perftrail.analysis.contrasts import Contrast
     from perftrail.analysis.findings import Figure, Finding, Findings
     from perftrail.model.trial import Trial
     from perftrail.workflows.measure import Tried

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.analysis.compare import Comparison
-    from perftrail.analysis.course import Contrast
+    from perftrail.analysis.contrasts import Contrast
     from perftrail.analysis.findings import Finding, Findings
 
 WIDTH = 80

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.course import Contrast
+from perftrail.analysis.contrasts import Contrast
 from perftrail.model.trial import SPLIT, UNITS
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How values of the model become JSON columns, and back."""
+"""How values of the model become columns, and back."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from perftrail.model.build import Built, Failure, Prepared
+from perftrail.model.build import BuildRecord, Built, Failure, Prepared
+from perftrail.model.measurement import Runnable
 from perftrail.model.parameters import Point
+from perftrail.model.trail import SearchRecord, StepRecord
 from perftrail.store.accepted import finite, to_json
 
 if TYPE_CHECKING:
-    from perftrail.model.build import BuildRecord
+    from sqlalchemy import Row
 
 KINDS: dict[str, type[Built] | type[Prepared] | type[Failure]] = {
     "built": Built,
@@ -46,3 +48,49 @@ def point_to_json(point: Point) -> str:
 def point_from_json(text: str) -> Point:
     """Read a point."""
     return Point(tuple((name, value) for name, value in json.loads(text)))
+
+
+def build_from_row(row: Row[Any]) -> BuildRecord:
+    """Read a build."""
+    return BuildRecord(
+        key=row.key,
+        revision=row.revision,
+        variant=row.variant,
+        benchmark=row.benchmark,
+        finished=row.finished,
+        outcome=build_outcome_from_json(row.outcome),
+    )
+
+
+def runnable_from_row(row: Row[Any]) -> Runnable:
+    """Read what a runnable stands for."""
+    return Runnable(
+        key=row.key,
+        revision=row.revision,
+        variant=row.variant,
+        benchmark=row.benchmark,
+        point=point_from_json(row.point),
+        artefact=row.artefact,
+    )
+
+
+def search_from_row(row: Row[Any]) -> SearchRecord:
+    """Read a search."""
+    return SearchRecord(
+        key=row.key,
+        machine=row.fingerprint,
+        question=json.loads(row.question),
+        started=row.started,
+        answer=None if row.answer is None else json.loads(row.answer),
+    )
+
+
+def step_from_row(row: Row[Any]) -> StepRecord:
+    """Read a step of a search."""
+    return StepRecord(
+        number=row.number,
+        action=json.loads(row.action),
+        news=json.loads(row.news),
+        belief=json.loads(row.belief),
+        words=row.words,
+    )

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from perftrail import __version__
 from perftrail.errors import StoreError
-from perftrail.model.build import BuildRecord, Failure
-from perftrail.model.measurement import Machine, Runnable
-from perftrail.model.trail import SearchRecord, StepRecord
+from perftrail.model.build import Failure
+from perftrail.model.measurement import Machine
 from perftrail.store import outcomes as kept
 from perftrail.store import schema
 from perftrail.store.accepted import (
@@ -27,10 +26,12 @@ from perftrail.store.accepted import (
     unknown_search,
 )
 from perftrail.store.rows import (
-    build_outcome_from_json,
+    build_from_row,
     build_outcome_to_json,
-    point_from_json,
     point_to_json,
+    runnable_from_row,
+    search_from_row,
+    step_from_row,
 )
 from perftrail.store.sqlite import BEGIN, told
 
@@ -39,10 +40,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from sqlalchemy import Connection, Engine, Row
+    from sqlalchemy import Connection, Engine
 
-    from perftrail.model.measurement import Outcome
-    from perftrail.model.trail import Json
+    from perftrail.model.build import BuildRecord
+    from perftrail.model.measurement import Outcome, Runnable
+    from perftrail.model.trail import Json, SearchRecord, StepRecord
 
 
 class SqlStore:
@@ -113,7 +115,7 @@ class SqlStore:
         latest = select(table).where(table.c.key == key).order_by(table.c.id.desc()).limit(1)
         with self._read() as connection:
             row = connection.execute(latest).one_or_none()
-        return None if row is None else _build(row)
+        return None if row is None else build_from_row(row)
 
     def add_runnable(self, runnable: Runnable) -> None:
         """Keep what a runnable stands for: every revision, variant, benchmark and point, each once."""
@@ -141,7 +143,7 @@ class SqlStore:
         if benchmark is not None:
             wanted = wanted.where(table.c.benchmark == benchmark)
         with self._read() as connection:
-            return [_runnable(row) for row in connection.execute(wanted)]
+            return [runnable_from_row(row) for row in connection.execute(wanted)]
 
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome, on disk when this returns. Raises `StoreError` when its key is there already."""
@@ -205,7 +207,7 @@ class SqlStore:
             select(table, schema.machine.c.fingerprint).join_from(table, schema.machine).order_by(table.c.id)
         )
         with self._read() as connection:
-            return [_search(row) for row in connection.execute(wanted)]
+            return [search_from_row(row) for row in connection.execute(wanted)]
 
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
         """Keep a step of a search; the same number again replaces it."""
@@ -232,7 +234,7 @@ class SqlStore:
             rows = connection.execute(
                 select(table).where(table.c.search_id == search).order_by(table.c.number)
             )
-            return [_step(row) for row in rows]
+            return [step_from_row(row) for row in rows]
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
@@ -273,45 +275,3 @@ class SqlStore:
         if found is None:
             raise unknown_search(key, machine, self._where)
         return found
-
-
-def _build(row: Row[Any]) -> BuildRecord:
-    return BuildRecord(
-        key=row.key,
-        revision=row.revision,
-        variant=row.variant,
-        benchmark=row.benchmark,
-        finished=row.finished,
-        outcome=build_outcome_from_json(row.outcome),
-    )
-
-
-def _runnable(row: Row[Any]) -> Runnable:
-    return Runnable(
-        key=row.key,
-        revision=row.revision,
-        variant=row.variant,
-        benchmark=row.benchmark,
-        point=point_from_json(row.point),
-        artefact=row.artefact,
-    )
-
-
-def _search(row: Row[Any]) -> SearchRecord:
-    return SearchRecord(
-        key=row.key,
-        machine=row.fingerprint,
-        question=json.loads(row.question),
-        started=row.started,
-        answer=None if row.answer is None else json.loads(row.answer),
-    )
-
-
-def _step(row: Row[Any]) -> StepRecord:
-    return StepRecord(
-        number=row.number,
-        action=json.loads(row.action),
-        news=json.loads(row.news),
-        belief=json.loads(row.belief),
-        words=row.words,
-    )

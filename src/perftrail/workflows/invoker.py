@@ -23,6 +23,7 @@ from perftrail.model.process import (
 )
 from perftrail.model.quantity import duration, quantity
 from perftrail.readers.pattern import read_metrics
+from perftrail.workflows.accounts import measured, methods
 from perftrail.workflows.clock import now
 from perftrail.workflows.instructions import KEPT, InstructionCounter, padded
 
@@ -93,7 +94,7 @@ class Invoker:
             key=start.key,
             started=started,
             seconds=seconds,
-            values={**conditions.values(), **_measured(ran), **read},
+            values={**conditions.values(), **measured(ran), **read},
             methods=_methods(ran, conditions),
             flags=(*_flags(ran), *self._lookout.flags(conditions)),
             log=str(log) if log.exists() else "",
@@ -191,26 +192,6 @@ def _why_failed(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None
             assert_never(ended)
 
 
-def _measured(ran: Ran) -> dict[str, float]:
-    values = {
-        "wall": ran.wall_seconds,
-        "cpu": ran.cpu_seconds,
-        "user": ran.user_seconds,
-        "system": ran.system_seconds,
-        "peak_memory": float(ran.max_rss_bytes),
-        "voluntary_switches": float(ran.voluntary_switches),
-        "involuntary_switches": float(ran.involuntary_switches),
-        "page_faults": float(ran.minor_faults + ran.major_faults),
-    }
-    if ran.tree_memory is not None:
-        values["peak_memory_tree"] = float(ran.tree_memory.bytes)
-    if ran.locks is not None:
-        values["locks"] = float(ran.locks.locks)
-        values["contended_locks"] = float(ran.locks.contended)
-        values["lock_wait"] = ran.locks.wait_seconds
-    return values
-
-
 def _random_room(key: InvocationKey) -> int:
     """Up to a page, by chance: where the stack begins can make a program faster or slower.
 
@@ -220,14 +201,10 @@ def _random_room(key: InvocationKey) -> int:
 
 
 def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:
-    methods = {"peak_memory": "rusage", "cpu": "rusage"}
+    found = methods(ran)
     if conditions.foreign_cpus is not None and conditions.foreign_method is not None:
-        methods["foreign_cpu"] = conditions.foreign_method
-    if ran.tree_memory is not None:
-        methods["peak_memory_tree"] = ran.tree_memory.method
-    if ran.locks is not None:
-        methods |= dict.fromkeys(("locks", "contended_locks", "lock_wait"), ran.locks.method)
-    return methods
+        found["foreign_cpu"] = conditions.foreign_method
+    return found
 
 
 def _flags(ran: Ran) -> tuple[str, ...]:

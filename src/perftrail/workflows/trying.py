@@ -23,6 +23,7 @@ from perftrail.model.process import (
 from perftrail.model.quantity import duration, quantity
 from perftrail.model.trial import Taken
 from perftrail.model.wording import quoted
+from perftrail.workflows.accounts import measured, methods
 
 if TYPE_CHECKING:
     from perftrail.analysis.course import Start
@@ -196,31 +197,6 @@ class Trier:
         if isinstance(ended, Exited | Signalled):
             return f"{said}; -i measures it all the same{shown}"
         return f"{said}{shown}"
-
-
-def measured(ran: Ran) -> dict[str, float]:
-    """The figures of a process by the names of their metrics."""
-    values = {
-        "wall": ran.wall_seconds,
-        "cpu": ran.cpu_seconds,
-        "user": ran.user_seconds,
-        "system": ran.system_seconds,
-        "peak_memory": float(ran.max_rss_bytes),
-        "voluntary_switches": float(ran.voluntary_switches),
-        "involuntary_switches": float(ran.involuntary_switches),
-        "page_faults": float(ran.minor_faults + ran.major_faults),
-    }
-    if ran.tree_memory is not None:
-        values["peak_memory_tree"] = float(ran.tree_memory.bytes)
-    return values
-
-
-def methods(ran: Ran) -> dict[str, str]:
-    """How figures were got, where several ways exist."""
-    found = {"peak_memory": "rusage", "cpu": "rusage"}
-    if ran.tree_memory is not None:
-        found["peak_memory_tree"] = ran.tree_memory.method
-    return found
 
 
 def _flags(ran: Ran, *, failed: bool) -> tuple[str, ...]:
