@@ -13,7 +13,7 @@ from perftrail.model.process import Command
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import Event, Invoked
-from perftrail.workflows.quiet import Lookout
+from perftrail.workflows.quiet import Lookout, Noise
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
 from perftrail.workflows.show import rows
@@ -71,6 +71,17 @@ def test_waiting_ends_as_soon_as_it_is_quiet() -> None:
     lookout(watcher, Quiet(action="wait", seconds=60.0), slept).before()
     assert watcher.looks == ["recent"] * 4 + ["begin"]
     assert len(slept) == 3
+
+
+def test_waiting_is_told_once_until_a_start_need_not_wait() -> None:
+    told: list[Noise] = []
+    watcher = FakeWatcher.recalling([1.5, 1.0, 0.0, 0.7, 0.0, 0.0, 0.6, 0.0])
+    waiting = Lookout(
+        watcher, Quiet(action="wait", seconds=60.0), threshold=0.25, sleep=lambda _: None, on_wait=told.append
+    )
+    for _ in range(4):
+        waiting.before()
+    assert told == [Noise(cpus=1.5, seconds=60.0), Noise(cpus=0.6, seconds=60.0)]
 
 
 def test_waiting_ends_after_the_longest_wait_even_in_noise() -> None:

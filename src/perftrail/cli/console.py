@@ -11,7 +11,7 @@ from rich.text import Text
 from perftrail.cli.speech import first_line
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
-from perftrail.model.quantity import duration
+from perftrail.model.quantity import duration, number
 from perftrail.workflows.events import (
     BuildFinished,
     BuildStarted,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from perftrail.store import Holder
     from perftrail.workflows.events import Event
+    from perftrail.workflows.quiet import Noise
 
     Result = TypeVar("Result")
 
@@ -76,6 +77,14 @@ class Watcher:
     def waiting(self, holder: Holder) -> None:
         """Say who holds the results."""
         self._say(f"{holder} is writing to these results; waiting for it (Ctrl-C to stop)", style="yellow")
+
+    def noisy(self, noise: Noise) -> None:
+        """Say that measuring waits for quiet."""
+        self._say(
+            f"others use {number(noise.cpus)} CPUs; waiting up to {duration(noise.seconds)} before each start"
+            " for the machine to become quiet",
+            style="yellow",
+        )
 
     def _render(self, event: Event) -> None:
         match event:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Source, Starter, Store
     from perftrail.store import Holder
+    from perftrail.workflows.quiet import Noise
 
 RESULTS = ".perftrail"
 """The directory beside a study file that holds all it made, unless `--store` names another."""
@@ -58,11 +59,13 @@ def open_session(
     store: str | None,
     wait: bool = True,
     on_wait: Callable[[Holder], None] = lambda _: None,
+    on_noise: Callable[[Noise], None] = lambda _: None,
     retry_failed: bool = False,
 ) -> Iterator[Session]:
     """Open a study for making and measuring: holds the store, starts the launcher, ends both on leaving.
 
     When another perftrail holds the store, `on_wait` is told who; then wait for it or raise `StoreHeld`.
+    `on_noise` is told when measuring waits for the machine to become quiet.
     """
     root = results_directory(study, store)
     root.mkdir(parents=True, exist_ok=True)
@@ -80,7 +83,9 @@ def open_session(
             study,
             starter=starter,
             builder=builder,
-            lookout=Lookout(watch, study.measure.quiet, threshold=study.measure.quiet_threshold),
+            lookout=Lookout(
+                watch, study.measure.quiet, threshold=study.measure.quiet_threshold, on_wait=on_noise
+            ),
             scratch=root / "scratch",
             logs=root / "logs",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.errors import MachineBusy
@@ -20,8 +21,23 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LOOKS = 0.05
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Why nothing is measured now: others use so many CPUs, and it is waited for quiet at most so long."""
+
+    cpus: float
+    seconds: float
+
+
+def _ignore(_: Noise) -> None:
+    """Tell nobody."""
+
+
 class Lookout:
-    """Stands around each invocation: `before` it, and `after` it with what it used."""
+    """Stands around each invocation: `before` it, and `after` it with what it used.
+
+    `on_wait` is told of noise that is waited out, again only after an invocation that had not to wait.
+    """
 
     def __init__(
         self,
@@ -30,11 +46,14 @@ class Lookout:
         *,
         threshold: float,
         sleep: Callable[[float], None] = time.sleep,
+        on_wait: Callable[[Noise], None] = _ignore,
     ) -> None:
         self._watcher = watcher
         self._quiet = quiet
         self._threshold = threshold
         self._sleep = sleep
+        self._on_wait = on_wait
+        self._told = False
 
     def before(self) -> None:
         """Wait until the machine is quiet, as long as the study allows, and take the look before the start.
@@ -63,11 +82,21 @@ class Lookout:
 
     def _wait(self) -> None:
         left = self._quiet.seconds
+        waited = False
         while (left := left - SECONDS_BETWEEN_LOOKS) >= 0.0:
             recent = self._watcher.recent()
             if recent is not None and recent <= self._threshold:
-                return
+                break
+            if recent is not None:
+                waited = True
+                self._tell(recent)
             self._sleep(SECONDS_BETWEEN_LOOKS)
+        self._told = waited
+
+    def _tell(self, cpus: float) -> None:
+        if not self._told:
+            self._on_wait(Noise(cpus=cpus, seconds=self._quiet.seconds))
+            self._told = True
 
     def _refuse(self) -> None:
         while (recent := self._watcher.recent()) is None:

@@ -52,7 +52,12 @@ def command(
     with (
         Watcher() as watcher,
         open_session(
-            loaded, store=store, wait=not no_wait, on_wait=watcher.waiting, retry_failed=retry_failed
+            loaded,
+            store=store,
+            wait=not no_wait,
+            on_wait=watcher.waiting,
+            on_noise=watcher.noisy,
+            retry_failed=retry_failed,
         ) as session,
     ):
         report = watcher.follow(Run(session, selection).events())
