@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.measure.figures import goals, rows
-from benchmarks.measure.page import PAGE, goals_table, page, table
+from benchmarks.measure.page import PAGE, figures_table, goals_table, page
 from benchmarks.measure.peers import default_directory, install
 from benchmarks.measure.tools import tools
 from benchmarks.measure.trial import build_targets, run_all
@@ -60,7 +60,7 @@ def main() -> int:
         lines = {"rows": [asdict(row) for row in figures], "goals": [asdict(goal) for goal in reached]}
         print(json.dumps({**lines, "missing": missing}, indent=2))
     else:
-        print(table(figures), goals_table(reached), *missing, sep="\n\n")
+        print(figures_table(figures), goals_table(reached), *missing, sep="\n\n")
     return 0 if all(goal.met for goal in reached) else 1
 
 

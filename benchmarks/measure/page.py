@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.machine import read_machine
+from benchmarks.machine import taken
+from benchmarks.markdown import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from benchmarks.measure.figures import Goal, Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "measuring-beside-peers.md"
-FACTS = ("cpu", "logical_cpus", "memory_gib", "kernel", "libc", "virtualisation")
 
 HEAD = (
     "tool",
@@ -56,34 +55,26 @@ def page(
     found: Sequence[Row], reached: Sequence[Goal], missing: Sequence[str], *, rounds: int, seed: int
 ) -> str:
     """Give the whole page."""
-    facts = read_machine().facts
-    machine = ", ".join(f"{name.replace('_', ' ')} {facts[name]}" for name in FACTS if name in facts)
-    day = datetime.now(tz=UTC).date().isoformat()
     return (
         "<!-- made by `python -m benchmarks.measure --write`: do not edit -->\n\n"
         "# Measuring beside peers\n\n"
-        f"Taken {day} on: {machine}. {rounds} rounds, seed {seed}. "
+        f"{taken()}. {rounds} rounds, seed {seed}. "
         f"At its end {os.getloadavg()[1]:.1f} processes wanted a CPU, over five minutes; "
         "where that is above 1 the spreads tell how a tool bears company.\n\n"
-        f"{WORDS}\n{table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
+        f"{WORDS}\n{figures_table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
         + "".join(f"- {line}\n" for line in missing)
     )
 
 
-def table(found: Sequence[Row]) -> str:
+def figures_table(found: Sequence[Row]) -> str:
     """Give the figures as a Markdown table."""
-    return _markdown([HEAD, *(_cells(row) for row in found)])
+    return table([HEAD, *(_cells(row) for row in found)])
 
 
 def goals_table(reached: Sequence[Goal]) -> str:
     """Give the goals as a Markdown table."""
     body = [(goal.text, goal.reached, "yes" if goal.met else "**no**") for goal in reached]
-    return _markdown([("goal", "reached", "met"), *body])
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    head, *body = (f"| {' | '.join(line)} |" for line in lines)
-    return "\n".join([head, "|" + "---|" * len(lines[0]), *body])
+    return table([("goal", "reached", "met"), *body])
 
 
 def _cells(row: Row) -> tuple[str, ...]:

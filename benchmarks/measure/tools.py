@@ -334,8 +334,8 @@ def tools(peers: Path) -> tuple[list[Tool], list[str]]:
         if path is None
     ]
     missing.append(
-        "poop: not to be had: it is in none of the package registries that peers come from (apt, pip, cargo), "
-        "only as source for one version of zig, and it needs hardware counters"
+        "poop: in no package registry that peers come from (apt, pip, cargo); built from source it ends with "
+        '"unable to open perf event" where a machine has no hardware counters'
         if shutil.which("poop") is None
         else "poop: prints for people only and gives no figure of a single run"
     )

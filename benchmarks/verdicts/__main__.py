@@ -7,20 +7,20 @@ judged, and a run that was cut short goes on from what the file holds.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from benchmarks.verdicts.counted import count
 from benchmarks.verdicts.ledger import Entry, Ledger
+from benchmarks.verdicts.page import PAGE, page
 from benchmarks.verdicts.tools import Tool, installed
 
 SOURCE = Path(__file__).with_name("loop.c")
@@ -37,7 +37,7 @@ CALIBRATION_STEPS = 20_000_000
 @click.option(
     "--into", type=click.Path(dir_okay=False, path_type=Path), help="Keep each trial here; go on from it."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
 def main(
     trials: int,
     effects: tuple[float, ...],
@@ -46,7 +46,7 @@ def main(
     most: int,
     smallest: str | None,
     into: Path | None,
-    as_json: bool,
+    write: bool,
 ) -> None:
     """Judge a program against itself and against a slower one, with every tool that is installed."""
     with tempfile.TemporaryDirectory() as directory:
@@ -58,21 +58,20 @@ def main(
         with _busy(program, wanted=busy):
             for effect in effects:
                 _campaign(program, steps, effect, trials, tools, ledger)
-    rows = [
-        _row(effect, tool.name, metric, entries)
+    counted = [
+        count(entries, metric)
         for effect in effects
         for tool in tools
         if (entries := ledger.of(effect, tool.name)[:trials])
         for metric in entries[0].verdicts
     ]
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
-        return
-    for row in rows:
+    if write:
+        PAGE.write_text(page(counted, milliseconds=milliseconds, busy=busy, most=most))
+    for row in counted:
         click.echo(
-            f"{row['effect']:>6.1%}  {row['tool']:<26} {row['metric']:<5} "
-            f"right {row['right']:>3}  wrong {row['wrong']:>3}  undecided {row['undecided']:>3}  "
-            f"of {row['trials']}; pairs {row['pairs']:.0f}, {row['seconds']:.1f} s each"
+            f"{row.effect:>6.1%}  {row.tool:<26} {row.metric:<11} "
+            f"right {row.right:>3}  wrong {row.wrong:>3}  undecided {row.undecided:>3}  "
+            f"of {row.trials}; pairs {row.pairs:.0f}, {row.seconds:.1f} s each"
         )
 
 
@@ -97,26 +96,6 @@ def _campaign(
             )
         sys.stderr.write(f"\r{effect:.0%}: {number + 1} of {trials} trials")
     sys.stderr.write("\n")
-
-
-def _row(effect: float, tool: str, metric: str, entries: list[Entry]) -> dict[str, object]:
-    """Count verdicts: of equal programs any difference is wrong, of different ones the other direction."""
-    verdicts = Counter(each.verdicts[metric] for each in entries)
-    called = {"faster": verdicts["faster"], "slower": verdicts["slower"]}
-    right = verdicts["same"] + verdicts["unclear"] if effect == 0.0 else called["slower"]
-    wrong = called["faster"] + called["slower"] if effect == 0.0 else called["faster"]
-    return {
-        "effect": effect,
-        "tool": tool,
-        "metric": metric,
-        "trials": len(entries),
-        "right": right,
-        "wrong": wrong,
-        "undecided": len(entries) - right - wrong,
-        "verdicts": dict(verdicts),
-        "pairs": sum(each.pairs for each in entries) / len(entries),
-        "seconds": sum(each.seconds for each in entries) / len(entries),
-    }
 
 
 def _calibrate(program: str, milliseconds: float) -> int:
