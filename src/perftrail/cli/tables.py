@@ -8,14 +8,16 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.cli.console import output
+from perftrail.cli.found_words import revision_name
 from perftrail.cli.speech import plain
 from perftrail.model.conditions import NOISE
-from perftrail.model.quantity import quantity
+from perftrail.model.quantity import change, decimals, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.trail import SearchRecord, StepRecord
+    from perftrail.workflows.history import HistoryChange
     from perftrail.workflows.show import Row
 
 
@@ -30,6 +32,15 @@ def print_rows(rows: Sequence[Row]) -> None:
         texts = _texts(row)
         table.add_row(*(Text(texts[name]) for name in shown))
     output().print(table)
+
+
+def print_changes(changes: Sequence[HistoryChange]) -> None:
+    """Print at which revisions each metric changed, one line each; nothing when none did."""
+    console = output()
+    if changes:
+        console.print(Text("\nChanges along the history:", style="bold"))
+    for each in changes:
+        console.print(Text(f"  {_changed_metric(each.row)}: {_change(each)}"), soft_wrap=True)
 
 
 def print_search(record: SearchRecord, steps: Sequence[StepRecord]) -> None:
@@ -80,6 +91,30 @@ def _texts(row: Row) -> dict[str, str]:
         "n": str(found.count if found else 0),
         "notes": ", ".join(notes),
     }
+
+
+def _changed_metric(row: Row) -> str:
+    variant = "" if row.subject.variant == "plain" else f" ({row.subject.variant})"
+    point = f" at {plain(str(row.point))}" if row.point.values else ""
+    return f"{row.benchmark}.{row.metric}{variant}{point}"
+
+
+def _change(each: HistoryChange) -> str:
+    point = each.point
+    where = f"at {revision_name(each.row.subject.revision)}"
+    if len(each.candidates) > 1:
+        where = (
+            f"between {each.previous.short} and {revision_name(each.row.subject.revision)}, "
+            f"one of {len(each.candidates)} revisions"
+        )
+    doubt = ""
+    if point.earliest < each.point.previous + 1 or point.latest > point.position:
+        doubt = f", or from {each.earliest.short} to {each.latest.short} (95 %)"
+    digits = decimals(point.effect, point.low, point.high)
+    return (
+        f"{change(point.effect)} (× {point.effect:.{digits}f}, "
+        f"95 % interval {point.low:.{digits}f} to {point.high:.{digits}f}) {where}{doubt}"
+    )
 
 
 def _estimate(row: Row) -> str:

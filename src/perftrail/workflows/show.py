@@ -33,6 +33,8 @@ class Row:
     """One metric of one subject at one point: its estimate, or `None` with the number of failures.
 
     `noise` says which samples were marked as taken in noise, and whether they were left out; else empty.
+    `values` are those that the estimate uses, `runnables` the keys of what gave them: neighbours with the same
+    ones share their samples.
     """
 
     subject: Subject
@@ -44,6 +46,8 @@ class Row:
     failures: int
     flags: tuple[str, ...] = ()
     noise: str = ""
+    values: tuple[float, ...] = ()
+    runnables: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, Json]:
         """The row as `show --json` prints it."""
@@ -122,6 +126,8 @@ def _rows_of(view: View, cell: Cell, held: Sequence[Outcome], metrics: Sequence[
             failures=sum(not isinstance(outcome, Measurement) for outcome in held),
             flags=tuple(sorted({flag for each in measured for flag in each.flags})),
             noise=sifted.note,
+            values=sifted.values,
+            runnables=_runnables(held),
         )
 
 
@@ -147,7 +153,15 @@ def _derived_rows(
                         estimate=estimate(sifted.values),
                         failures=0,
                         noise=sifted.note,
+                        values=sifted.values,
+                        runnables=_runnables(
+                            outcome for point in target.points for outcome in points[target.benchmark, point]
+                        ),
                     )
+
+
+def _runnables(held: Iterable[Outcome]) -> frozenset[str]:
+    return frozenset(outcome.key.runnable for outcome in held)
 
 
 def _evaluated(target: Target, held: Mapping[tuple[str, Point], Iterable[Outcome]]) -> Iterator[Marked]:

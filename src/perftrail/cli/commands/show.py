@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 def command(
     study: str | None, metrics: tuple[str, ...], search: bool, store: str | None, as_json: bool
 ) -> None:
-    """Show what was measured: each subject's median with its 95 % interval, in the order of history."""
-    from perftrail.cli.tables import print_rows
+    """Show what was measured: each subject's median with its 95 % interval, in the order of history.
+
+    Below it stand the revisions at which a metric has changed along that history.
+    """
+    from perftrail.cli.tables import print_changes, print_rows
+    from perftrail.workflows.history import history_changes
     from perftrail.workflows.opening import open_view
     from perftrail.workflows.show import rows
 
@@ -33,10 +37,14 @@ def command(
             _show_search(view, as_json=as_json)
             return
         found = rows(view, metrics=metrics or None)
+        changes = history_changes(view.source.history(), found)
     if as_json:
-        click.echo(json.dumps([row.as_json() for row in found], indent=1))
+        begun = {change.row: change.as_json() for change in changes}
+        told = [{**row.as_json(), "change": begun.get(row)} for row in found]
+        click.echo(json.dumps(told, indent=1))
     elif found:
         print_rows(found)
+        print_changes(changes)
     else:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
 

@@ -1,0 +1,75 @@
+"""Histories as they are measured: steps, noise of readings and of builds, outliers, with the truth known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One kind of history.
+
+    `cv` and `layout` are standard deviations of the logarithm, of readings and of builds. A share `outliers`
+    of readings is multiplied by `outlier_factor`, or divided by it as often when `two_sided`. Steps have
+    sizes between `smallest` and `largest`, evenly spread over their logarithms, up as often as down, and
+    are at least `apart` revisions from each other and from the ends. `drift` is the step of a random walk from
+    one revision to the next, in units of `cv`; `growth` is how much larger the noise is at the end.
+    """
+
+    length: int
+    changes: int
+    smallest: float = 0.05
+    largest: float = 0.50
+    cv: float = 0.03
+    layout: float = 0.01
+    outliers: float = 0.03
+    outlier_factor: float = 2.0
+    two_sided: bool = False
+    apart: int = 12
+    drift: float = 0.0
+    growth: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One value for each revision, the indices at which a new level begins, and by how much: log after/before."""
+
+    values: Floats
+    changes: tuple[int, ...]
+    steps: tuple[float, ...]
+
+
+def draw(settings: Settings, rng: np.random.Generator) -> Series:
+    """Draw one history."""
+    length = settings.length
+    changes = _changes(settings, rng)
+    sizes = np.exp(rng.uniform(np.log(settings.smallest), np.log(settings.largest), size=len(changes)))
+    steps = np.log1p(sizes) * rng.choice((-1.0, 1.0), size=len(changes))
+    level = np.zeros(length)
+    level[list(changes)] = steps
+    level = np.cumsum(level)
+    noise = np.hypot(settings.cv, settings.layout) * np.linspace(1.0, settings.growth, length)
+    logs = level + rng.normal(size=length) * noise
+    logs += np.cumsum(rng.normal(size=length)) * settings.drift * settings.cv
+    garbage = np.log(settings.outlier_factor) * (rng.random(length) < settings.outliers)
+    if settings.two_sided:
+        garbage *= rng.choice((-1.0, 1.0), size=length)
+    return Series(values=np.exp(logs + garbage), changes=changes, steps=tuple(steps.tolist()))
+
+
+def _changes(settings: Settings, rng: np.random.Generator) -> tuple[int, ...]:
+    """Draw positions evenly among all that keep their distance."""
+    if settings.changes == 0:
+        return ()
+    room = settings.length - (settings.changes + 1) * settings.apart
+    if room < 0:
+        raise ValueError(
+            f"{settings.changes} changes, {settings.apart} apart, have no room in {settings.length}"
+        )
+    offsets = np.sort(rng.integers(0, room + 1, size=settings.changes))
+    return tuple((offsets + settings.apart * np.arange(1, settings.changes + 1)).tolist())

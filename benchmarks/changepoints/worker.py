@@ -1,0 +1,75 @@
+"""One detector in a process of its own: a line of JSON with a series in, a line with its change points out.
+
+Runs under the Python of the detector's own environment and so imports nothing of this project but for
+perftrail's row. The first argument names the detector. The time is CPU time of the call alone, so that company
+on the machine counts little.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Callable
+
+
+def perftrail() -> Callable[[list[float]], list[int]]:
+    """Give perftrail's detector, on logarithms as it is used."""
+    import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # before the clock starts, as any peer
+
+    from perftrail.analysis.changepoints import change_points  # noqa: PLC0415
+
+    def detect(values: list[float]) -> list[int]:
+        samples = [(position, (math.log(value),)) for position, value in enumerate(values)]
+        return [point.position for point in change_points(samples)]
+
+    return detect
+
+
+def asv() -> Callable[[list[float]], list[int]]:
+    """Give asv's, as its web page calls it."""
+    from asv.step_detect import detect_steps  # type: ignore[import-not-found]  # noqa: PLC0415  # elsewhere
+
+    return lambda values: [left for left, *_ in detect_steps(values)[1:]]
+
+
+def otava() -> Callable[[list[float]], list[int]]:
+    """Give Apache Otava's, with its defaults."""
+    from otava.analysis import compute_change_points  # type: ignore[import-not-found]  # noqa: PLC0415  # elsewhere
+
+    return lambda values: [point.index for point in compute_change_points(values)[0]]
+
+
+def e_divisive() -> Callable[[list[float]], list[int]]:
+    """Give MongoDB's E-divisive, with its defaults; its permutations are drawn from a fixed seed."""
+    import numpy  # noqa: PLC0415
+    from signal_processing_algorithms.energy_statistics.energy_statistics import (  # type: ignore[import-not-found]  # noqa: PLC0415  # elsewhere
+        e_divisive as detect,
+    )
+
+    def seeded(values: list[float]) -> list[int]:
+        numpy.random.seed(1)  # what the library draws from
+        random.seed(1)
+        return list(detect(values))
+
+    return seeded
+
+
+DETECTORS = {"perftrail": perftrail, "asv": asv, "otava": otava, "e-divisive": e_divisive}
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    detect = DETECTORS[sys.argv[1]]()
+    for line in sys.stdin:
+        values = json.loads(line)
+        began = time.process_time()
+        points = sorted(int(point) for point in detect(values))
+        seconds = time.process_time() - began
+        print(json.dumps({"points": points, "seconds": seconds}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

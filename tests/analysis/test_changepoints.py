@@ -1,0 +1,180 @@
+"""Change points along a measured history, and the weights that a search begins with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perftrail.analysis.candidates import SHORT
+from perftrail.analysis.changepoints import FALSE_ALARMS, ChangePoint, change_points
+from perftrail.analysis.warm import warm_weights
+
+Levels = list[tuple[int, tuple[float, ...]]]
+
+
+def history(
+    levels: Sequence[float], *, seed: int = 1, readings: int = 1, cv: float = 0.03, layout: float = 0.01
+) -> Levels:
+    """Readings of revisions with these levels: noise of each reading and of each build."""
+    rng = np.random.default_rng(seed)
+    builds = np.log(levels) + rng.normal(size=len(levels)) * layout
+    noise = rng.normal(size=(len(levels), readings)) * cv
+    return [(position, tuple(row)) for position, row in enumerate((builds[:, None] + noise).tolist())]
+
+
+def positions(points: Sequence[ChangePoint]) -> list[int]:
+    return [point.position for point in points]
+
+
+@pytest.mark.parametrize("length", [SHORT, 20 * SHORT])
+def test_steps_are_found_where_they_are_with_their_effects(length: int) -> None:
+    first, second = length // 3, 2 * length // 3
+    levels = [1.0] * first + [1.3] * (second - first) + [0.9] * (length - second)
+    up, down = change_points(history(levels))
+    assert (up.position, down.position) == (first, second)
+    assert (up.previous, down.previous) == (first - 1, second - 1)
+    assert up.low < 1.3 < up.high
+    assert down.low < 0.9 / 1.3 < down.high
+    assert up.high - up.low < 0.1
+    assert up.before == pytest.approx(1.0, abs=0.03)
+    assert up.after == pytest.approx(1.3, abs=0.03)
+    assert max(up.p_value, down.p_value) < FALSE_ALARMS
+
+
+def test_a_level_history_has_none() -> None:
+    assert change_points(history([1.0] * 1000)) == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_too_few_single_readings_tell_nothing(count: int) -> None:
+    assert change_points(history([1.0, 1.5, 1.0, 2.0][:count])) == ()
+
+
+def test_three_revisions_that_were_read_often_tell_a_large_step() -> None:
+    assert positions(change_points(history([1.0, 1.0, 1.5], readings=30))) == [2]
+    assert change_points(history([1.0, 1.0, 1.02], readings=30)) == ()
+
+
+def test_the_newest_revision_can_be_one() -> None:
+    levels = [1.0] * 29 + [1.5]
+    assert positions(change_points(history(levels, readings=10))) == [29]
+    assert change_points(history(levels)) == (), "one reading never decides"
+
+
+@pytest.mark.parametrize("factor", [2.0, 0.5, 1e9])
+def test_outliers_on_either_side_are_no_points(factor: float) -> None:
+    levels = [1.0] * 400
+    for odd in (3, 50, 51, 200, 201, 202, 398):
+        levels[odd] *= factor
+    assert change_points(history(levels)) == ()
+
+
+def test_outliers_do_not_hide_a_step() -> None:
+    levels = [1.0] * 100 + [1.15] * 100
+    for odd in (10, 40, 60, 90, 98, 101, 120, 160):
+        levels[odd] *= 2.0 if odd % 20 else 0.5
+    [point] = change_points(history(levels))
+    assert point.earliest <= 100 <= point.latest
+    assert point.low < 1.15 < point.high
+
+
+def test_what_was_not_measured_between_stays_open() -> None:
+    measured = [each for each in history([1.0] * 500 + [1.5] * 500, seed=2) if each[0] % 20 == 3]
+    [point] = change_points(measured)
+    assert (point.previous, point.position) == (483, 503)
+    assert (point.earliest, point.latest) == (484, 503)
+
+
+def test_a_long_gap_is_likelier_to_hold_the_change_than_a_short_one() -> None:
+    levels = [0.0, 0.01, -0.01] * 10
+    logs = [*levels, 0.06, *(0.12 + level for level in levels)]
+    even = [(position, (log,)) for position, log in enumerate(logs)]
+    uneven = [(position if position <= 30 else position + 10_000, log) for position, log in even]
+    assert positions(change_points(even)) in ([30], [31])
+    assert positions(change_points(uneven)) == [10_031]
+
+
+def test_revisions_may_have_any_number_of_readings() -> None:
+    rng = np.random.default_rng(5)
+    whole = history([1.0] * 60 + [1.1] * 60, readings=30)
+    measured = [(position, logs[: rng.choice([1, 1, 2, 5, 30])]) for position, logs in whole]
+    [point] = change_points(measured)
+    assert point.earliest <= 60 <= point.latest
+
+
+def test_one_odd_build_that_is_read_often_is_no_point() -> None:
+    whole = history([1.0] * 600 + [1.5] + [1.0] * 600)
+    whole[600] = history([1.0] * 600 + [1.5], readings=40)[600]
+    assert change_points(whole) == ()
+
+
+def test_values_that_are_no_numbers_are_left_out() -> None:
+    measured = history([1.0] * 50 + [1.5] * 50)
+    measured[10] = (10, (math.nan,))
+    measured[70] = (70, (math.inf, *measured[70][1]))
+    measured[50] = (50, ())
+    [point] = change_points(measured)
+    assert (point.previous, point.position) == (49, 51)
+
+
+def test_counts_that_never_scatter_show_every_step() -> None:
+    logs = [math.log(1_000_000)] * 40 + [math.log(1_010_000)] * 40
+    exact = [(position, (log,)) for position, log in enumerate(logs)]
+    [point] = change_points(exact)
+    assert point.position == 40
+    assert point.high - point.low < 0.001
+    assert change_points(exact[:40]) == ()
+    assert positions(change_points(exact[34:46])) == [40]
+
+
+def test_counts_that_jump_between_two_values_show_none() -> None:
+    rng = np.random.default_rng(3)
+    logs = np.log(np.where(rng.random(300) < 0.2, 104.0, 100.0))
+    assert change_points([(position, (log,)) for position, log in enumerate(logs.tolist())]) == ()
+
+
+def test_a_step_below_the_noise_shows_between_long_stretches() -> None:
+    [point] = change_points(history([1.0] * 2000 + [1.02] * 2000, layout=0.0))
+    assert point.earliest <= 2000 <= point.latest
+    assert point.low < 1.02 < point.high
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.floats(0.6, 1.6))
+def test_reciprocals_change_at_the_same_places_by_the_reciprocal(
+    seed: int, readings: int, step: float
+) -> None:
+    measured = history([1.0] * 15 + [step] * 15, seed=seed, readings=readings)
+    mirrored = [(position, tuple(-log for log in logs)) for position, logs in measured]
+    points, others = change_points(measured), change_points(mirrored)
+    assert positions(points) == positions(others)
+    for point, other in zip(points, others, strict=True):
+        assert other.effect == pytest.approx(1 / point.effect)
+        assert (other.earliest, other.latest) == (point.earliest, point.latest)
+
+
+def test_a_search_is_led_to_change_points_and_nowhere_forbidden() -> None:
+    weights = warm_weights(history([1.0] * 300 + [1.2] * 700), 1000)
+    assert weights is not None
+    assert len(weights) == 1000
+    assert sum(weights) == pytest.approx(1.0)
+    assert min(weights) > 0.0
+    assert sum(weights[295:306]) > 0.4
+    assert weights.index(max(weights)) in range(297, 304)
+
+
+def test_unmeasured_revisions_of_a_change_weigh_alike() -> None:
+    measured = [each for each in history([1.0] * 300 + [1.2] * 700) if each[0] % 50 == 0]
+    weights = warm_weights(measured, 1000)
+    assert weights is not None
+    assert min(weights[251:301]) == max(weights)
+
+
+def test_a_search_is_told_nothing_where_nothing_changed() -> None:
+    assert warm_weights(history([1.0] * 100), 100) is None
+    assert warm_weights([], 100) is None

@@ -1,0 +1,82 @@
+"""What `show` says of changes along a history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perftrail.analysis.changepoints import ChangePoint
+from perftrail.cli.tables import print_changes
+from perftrail.model.parameters import Point
+from perftrail.model.subject import Revision, Subject
+from perftrail.workflows.history import HistoryChange
+from perftrail.workflows.show import Row
+
+HISTORY = tuple(Revision(id=f"r{number}", summary=f"change {number}") for number in range(8))
+
+POINT = ChangePoint(
+    position=5,
+    previous=4,
+    earliest=5,
+    latest=5,
+    before=0.100,
+    after=0.112,
+    effect=1.1234,
+    low=1.1012,
+    high=1.1456,
+    p_value=1e-9,
+)
+
+
+def a_change(point: ChangePoint = POINT, *, revision: Revision = HISTORY[5]) -> HistoryChange:
+    row = Row(
+        subject=Subject(revision=revision, variant="plain"),
+        benchmark="work",
+        point=Point((("threads", 2),)),
+        metric="wall",
+        unit="s",
+        estimate=None,
+        failures=0,
+    )
+    return HistoryChange(
+        row=row,
+        previous=HISTORY[point.previous],
+        candidates=(*HISTORY[point.previous + 1 : point.position], revision),
+        earliest=HISTORY[point.earliest],
+        latest=HISTORY[point.latest],
+        point=point,
+    )
+
+
+def printed(capsys: pytest.CaptureFixture[str], *changes: HistoryChange) -> str:
+    print_changes(changes)
+    return capsys.readouterr().out
+
+
+def test_nothing_is_said_where_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys) == ""
+
+
+def test_a_change_names_metric_effect_and_revision(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, a_change()) == (
+        "\nChanges along the history:\n"
+        "  work.wall at threads=2: 12 % more (× 1.123, 95 % interval 1.101 to 1.146) at r5 “change 5”\n"
+    )
+
+
+def test_what_was_not_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    told = printed(capsys, a_change(replace(POINT, previous=2, earliest=3)))
+    assert told.endswith("between r2 and r5 “change 5”, one of 3 revisions\n")
+
+
+def test_a_doubtful_place_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    told = printed(capsys, a_change(replace(POINT, earliest=4, latest=7)))
+    assert told.endswith("at r5 “change 5”, or from r4 to r7 (95 %)\n")
+
+
+def test_a_hostile_message_stays_text(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = Revision(id="r5", summary="\x1b[31mred [bold]x[/bold]")
+    told = printed(capsys, a_change(revision=hostile))
+    assert "\x1b" not in told
+    assert "[bold]x[/bold]" in told
