@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
+import perftrail.analysis.compare as compare_module
 from perftrail.analysis.compare import Comparison, Rule, Verdict, compare, signed_rank_p
 
 Floats = npt.NDArray[np.float64]
@@ -139,3 +140,17 @@ def test_exchanging_the_two_inverts_the_effect_and_the_verdict(pairs: list[tuple
 def test_the_p_value_is_wilcoxons(differences: list[float]) -> None:
     ours = signed_rank_p(np.array(differences))
     assert ours == pytest.approx(wilcoxon(differences, method="exact").pvalue, abs=1e-9)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_beyond_what_is_worked_out_exactly_the_test_is_hardly_another(
+    copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = copies * np.repeat(np.arange(1, 300 // copies + 1), copies)
+    exactly = compare_module._at_most(ranks)
+    monkeypatch.setattr(compare_module, "EXACT", 10)
+    told = compare_module._at_most(ranks)
+    for level in (1e-4, 1e-3, 0.01, 0.3):
+        at = np.searchsorted(exactly, level)
+        assert told[at] == pytest.approx(exactly[at], rel=2e-3)
+    assert np.all(np.diff(told) >= 0.0)
