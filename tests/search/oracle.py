@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from perftrail.search import Answer, Measure, Readings, Search, Settled, Unusable
+from perftrail.search import Answer, Block, Measure, Readings, Search, Settled, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class Oracle:
 
     @property
     def builds(self) -> int:
-        return len({news.position for news in self.told})
+        return len({news.position for news in self.told if not isinstance(news, Block)})
 
 
 def step(culprit: int, size: float, broken: frozenset[int] = frozenset()) -> Callable[[int], float | None]:

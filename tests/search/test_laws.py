@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perftrail.search import Budget, Measure, Question, Readings, Search, Settled, Unusable, Verdict
+from perftrail.search import Block, Budget, Measure, Question, Readings, Search, Settled, Unusable, Verdict
 from tests.search.oracle import Oracle, step
 
 VALUES = st.floats(-0.3, 0.3, allow_nan=False)
@@ -128,4 +128,6 @@ def test_a_search_resumes_from_what_was_told(seed: int, cut: int) -> None:
     if cut < len(oracle.told):
         action = resumed.ask()
         assert isinstance(action, Measure)
-        assert action.position == oracle.told[cut].position
+        told_next = oracle.told[cut]
+        assert not isinstance(told_next, Block)
+        assert action.position == told_next.position

@@ -50,6 +50,20 @@ def test_a_large_step_needs_hardly_more_than_its_bits() -> None:
     assert perftrail.invocations <= 32
 
 
+def test_drift_costs_readings_but_not_the_answer() -> None:
+    (perftrail,) = run_trials(settings(drift=0.3), 77, 8, ["perftrail"])
+    assert perftrail.correct == 1
+    assert perftrail.invocations <= 75
+
+
+@pytest.mark.slow
+def test_drift_is_borne_over_more_trials() -> None:
+    (perftrail,) = run_trials(settings(drift=0.3), 78, 40, ["perftrail"])
+    assert perftrail.correct >= 0.95
+    assert perftrail.wrongly_accused <= 0.05
+    assert perftrail.invocations <= 70
+
+
 @pytest.mark.slow
 def test_the_goals_hold_over_more_trials() -> None:
     (perftrail,) = run_trials(settings(), 74, 150, ["perftrail"])

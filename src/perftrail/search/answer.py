@@ -37,6 +37,15 @@ class Verdict(StrEnum):
     """The search ended before it could say."""
 
 
+class Kind(StrEnum):
+    """How a metric changed."""
+
+    STEP = "step"
+    """From one revision to the next."""
+    RAMP = "ramp"
+    """Little by little, over many revisions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """The ratio after/before with its 95 % credible interval (`EFFECT_CREDIBILITY`)."""
@@ -50,7 +59,8 @@ class Effect:
 class Change:
     """One change: the candidates for its culprit, ascending, and what it did.
 
-    `confidence` is the probability that the culprit is among `positions`. `before` and `after` are levels
+    `confidence` is the probability that the culprit is among `positions`; of a ramp they are the revisions
+    that it spans, and `confidence` is the probability that it is no step among them. `before` and `after` are levels
     in the metric's own unit. All three numbers are `None` where nothing usable lies on one of the sides.
     """
 
@@ -59,6 +69,7 @@ class Change:
     before: float | None
     after: float | None
     effect: Effect | None
+    kind: Kind = Kind.STEP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

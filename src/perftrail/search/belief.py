@@ -22,19 +22,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search import noise
+from perftrail.search.levels import all_likelihoods, between_equals, side_levels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from perftrail.search.drift import Track
     from perftrail.search.evidence import Evidence
     from perftrail.search.question import Question
 
     Floats = npt.NDArray[np.float64]
 
-_NEGLIGIBLE = 1e-6
-_MATTERS = 1e-3
-_ANY_SIZE = 0.1
-_SIZES = 40.0
+NEGLIGIBLE = 1e-6
+"""A gap and noise pair less likely than this is left out of `Rows`."""
+
+MATTERS = 1e-3
+"""A gap less likely than this is left out of `Hypotheses`."""
+
+ANY_SIZE = 0.1
+SIZES = 40.0
+"""A change is of any size at all with probability `ANY_SIZE`: evenly over so many units of the logarithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +53,8 @@ class Posterior:
     three sum to one. `small` is the probability that the change, if any, is smaller than the smallest worth
     finding. `before` and `after` are the levels (mean, standard deviation) on the logarithmic scale. `own`
     (K, G) is the likelihood of each build's own level on `lattice`, relative to its peak. `rows`: see
-    `Rows`.
+    `Rows`. `drift` is the probability that the machine's level wanders; `track` is where it is now, `None`
+    where the order of time does not matter.
     """
 
     positions: tuple[int, ...]
@@ -62,6 +70,8 @@ class Posterior:
     own: Floats
     rows: Rows
     hypotheses: Hypotheses
+    drift: float = 0.0
+    track: Track | None = None
 
     @property
     def lattice(self) -> noise.Lattice:
@@ -111,16 +121,16 @@ def infer(
     `known` are the likelihoods of an earlier posterior: reused where they fit, which changes no number.
     """
     positions = evidence.positions
-    builds = [evidence.values(position) for position in positions]
-    likelihoods = _likelihoods(question, builds, known)
+    builds = [evidence.layouts(position) for position in positions]
+    likelihoods = all_likelihoods(question, builds, known)
     grid = likelihoods.grid
-    pairs = [likelihoods.of(values) for values in builds]
-    levels = np.stack([pair[1].reshape(grid.tau.size, -1) for pair in pairs])
-    jump = _jump_prior(likelihoods, 2 * question.smallest_log)
+    levels = side_levels(evidence, positions, likelihoods)
+    jump = jump_prior(likelihoods, 2 * question.smallest_log)
     evidences = _evidences(levels, jump, likelihoods)
 
     mass = np.diff(cumulative_prior[np.asarray(positions)])
     outside = max(0.0, 1.0 - float(mass.sum())) * (1 - question.no_change)
+    mass[between_equals(evidence, positions)] = 0.0
     weight, still = _weigh(evidences, mass * (1 - question.no_change), question.no_change + outside)
     rows = _rows(weight, evidences)
     unmoved = float(still.sum())
@@ -138,7 +148,7 @@ def infer(
         sigma=math.sqrt(float(sigma_weight @ grid.sigma**2)),
         tau=math.sqrt(float((noise_weight * grid.tau**2).sum())),
         likelihoods=likelihoods,
-        own=_own_levels(np.stack([pair[0] for pair in pairs]), sigma_weight),
+        own=_own_levels(np.stack([likelihoods.of(layouts[0])[0] for layouts in builds]), sigma_weight),
         rows=rows,
         hypotheses=_hypotheses(rows, evidences.left[-1], still, likelihoods, len(positions) - 1),
     )
@@ -176,39 +186,20 @@ def _weigh(evidences: _Evidences, mass: Floats, still_mass: float) -> tuple[Floa
     return change / total, still / total
 
 
-def _likelihoods(
-    question: Question, builds: list[Floats], known: noise.Likelihoods | None
-) -> noise.Likelihoods:
-    likely = np.concatenate([noise.likely_levels(values) for values in builds])
-    sigma, freedom = noise.pooled_sigma(builds)
-    sigma = max(sigma, question.smallest_log / (2.0 if freedom == 0 else noise.RESOLUTION))
-    sigma = noise.on_ladder(sigma)
-    most = max(len(values) for values in builds)
-    while True:
-        lattice = noise.lay_lattice(likely, sigma, most)
-        if len(lattice.nodes) <= noise.MOST_NODES:
-            break
-        # Builds that differ by far more than their readings: the finest noise cannot be what parts them.
-        sigma *= 2
-    grid = noise.noise_grid(sigma, freedom, question.smallest_log)
-    if known is not None and known.fits(lattice, grid):
-        return known
-    return noise.Likelihoods(lattice, grid, sigma)
-
-
 def _relative(logs: Floats) -> tuple[Floats, Floats]:
     peak = logs.max(axis=2)
     return np.exp(logs - peak[:, :, None]), peak
 
 
-def _jump_prior(likelihoods: noise.Likelihoods, scale: float) -> Floats:
+def jump_prior(likelihoods: noise.Likelihoods, scale: float) -> Floats:
+    """Return p(m1 | m0) times the lattice's step, (G, G): Cauchy of a scale, with a tenth flat over `SIZES`."""
     cauchy = 1 / (math.pi * scale * (1 + (likelihoods.apart / scale) ** 2))
-    jump: Floats = likelihoods.lattice.step * ((1 - _ANY_SIZE) * cauchy + _ANY_SIZE / _SIZES)
+    jump: Floats = likelihoods.lattice.step * ((1 - ANY_SIZE) * cauchy + ANY_SIZE / SIZES)
     return jump
 
 
 def _rows(weight: Floats, evidences: _Evidences) -> Rows:
-    gap, pair = np.nonzero(weight > _NEGLIGIBLE)
+    gap, pair = np.nonzero(weight > NEGLIGIBLE)
     return Rows(
         gap=gap,
         pair=pair,
@@ -231,7 +222,7 @@ def _levels(
     rows: Rows, unmoved: Floats, weight_still: Floats, lattice: noise.Lattice
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Mean and standard deviation of both sides' levels if there is a change; of the one level if not."""
-    if rows.weight.sum() <= _NEGLIGIBLE:
+    if rows.weight.sum() <= NEGLIGIBLE:
         level = _moments(unmoved, weight_still, lattice.nodes)
         return level, level
     return _moments(rows.before, rows.weight, lattice.nodes), _moments(rows.after, rows.weight, lattice.nodes)
@@ -266,7 +257,7 @@ def _hypotheses(
         summed = np.bincount(gap, weights=weight * values, minlength=gaps + 1)
         return summed[kept] / total[kept]
 
-    kept = np.nonzero(total > _MATTERS)[0]
+    kept = np.nonzero(total > MATTERS)[0]
     finest = (likelihoods.lattice.step / 4) ** 2
     levels = []
     for density in (np.concatenate([rows.before, unmoved]), np.concatenate([rows.after, unmoved])):

@@ -34,17 +34,39 @@ def inward(revisions: int) -> Iterator[int]:
         distance = max(distance + 1, distance * 3 // 2)
 
 
-def first_look(question: Question, evidence: Evidence) -> Choice | None:
-    """Ask for the first readings of both ends, in the order low, high, low; `None` once both have them."""
+def first_look(question: Question, evidence: Evidence) -> tuple[Choice, ...]:
+    """Ask for the first readings of both ends: taken one by one in the order low, high, low; none once had.
+
+    The first is what to do next; the others could be done at the same time.
+    """
     wanted = question.readings_at_ends
     distances = list(inward(question.revisions))
     low = _end(evidence, distances)
     high = _end(evidence, [question.revisions - 1 - distance for distance in distances])
     steps = [(low, wanted - wanted // 2), (high, wanted), (low, wanted)]
-    for end, enough in steps:
-        if end is not None and end not in evidence.unusable and evidence.count(end) < enough:
-            return Choice(position=end, readings=enough - evidence.count(end), bits=0.0, seconds=0.0)
-    return None
+    return tuple(
+        Choice(position=end, readings=enough - evidence.count(end), bits=0.0, seconds=0.0)
+        for end, enough in steps
+        if end is not None and end not in evidence.unusable and evidence.count(end) < enough
+    )
+
+
+def known_level(evidence: Evidence, posterior: Posterior, readings: int) -> Choice | None:
+    """Ask for a reference in a block that shares no build with the others; `None` where none is needed.
+
+    It is the build with the most readings among those surest of their side.
+    """
+    if evidence.is_linked(evidence.block):
+        return None
+    shares = posterior.at_or_before / max(float(posterior.gaps.sum()), 1e-300)
+    usable = [
+        (round(min(share, 1 - share), 3), -evidence.count(position), position)
+        for position, share in zip(posterior.positions, shares.tolist(), strict=True)
+        if position not in evidence.unusable
+    ]
+    if not usable:
+        return None
+    return Choice(position=min(usable)[2], readings=readings, bits=0.0, seconds=0.0, reference=True)
 
 
 def _end(evidence: Evidence, order: list[int]) -> int | None:

@@ -96,20 +96,30 @@ def pooled_sigma(builds: Sequence[Floats]) -> tuple[float, int]:
     return float(np.median(np.concatenate(pairs))) / 0.9539, freedom
 
 
-def noise_grid(sigma: float, freedom: int, smallest_log: float) -> NoiseGrid:
-    """Lay the grid of sigma and tau around an estimate; it narrows as the degrees of freedom grow."""
+def noise_grid(sigma: float, freedom: int, smallest_log: float, layout: float = 0.0) -> NoiseGrid:
+    """Lay the grid of sigma and tau around an estimate; it narrows as the degrees of freedom grow.
+
+    `layout` is an estimate of tau from layouts drawn anew, zero without any: it may be above all of the grid.
+    """
     error = 0.9 / math.sqrt(max(freedom, 1))
     spread = min(_SPREADS, key=lambda candidate: abs(math.log(candidate / error)))
     sigmas = sigma * np.exp(spread * np.asarray(SIGMA_OFFSETS))
     wide = max(sigma, smallest_log / 3)
+    if layout > wide:
+        wide = on_ladder(layout, 2)
     tau = np.column_stack([sigmas * ratio for ratio in TAU_RATIOS] + [np.full_like(sigmas, wide)])
     prior = np.log(np.asarray(TAU_PRIOR) / len(sigmas))
     return NoiseGrid(sigma=sigmas, tau=tau, log_prior=np.broadcast_to(prior, tau.shape))
 
 
-def on_ladder(sigma: float) -> float:
-    """Round to the nearest power of 2^(1/8), so that one more reading seldom moves the whole grid."""
-    return math.exp2(round(8 * math.log2(sigma)) / 8)
+def on_ladder(sigma: float, rungs: int = 8) -> float:
+    """Round to the nearest power of 2^(1/rungs), so that one more reading seldom moves the whole grid."""
+    return math.exp2(round(rungs * math.log2(sigma)) / rungs)
+
+
+def garbage_density(sigma: float) -> float:
+    """Return the flat density of outliers, `sigma` being the best estimate of the scatter."""
+    return min(GARBAGE / (sigma * math.sqrt(2 * math.pi)), MOST_GARBAGE)
 
 
 def likely_levels(values: Floats) -> Floats:
@@ -178,8 +188,7 @@ class Likelihoods:
         garbage does not speak for a smaller sigma.
         """
         sigma = self.grid.sigma
-        flat = min(GARBAGE / (self.centre * math.sqrt(2 * math.pi)), MOST_GARBAGE)
-        garbage = math.log(OUTLIERS * flat)
+        garbage = math.log(OUTLIERS * garbage_density(self.centre))
         peak = np.log((1 - OUTLIERS) / (sigma * math.sqrt(2 * math.pi)))
         squares = -0.5 * (values[:, None] - self.lattice.nodes[None, :]) ** 2
         inlier = peak[:, None, None] + squares[None] / (sigma**2)[:, None, None]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.search import references
 from perftrail.search.breakage import Breakage
 from perftrail.search.noise import OUTLIERS
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from perftrail.search.belief import Posterior
+    from perftrail.search.drift import Track
     from perftrail.search.evidence import Evidence
+    from perftrail.search.question import Question
 
     Floats = npt.NDArray[np.float64]
     Indices = npt.NDArray[np.int64]
@@ -29,6 +32,9 @@ READINGS = np.array([1, 2, 3, 5, 8, 12, 20])
 
 MOST_CANDIDATES = 65
 """How many positions inside one gap are weighed against each other."""
+
+DROWNED = 5.0
+"""Below so many times tau a build says too little of its side: searching.md section 6, "resolution floor"."""
 
 LEAST_BITS = 1e-3
 """What would tell less than this is not worth doing: twenty more readings, or one more build."""
@@ -42,12 +48,18 @@ _LOST = np.where(READINGS == 1, OUTLIERS, np.where(READINGS == 2, OUTLIERS / 3, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An action, what it is expected to tell (bits), and what it is expected to cost (seconds)."""
+    """An action, what it is expected to tell (bits), and what it is expected to cost (seconds).
+
+    `redraw`: in layouts drawn anew. A `reference` is read to know the machine's level now: what it costs and
+    tells includes what follows it.
+    """
 
     position: int
     readings: int
     bits: float
     seconds: float
+    redraw: bool = False
+    reference: bool = False
 
     @property
     def rate(self) -> float:
@@ -64,16 +76,24 @@ def breakage(evidence: Evidence) -> Breakage:
     )
 
 
-def best_reading(evidence: Evidence, posterior: Posterior) -> Choice | None:
-    """Choose among more readings of builds that exist."""
+def is_drowned(posterior: Posterior) -> bool:
+    """Whether builds differ by chance so much that one of them cannot say on which side it is."""
+    return abs(posterior.after[0] - posterior.before[0]) < DROWNED * posterior.tau
+
+
+def best_reading(evidence: Evidence, posterior: Posterior, *, redraw: bool = False) -> Choice | None:
+    """Choose among more readings of builds that exist, in their own layouts or each in a new one."""
     rows = np.array(
-        [row for row, position in enumerate(posterior.positions) if position not in evidence.unusable],
+        [
+            row
+            for row, position in enumerate(posterior.positions)
+            if position not in evidence.unusable and evidence.representative(position) == position
+        ],
         dtype=np.int64,
     )
     if len(rows) == 0:
         return None
-    means, variances = _given_readings(evidence, posterior, rows)
-    bits = hypothesis_information(posterior, means, variances)
+    bits = reading_information(evidence, posterior, rows, redraw=redraw)
     if bits[:, -1].max() < LEAST_BITS:
         return None
     seconds = READINGS * evidence.seconds_per_reading
@@ -86,15 +106,44 @@ def best_reading(evidence: Evidence, posterior: Posterior) -> Choice | None:
         readings=int(READINGS[column]),
         bits=float(bits[row, column]),
         seconds=float(seconds[column]),
+        redraw=redraw,
+        reference=posterior.track is not None
+        and references.on_other_side(posterior, posterior.track)[rows[row]] <= references.SURE_OF_SIDE,
     )
+
+
+def any_reading(question: Question, evidence: Evidence, posterior: Posterior) -> Choice | None:
+    """Choose among readings of what is built, in new layouts too where builds alone cannot decide."""
+    reading = best_reading(evidence, posterior)
+    if not question.redraws or not is_drowned(posterior):
+        return reading
+    redraw = best_reading(evidence, posterior, redraw=True)
+    if reading is None or (redraw is not None and redraw.rate >= reading.rate):
+        return redraw
+    return reading
+
+
+def reading_information(
+    evidence: Evidence, posterior: Posterior, rows: Indices, *, redraw: bool = False
+) -> Floats:
+    """Return the bits that n more readings of builds would tell, shape (rows, n)."""
+    known = posterior.hypotheses
+    if not redraw:
+        means, variances = _given_readings(evidence, posterior, rows)
+        return hypothesis_information(posterior, means, variances, known.scatter)
+    track = posterior.track
+    is_after = rows[:, None] > known.gap[None, :] if track is None else track.after[rows]
+    means = np.where(is_after, known.after, known.before)
+    variances = np.where(is_after, known.after_variance, known.before_variance)
+    return hypothesis_information(posterior, means, variances, known.scatter + known.layout)
 
 
 def best_build(evidence: Evidence, posterior: Posterior, cumulative_prior: Floats) -> Choice | None:
     """Choose among builds of revisions not tried yet, inside gaps that may hold the culprit."""
-    candidates, bits = _candidates(evidence, posterior, cumulative_prior)
-    if len(candidates) == 0:
+    untried, bits = candidates(evidence, posterior, cumulative_prior)
+    if len(untried) == 0:
         return None
-    fails = breakage(evidence).probability(candidates)
+    fails = breakage(evidence).probability(untried)
     bits *= (1 - fails)[:, None]
     if bits.max() < LEAST_BITS:
         return None
@@ -104,14 +153,14 @@ def best_build(evidence: Evidence, posterior: Posterior, cumulative_prior: Float
     # Readings can be added once the build is there: begin with fewer than would do on average.
     first = max(1, int(READINGS[column]) // 3)
     return Choice(
-        position=int(candidates[row]),
+        position=int(untried[row]),
         readings=first,
         bits=float(bits[row, column]),
         seconds=float(seconds[row, column]),
     )
 
 
-def _candidates(evidence: Evidence, posterior: Posterior, cumulative_prior: Floats) -> tuple[Indices, Floats]:
+def candidates(evidence: Evidence, posterior: Posterior, cumulative_prior: Floats) -> tuple[Indices, Floats]:
     """Untried positions worth building (C,), and the bits that n readings of each would tell (C, n)."""
     found: list[Indices] = [np.empty(0, dtype=np.int64)]
     told: list[Floats] = [np.empty((0, len(READINGS)))]
@@ -148,6 +197,8 @@ def _given_readings(evidence: Evidence, posterior: Posterior, rows: Indices) -> 
 
     A build's own readings are taken out of its side's level first, so that they do not count twice.
     """
+    if posterior.track is not None:
+        return _given_track(evidence, posterior, posterior.track, rows)
     known, nodes = posterior.hypotheses, posterior.lattice.nodes
     is_after = rows[:, None] > known.gap[None, :]
     level = np.where(is_after, known.after, known.before)
@@ -168,14 +219,27 @@ def _given_readings(evidence: Evidence, posterior: Posterior, rows: Indices) -> 
     return mean, spread
 
 
-def hypothesis_information(posterior: Posterior, means: Floats, variances: Floats) -> Floats:
+def _given_track(
+    evidence: Evidence, posterior: Posterior, track: Track, rows: Indices
+) -> tuple[Floats, Floats]:
+    """What `_given_readings` gives, where the order of time matters."""
+    means, variances = [], []
+    for row in rows.tolist():
+        made = track.level_of(row, evidence.representative(posterior.positions[row]))
+        means.append((made * track.mean).sum(axis=1))
+        variances.append(np.einsum("hd,hde,he->h", made, track.covariance, made))
+    return np.array(means), np.maximum(np.array(variances), 1e-12)
+
+
+def hypothesis_information(posterior: Posterior, means: Floats, variances: Floats, scatter: Floats) -> Floats:
     """Return the mutual information (bits) of where the change is and the mean of n readings, shape (C, n).
 
-    `means` and `variances` (C, H) predict the build's own level under each hypothesis.
+    `means` and `variances` (C, H) predict the level that is read under each hypothesis, `scatter` (H,) is the
+    variance of each reading around it.
     """
     known = posterior.hypotheses
     weight = known.weight / known.weight.sum()
-    bits: Floats = _mutual(means, variances, known.scatter, weight[None])[:, :, 0]
+    bits: Floats = _mutual(means, variances, scatter, weight[None])[:, :, 0]
     return bits
 
 

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+EVEN = 0.1
+"""The share of the prior that is even, whatever the weights: a wrong prior costs readings, not the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +61,11 @@ class Question:
 
     `smallest` is the smallest relative change worth finding (0.05 is 5 %). `prior` weighs each position as
     the culprit (length `revisions`, the first is not used; need not sum to one), `None` weighs them evenly.
+    As weights may be wrong, a tenth of the probability is spread evenly over all that weigh above zero; zero
+    excludes.
     `no_change` is the prior probability that nothing changed. `readings_at_ends` are taken at both ends
     before anything is concluded. `invocations_per_reading` is 1, or 2 and more for a metric that is a ratio
-    of points.
+    of points. `redraws` allows `Measure.redraw`: a revision can be read in a layout drawn anew.
     """
 
     revisions: int
@@ -66,6 +77,7 @@ class Question:
     budget: Budget = Budget()
     readings_at_ends: int = 3
     invocations_per_reading: int = 1
+    redraws: bool = False
 
     def __post_init__(self) -> None:
         _require(self.revisions >= 2, "revisions", self.revisions, "a search needs two revisions or more")
@@ -93,6 +105,14 @@ class Question:
             _require(
                 sum(self.prior[1:]) > 0, "prior", self.prior[:3], "at least one revision must be possible"
             )
+
+    def weights(self) -> npt.NDArray[np.float64]:
+        """Return the prior probability of each position as the culprit, if there is one; they sum to one."""
+        given = np.ones(self.revisions) if self.prior is None else np.array(self.prior, dtype=np.float64)
+        given[0] = 0.0
+        possible = given > 0
+        spread: npt.NDArray[np.float64] = (1 - EVEN) * given / given.sum() + EVEN * possible / possible.sum()
+        return spread
 
     @property
     def smallest_log(self) -> float:

@@ -6,16 +6,18 @@ resumed by telling everything again.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perftrail.search import answer as answers
-from perftrail.search import ends, policy
+from perftrail.search import batch, ends, policy, references
 from perftrail.search.belief import Posterior, infer
 from perftrail.search.evidence import Evidence
 from perftrail.search.snapshot import believe, narrowest
+from perftrail.search.timeline import Timeline
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,10 +44,16 @@ BROKEN_TOO = 0.97
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """Take so many readings of a position, building it first where that has not been done."""
+    """Take so many readings of a position, building it first where that has not been done.
+
+    `redraw`: draw a new layout for each of them (tell so with `Readings.redraw`). `reference`: they are taken
+    to know the machine's level now, not for the position's own sake.
+    """
 
     position: int
     readings: int
+    redraw: bool = False
+    reference: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +74,14 @@ class Search:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        weights = (
-            np.ones(question.revisions) if question.prior is None else np.array(question.prior, dtype=float)
-        )
-        weights[0] = 0.0
+        weights = question.weights()
         self._cumulative = np.cumsum(weights)
         self._cumulative /= self._cumulative[-1]
         self._possible = weights > 0
         self._evidence = Evidence(question)
         self._posterior: Posterior | None = None
         self._likelihoods: Likelihoods | None = None
+        self._timeline = Timeline()
 
     def tell(self, news: News) -> None:
         """Take news in, asked for or not; raise `ValueError` for a position outside the history."""
@@ -85,24 +91,53 @@ class Search:
     def ask(self) -> Action:
         """Say what to measure next, or that the search is settled; the same until something is told."""
         first = ends.first_look(self.question, self._evidence)
-        if first is not None:
-            return self._afford(first)
+        if first:
+            return self._afford(first[0])
         if len(self._evidence.positions) < 2:
             return Settled(answer=answers.nothing_usable(self._too_few()))
         posterior = self.posterior
         decided = self._unchanged(posterior) or self._located(posterior)
+        level = ends.known_level(self._evidence, posterior, self.question.readings_at_ends)
+        if decided is None and level is not None:
+            return self._afford(level)
         if decided is not None:
             return decided
         unshown = posterior.nothing + posterior.outside > SHOWN_TO_DIFFER
         if unshown and not ends.went_inside(self.question, posterior):
-            choice = ends.tell_apart(self.question, self._evidence, posterior) or policy.best_reading(
-                self._evidence, posterior
+            choice = ends.tell_apart(self.question, self._evidence, posterior) or policy.any_reading(
+                self.question, self._evidence, posterior
             )
             floor = "builds differ by chance as much as the ends do: more readings would not tell them apart"
         else:
             choice = self._inside(posterior)
             floor = self._floor(posterior)
         return self._afford(choice) if choice is not None else self._end(floor)
+
+    def batch(self, count: int) -> tuple[Measure, ...]:
+        """Say what `count` idle workers may do at the same time, the most useful first; none once settled.
+
+        The first is what `ask` says, with all readings at once if there are others. They may be fewer than
+        the workers, where more would tell nothing or the budget does not allow them. What comes of them may
+        be told in any order, and in part.
+        """
+        first = self.ask()
+        if not isinstance(first, Measure):
+            return ()
+        if count == 1:
+            return (first,)
+        looks = ends.first_look(self.question, self._evidence)
+        if looks:
+            choices = tuple({look.position: look for look in reversed(looks)}.values())[::-1]
+        elif first.reference or first.redraw:
+            return (first,)
+        else:
+            alone = policy.Choice(position=first.position, readings=first.readings, bits=0.0, seconds=0.0)
+            most = self.question.budget.builds
+            builds = count if most is None else most - self._evidence.builds
+            choices = batch.beside(
+                alone, count, self._evidence, self.posterior, self._cumulative, builds=builds
+            )
+        return self._afford_all(choices[:count])
 
     @property
     def belief(self) -> Belief | None:
@@ -115,8 +150,9 @@ class Search:
     def posterior(self) -> Posterior:
         """The belief in numbers; needs at least one usable revision told."""
         if self._posterior is None:
-            self._posterior = infer(self.question, self._evidence, self._cumulative, self._likelihoods)
-            self._likelihoods = self._posterior.likelihoods
+            still = infer(self.question, self._evidence, self._cumulative, self._likelihoods)
+            self._likelihoods = still.likelihoods
+            self._posterior = self._timeline.judge(self.question, self._evidence, self._cumulative, still)
         return self._posterior
 
     @property
@@ -189,7 +225,7 @@ class Search:
             return False
         if probability >= 1 - (1 - self.question.confidence) * MISFIT:
             return True
-        reading = policy.best_reading(self._evidence, posterior)
+        reading = policy.any_reading(self.question, self._evidence, posterior)
         return reading is None or reading.bits / reading.readings < LITTLE
 
     def _divisible(self, gap: int, posterior: Posterior) -> bool:
@@ -206,7 +242,20 @@ class Search:
         return np.nonzero(self._possible[low + 1 : high + 1])[0] + low + 1
 
     def _inside(self, posterior: Posterior) -> policy.Choice | None:
-        reading = policy.best_reading(self._evidence, posterior)
+        best = self._best(posterior)
+        for readings in references.REFERENCES if posterior.track is not None else ():
+            known = references.with_reference(self._evidence, posterior, readings)
+            then = self._best(known[1]) if known is not None else None
+            if known is not None and then is not None:
+                seconds = then.seconds + readings * self._evidence.seconds_per_reading
+                if best is None or then.bits / seconds > best.rate:
+                    best = policy.Choice(
+                        position=known[0], readings=readings, bits=then.bits, seconds=seconds, reference=True
+                    )
+        return best
+
+    def _best(self, posterior: Posterior) -> policy.Choice | None:
+        reading = policy.any_reading(self.question, self._evidence, posterior)
         if not ends.may_build(self.question, self._evidence):
             return reading
         build = policy.best_build(self._evidence, posterior, self._cumulative)
@@ -227,7 +276,23 @@ class Search:
             if left < 1:
                 return self._end("the budget of invocations is spent")
             readings = min(readings, left)
-        return Measure(position=choice.position, readings=readings)
+        return Measure(
+            position=choice.position, readings=readings, redraw=choice.redraw, reference=choice.reference
+        )
+
+    def _afford_all(self, choices: tuple[policy.Choice, ...]) -> tuple[Measure, ...]:
+        """Do of the chosen what the budget of invocations allows together."""
+        budget, evidence = self.question.budget, self._evidence
+        left = math.inf
+        if budget.invocations is not None:
+            left = (budget.invocations - evidence.invocations) // self.question.invocations_per_reading
+        measures = []
+        for choice in choices:
+            action = self._afford(choice)
+            if isinstance(action, Measure) and action.readings <= left:
+                measures.append(action)
+                left -= action.readings
+        return tuple(measures)
 
     def _end(self, reason: str) -> Settled:
         """Answer with what is known: the smallest range that holds the culprit, or that it is unclear."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.search.answer import Verdict
-from perftrail.search.evidence import Readings, Unusable
+from perftrail.search.evidence import Block, Readings, Same, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,13 +29,18 @@ def step(news: News, belief: Belief | None, label: Callable[[int], str], *, what
     match news:
         case Unusable():
             done = f"{label(news.position)} could not be used{f' ({what})' if what else ''}"
-            return done if belief is None else f"{done}; {_left(belief)}"
+            return done if belief is None else f"{done}; {left(belief)}"
         case Readings():
             done = f"measured {label(news.position)} {_times(len(news.values))}{f': {what}' if what else ''}"
             if belief is None:
                 return done
             side = _side(belief.after_the_change(news.position))
-            return f"{done}, {side}; {_left(belief)}" if side else f"{done}; {_left(belief)}"
+            return f"{done}, {side}; {left(belief)}" if side else f"{done}; {left(belief)}"
+        case Same():
+            done = f"{label(news.position)} was built to the same as {label(news.like)}"
+            return done if belief is None else f"{done}; {left(belief)}"
+        case Block():
+            return "measured on from here in another block: the machine has changed"
         case _:
             assert_never(news)
 
@@ -72,7 +77,8 @@ def _side(probability: float | None) -> str:
     return f"{_percent(1 - probability)} it is before the change"
 
 
-def _left(belief: Belief) -> str:
+def left(belief: Belief) -> str:
+    """Say what is left to be told apart."""
     if belief.no_change > 0.5:
         return f"{_percent(belief.no_change)} that nothing changed"
     return "1 candidate left" if belief.candidates == 1 else f"{belief.candidates} candidates left"

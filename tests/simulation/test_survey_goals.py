@@ -1,0 +1,161 @@
+"""The goals of the survey, in simulation. The seeds are fixed; the margins leave room for few trials."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from perftrail.search import (
+    AllSettled,
+    Answer,
+    Inside,
+    Kind,
+    Matrix,
+    Measure,
+    Origin,
+    Question,
+    Readings,
+    Survey,
+    Unusable,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+SIGMA = 0.03
+STEP = math.log(1.15)
+
+
+@dataclass(frozen=True)
+class World:
+    """Levels by position, what does not build, and chance: skewed noise, layout of 0.3 sigma, 3 % outliers."""
+
+    levels: npt.NDArray[np.floating]
+    broken: npt.NDArray[np.bool_]
+    rng: np.random.Generator
+
+    def readings(self, position: int, count: int) -> tuple[float, ...]:
+        noise = SIGMA * (self.rng.gamma(4, size=count) - 4) / 2
+        slow = np.where(self.rng.random(count) < 0.03, math.log(2), 0.0)
+        return tuple((self.levels[position] + noise + slow).tolist())
+
+    def news(self, action: Measure) -> Readings | Unusable:
+        position = action.position
+        if self.broken[position]:
+            return Unusable(position=position, seconds=10.0)
+        return Readings(
+            position=position,
+            values=self.readings(position, action.readings),
+            build_seconds=10.0,
+            seconds=float(action.readings),
+        )
+
+    def settle(self, search: Survey | Inside, most: int = 1500) -> Answer:
+        for _ in range(most):
+            action = search.ask()
+            if not isinstance(action, Measure):
+                return action.answer
+            search.tell(self.news(action))
+        raise AssertionError("the search never settles")
+
+
+def world(seed: int, number: int, levels: npt.NDArray[np.floating], *fit: int) -> World:
+    rng = np.random.default_rng([seed, number])
+    broken = np.zeros(len(levels), dtype=np.bool_)
+    state = False
+    for position, chance in enumerate(rng.random(len(levels))):
+        broken[position] = state
+        state = chance >= 1 / 3 if state else chance < 0.06
+    broken[[0, -1, *fit]] = False
+    return World(levels + rng.normal(0, 0.3 * SIGMA, len(levels)), broken, rng)
+
+
+def culprits(rng: np.random.Generator, revisions: int, count: int) -> list[int]:
+    while True:
+        drawn = np.sort(rng.integers(1, revisions, count))
+        if count == 1 or np.diff(drawn).min() >= revisions / 20:
+            return [int(culprit) for culprit in drawn]
+
+
+def named_rightly(answer: Answer, truth: list[int]) -> bool:
+    return len(answer.changes) == len(truth) and all(
+        change.kind is Kind.STEP and culprit in change.positions
+        for change, culprit in zip(answer.changes, truth, strict=True)
+    )
+
+
+def steps_found(seed: int, trials: int, count: int, revisions: int = 1000) -> float:
+    right = 0
+    for number in range(trials):
+        truth = culprits(np.random.default_rng([seed, number, 1]), revisions, count)
+        levels = STEP * np.searchsorted(truth, np.arange(revisions), side="right")
+        answer = world(seed, number, levels).settle(Survey(Question(revisions=revisions)))
+        right += named_rightly(answer, truth)
+    return right / trials
+
+
+def test_two_changes_are_both_found_and_none_invented() -> None:
+    assert steps_found(81, 4, 2) == 1
+
+
+def test_a_ramp_is_not_pinned_on_a_revision() -> None:
+    for number in range(2):
+        begin = int(np.random.default_rng([82, number, 1]).integers(0, 800))
+        levels = math.log(1.3) * np.clip((np.arange(1000) - begin) / 200, 0, 1)
+        answer = world(82, number, levels).settle(Survey(Question(revisions=1000)))
+        assert [change.kind for change in answer.changes] == [Kind.RAMP]
+
+
+def test_a_single_step_is_no_ramp() -> None:
+    assert steps_found(83, 6, 1) == 1
+
+
+def test_the_commit_inside_a_merge_of_fifty_is_found() -> None:
+    for number in range(5):
+        culprit = int(np.random.default_rng([84, number, 1]).integers(2, 52))
+        here = world(84, number, STEP * (np.arange(53) >= culprit), 1, 51)
+        inside = Inside(Question(revisions=53), branches=(50,))
+        for end in (0, 52):
+            inside.tell(Readings(position=end, values=here.readings(end, 5)))
+        answer = here.settle(inside)
+        assert inside.found is not None
+        assert inside.found.origin is Origin.BRANCH
+        assert named_rightly(answer, [culprit])
+
+
+def test_ten_series_share_their_builds() -> None:
+    truth = {"a": 210, "b": 480, "c": 830}
+    names = [*truth, *"defghij"]
+    broken = world(85, 0, np.zeros(1000)).broken
+    here = {
+        name: World(
+            STEP * (np.arange(1000) >= truth.get(name, 1000)), broken, np.random.default_rng([85, number])
+        )
+        for number, name in enumerate(names)
+    }
+    matrix = Matrix(dict.fromkeys(names, Question(revisions=1000)))
+    while not isinstance(action := matrix.ask(), AllSettled):
+        for name in names if broken[action.position] else action.readings:
+            readings = action.readings.get(name, 1)
+            matrix.tell(name, here[name].news(Measure(position=action.position, readings=readings)))
+    for name in names:
+        answer = action.answers[name]
+        if name in truth:
+            assert named_rightly(answer, [truth[name]])
+        else:
+            assert answer.verdict is Verdict.NONE
+    separate = [Survey(Question(revisions=1000)) for _ in names]
+    for name, survey in zip(names, separate, strict=True):
+        here[name].settle(survey)
+    assert matrix.builds <= 0.7 * sum(survey.builds for survey in separate)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_changes_hold_over_more_trials(count: int) -> None:
+    assert steps_found(86 + count, 12, count) >= 0.9
