@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Recipe
     from perftrail.model.conditions import Busy, Conditions
     from perftrail.model.measurement import Machine, Outcome, Runnable
+    from perftrail.model.merge import Merge
     from perftrail.model.process import Command, Ran
     from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json, SearchRecord, StepRecord
@@ -64,6 +65,21 @@ class Source(Protocol):
 
     def within(self, range: str) -> frozenset[str]:
         """Give the ids of every revision of a range, also of one with an open end (``..B``, ``A..``)."""
+        ...
+
+    def merge(self, revision: Revision) -> Merge | None:
+        """Give what a revision joined, `None` when it joined nothing or nothing that was not there before.
+
+        Each branch is walked along its first parents, back to what the trunk contains. A branch that the
+        study links to the revision counts as joined.
+        """
+        ...
+
+    def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
+        """Give for each revision the paths in which it differs from the one before it in the sequence.
+
+        Of the first, and where the source cannot tell, there are none.
+        """
         ...
 
     def content(self, revision: Revision) -> str:

@@ -1,8 +1,8 @@
-"""What every source promises, over one planted history kept in four ways."""
+"""What every source promises, over one planted history kept in six ways."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,12 +12,14 @@ import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.launcher import Launcher
-from perftrail.model.study import Benchmark, Study
+from perftrail.model.study import Archive, Benchmark, Study
 from perftrail.model.study import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.ports import Source
 from perftrail.sources import open_source
 from tests.fakes.source import InMemorySource
+from tests.sources.archives import tar_of
+from tests.sources.fossil_repositories import FossilRepository, needs_fossil
 from tests.sources.packages import PackageIndex, serving
 from tests.sources.repositories import Repository
 
@@ -54,6 +56,24 @@ def in_git(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
     return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
 
 
+def in_fossil(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
+    repository = FossilRepository(tmp_path / "project.fossil")
+    for name, text in PLANTED:
+        repository.commit({"planted.py": text}, subject=name, tags=[name])
+    asked = Asked(kind="fossil", location=str(repository.make()))
+    source = open_source(study(asked, tmp_path), cache=str(tmp_path / "cache"), starter=launcher)
+    return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
+
+
+def in_archives(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
+    for name, text in PLANTED:
+        (tmp_path / f"{name}.tar.gz").write_bytes(tar_of({f"planted-{name}/planted.py": text}))
+    archives = tuple(Archive(version=name, file=f"{name}.tar.gz") for name, _ in PLANTED)
+    asked = Asked(kind="release", location=str(tmp_path), archives=archives)
+    source = open_source(study(asked, tmp_path), cache=str(tmp_path / "cache"), starter=launcher)
+    return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
+
+
 def in_an_index(tmp_path: Path, launcher: Launcher, stack: ExitStack) -> Case:
     index = stack.enter_context(serving(PackageIndex()))
     for name, text in PLANTED:
@@ -79,15 +99,16 @@ def in_memory(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
 
 
 Make = Callable[[Path, Launcher, ExitStack], Case]
-MAKERS: tuple[Make, ...] = (in_git, in_an_index, in_a_directory, in_memory)
+MAKERS: tuple[Make, ...] = (in_git, in_fossil, in_archives, in_an_index, in_a_directory, in_memory)
 
 
 def cases(*makers: Make) -> pytest.MarkDecorator:
-    slow = {in_an_index: pytest.mark.slow}  # pip takes a second to start
-    params = [
-        pytest.param(maker, id=maker.__name__, marks=[slow[maker]] if maker in slow else [])
-        for maker in makers
-    ]
+    # pip takes a second to start
+    marks: Mapping[Make, list[pytest.MarkDecorator]] = {
+        in_an_index: [pytest.mark.slow],
+        in_fossil: [needs_fossil],
+    }
+    params = [pytest.param(maker, id=maker.__name__, marks=marks.get(maker, [])) for maker in makers]
     return pytest.mark.parametrize("case", params, indirect=True)
 
 
@@ -99,7 +120,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 every_source = cases(*MAKERS)
-with_history = cases(in_git, in_an_index, in_memory)
+with_history = cases(in_git, in_fossil, in_archives, in_an_index, in_memory)
 
 
 @every_source
@@ -188,3 +209,19 @@ def test_a_revision_that_cannot_be_had_leaves_nothing_behind(case: Case, tmp_pat
     with pytest.raises(CheckoutFailed):
         case.source.materialise(missing, str(tmp_path / "none"), str(tmp_path / "log"))
     assert not (tmp_path / "none").exists()
+
+
+@every_source
+def test_the_paths_that_revisions_touch_are_given_for_each(case: Case) -> None:
+    revisions = case.source.history()
+    touched = case.source.touched(revisions)
+    assert len(touched) == len(revisions)
+    assert touched[0] == ()
+    assert all(set(paths) <= {case.file} for paths in touched)
+
+
+@every_source
+def test_a_straight_line_joined_nothing(case: Case) -> None:
+    assert [case.source.merge(revision) for revision in case.source.history()] == [None] * len(
+        case.source.history()
+    )

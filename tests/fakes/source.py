@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,14 @@ class InMemorySource:
         """Give the ids of a range."""
         return frozenset(revision.id for revision in self.history(range))
 
+    def merge(self, revision: Revision) -> None:
+        """Give nothing: it is a straight line."""
+
+    def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
+        """Compare each revision's files with those of the one before."""
+        files = [dict(self.planted[self._number(each.id)][1]) for each in revisions]
+        return ((), *(_different(before, after) for before, after in pairwise(files)))
+
     def content(self, revision: Revision) -> str:
         """Name a revision's files by what they hold."""
         return content_key(dict(self.planted[self._number(revision.id)][1]))
@@ -59,6 +68,10 @@ class InMemorySource:
             if known == name:
                 return number
         raise SourceError(f'no revision "{name}"')
+
+
+def _different(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 
 def _numbers(first: int, last: int) -> range:

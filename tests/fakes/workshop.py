@@ -8,16 +8,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perftrail.model.build import Built, Failure, Prepared, Recipe, content_key
+from perftrail.model.merge import Merge
 from perftrail.model.process import Command, Ended, Exited, Orphans, Ran
 from perftrail.model.subject import Revision, Subject
 
 
 @dataclass
 class FakeSource:
-    """Revisions r0, r1, …; `same_as` gives a revision the tree of another one."""
+    """Revisions r0, r1, …; `same_as` gives a revision the tree of another one.
+
+    `merges` says what revisions joined, `paths` what they touch.
+    """
 
     count: int
     same_as: dict[str, str] = field(default_factory=dict)
+    merges: dict[str, Merge] = field(default_factory=dict)
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         revisions = tuple(
@@ -31,6 +37,12 @@ class FakeSource:
 
     def within(self, range: str) -> frozenset[str]:
         return frozenset(revision.id for revision in self.history(range))
+
+    def merge(self, revision: Revision) -> Merge | None:
+        return self.merges.get(revision.id)
+
+    def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
+        return tuple(self.paths.get(each.id, ()) for each in revisions)
 
     def content(self, revision: Revision) -> str:
         return self.same_as.get(revision.id, revision.id)

@@ -128,6 +128,48 @@ def test_a_requirement_is_no_option_of_pip(tmp_path: Path) -> None:
     assert said.startswith('perftrail.toml:4: source.requires: "--index-url=x" is no requirement')
 
 
+ARCHIVES = """\
+[source]
+kind = "release"
+location = "%s"
+archives = [
+  { version = "1", file = "a.tgz" },
+  { version = "1", file = "", sha256 = "12" },
+  { version = "-x", file = "https://x.org/a.zip" },
+]
+yanked = true
+walk = "all"
+[benchmark.it]
+command = "true"
+"""
+
+
+def test_a_table_of_archives_is_checked_line_by_line(tmp_path: Path) -> None:
+    assert complaints(tmp_path, ARCHIVES % ".") == [
+        'perftrail.toml:6: source.archives[1].version: "1" is there twice',
+        "perftrail.toml:6: source.archives[1].file: is empty",
+        'perftrail.toml:6: source.archives[1].sha256: "12" is no SHA-256, which has 64 digits',
+        'perftrail.toml:7: source.archives[2].version: "-x": a revision cannot begin with "-"',
+        'perftrail.toml:7: source.archives[2].file: "https://x.org/a.zip" is downloaded, so it needs sha256, '
+        "its checksum, beside it",
+        "perftrail.toml:9: source.yanked: says nothing about archives; it is for packages",
+        "perftrail.toml:10: source.walk: says nothing about a release source; it is for git or fossil",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("https://x.org/dist", 'source.archives[0].file: "a.tgz" is downloaded, so it needs sha256'),
+        ("ssh://x.org/dist", "is not where archives can be had from"),
+        ("pypi:x", "is not where archives can be had from"),
+        ("nowhere", "does not exist"),
+    ],
+)
+def test_archives_lie_in_a_directory_or_at_a_web_address(location: str, said: str, tmp_path: Path) -> None:
+    assert any(said in each for each in complaints(tmp_path, ARCHIVES % location))
+
+
 @pytest.mark.parametrize("name", ["a/b", "..", "a..b", "", "a b", "a\\nb", "\\u202Ea", "x" * 101, ".a", "-a"])
 def test_a_benchmark_cannot_have_a_name_that_is_no_good_directory(name: str, tmp_path: Path) -> None:
     said = complaints(tmp_path, SMALL.replace("benchmark.it", f'benchmark."{name}"'))

@@ -69,7 +69,7 @@ def test_the_example_of_the_design_comes_to_this_study(tmp_path: Path) -> None:
             "ratio": Derived(benchmark="mt", value="real[threads=2] / real[threads=8]", better="higher")
         },
         measure=MeasurePolicy(invocations=Invocations(least=5, most=30)),
-        find=FindPolicy(metric="ratio", smallest=0.05, confidence=0.99),
+        find=FindPolicy(metric=("ratio",), smallest=0.05, confidence=0.99),
     )
 
 
@@ -191,3 +191,17 @@ def test_release_keys_are_read(tmp_path: Path) -> None:
     source = read(tmp_path, text).source
     assert source.requires == ("numpy>=1.26", "six")
     assert (source.index, source.prereleases, source.yanked) == ("https://example.org/simple", True, True)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [('"ratio"', ("ratio",)), ('["ratio", "real[threads=2]"]', ("ratio", "real[threads=2]")), ('"works"', ("works",))],
+)
+def test_metrics_to_find_are_one_or_several(written: str, meant: tuple[str, ...], tmp_path: Path) -> None:
+    assert read(tmp_path, spoiled('metric = "ratio"', f"metric = {written}", text=GOOD)).find.metric == meant
+
+
+def test_squashed_branches_are_linked_to_what_they_went_into(tmp_path: Path) -> None:
+    link = '[[source.link]]\nbranch = "topic"\nmerge = "v1.5"\n[build]\n'
+    study = read(tmp_path, spoiled("[build]\n", link, text=GOOD))
+    assert [(each.branch, each.merge) for each in study.source.link] == [("topic", "v1.5")]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Form = Literal["plain", "duration", "size", "invocations", "quiet"]
-"""How a value may be written: as its type is, or as text: ``10min``, ``2GiB``, ``5..30``, ``wait 60s``."""
+Form = Literal["plain", "duration", "size", "invocations", "quiet", "texts"]
+"""How a value may be written: as its type is, or as text: ``10min``, ``2GiB``, ``5..30``, ``wait 60s``; one text
+for a list of one."""
 
 NAME = r"^[A-Za-z0-9_](?:[A-Za-z0-9_+-]|\.(?!\.))*$"
 """A variant or benchmark: it becomes the name of directories and of columns."""

@@ -22,6 +22,8 @@ Better = Literal["lower", "higher"]
 Order = Literal["interleaved", "random", "sequential"]
 Pick = Literal["first", "last", "min", "max", "sum", "median"]
 Counter = Literal["locks", "instructions"]
+Prior = Literal["suspect", "size", "measured"]
+"""What may make a revision a likelier culprit before anything is measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +35,39 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A branch that was squashed: which one, and the revision that its work went into."""
+
+    branch: Annotated[str, Key("The branch, its tip, or a tag on it.", stand_in="-")]
+    merge: Annotated[str, Key("The revision that the branch was squashed into.", stand_in="-")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """One release as an archive, tar or zip: its version, where it lies and what it must be."""
+
+    version: Annotated[str, Key("The name of this release.", stand_in="-")]
+    file: Annotated[str, Key("The archive: a path below source.location, or an address.", stand_in="-")]
+    sha256: Annotated[
+        str, Key("Its checksum, SHA-256 in 64 digits; of a file of this machine it may be left out.")
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where revisions come from.
 
     `location` is a path, made absolute against the study's directory, or an address; of releases it is
-    ``ECOSYSTEM:NAME``, for instance ``pypi:packaging``. `range` is ``A..B`` with A the known-old end, part
-    of the history. `requires`, `index`, `prereleases` and `yanked` are for releases only.
+    ``ECOSYSTEM:NAME``, for instance ``pypi:packaging``, or where the `archives` lie. `range` is ``A..B`` with A
+    the known-old end, part of the history. `requires`, `index`, `prereleases` and `yanked` are for packages.
     """
 
     kind: Annotated[SourceKind, Key("What the history is kept in.", stand_in="git")]
     location: Annotated[
         str,
         Key(
-            "A repository's path, relative to this file, or its address; of releases, pypi:NAME.",
+            "A repository's path, relative to this file, or its address; of releases, pypi:NAME, "
+            "or the directory or address that their archives lie below.",
             stand_in=".",
         ),
     ]
@@ -59,12 +81,20 @@ class Source:
         tuple[str, ...], Key("Only revisions that change one of these files, relative to the root.")
     ] = ()
     label: Annotated[Label | None, Key("Where a revision says which release it belongs to.")] = None
+    link: Annotated[
+        tuple[Link, ...],
+        Key("Squashed branches: when the culprit is such a revision, the search goes into its branch."),
+    ] = ()
     requires: Annotated[
         tuple[str, ...], Key("Releases only: what else to install beside each release, as for pip.")
     ] = ()
     index: Annotated[str | None, Key("Releases only: the address of another package index.")] = None
     prereleases: Annotated[bool, Key("Releases only: whether pre-releases belong to the history.")] = False
     yanked: Annotated[bool, Key("Releases only: whether yanked releases belong to the history.")] = False
+    archives: Annotated[
+        tuple[Archive, ...],
+        Key("Releases only: instead of a package, an archive for each version, the oldest first."),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,11 +311,19 @@ class MeasurePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindPolicy:
-    """What `find` looks for. `metric` is ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``."""
+    """What `find` looks for. A metric is ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``.
+
+    ``works`` asks where it began to fail. Without any, all metrics of the study are followed together.
+    """
 
     metric: Annotated[
-        str | None, Key("What changed: NAME or BENCHMARK.NAME, with [parameter=value] where several remain.")
-    ] = None
+        tuple[str, ...],
+        Key(
+            "What changed: NAME or BENCHMARK.NAME, with [parameter=value] where several remain; works for "
+            "where it began to fail; several share one walk; without it, all.",
+            form="texts",
+        ),
+    ] = ()
     variant: Annotated[str | None, Key("In which variant.")] = None
     smallest: Annotated[float, Key("The smallest change worth finding, relative.", above=0)] = 0.05
     confidence: Annotated[float, Key("How sure an answer must be.", above=0.5, below=1)] = 0.99
@@ -294,6 +332,17 @@ class FindPolicy:
     ] = None
     budget_invocations: Annotated[int | None, Key("How many invocations a search may make.", least=1)] = None
     budget_builds: Annotated[int | None, Key("How many builds a search may make.", least=1)] = None
+    suspect: Annotated[
+        tuple[str, ...],
+        Key("Paths, ** and * allowed: revisions that touch none of them are less likely the culprit."),
+    ] = ()
+    prior: Annotated[
+        tuple[Prior, ...],
+        Key(
+            "What is believed beforehand, all of it unless said: suspect (touches those paths), size (how many "
+            "files it touches), measured (near a change that earlier measurements show)."
+        ),
+    ] = ("suspect", "size", "measured")
 
 
 PLAIN = "plain"

@@ -99,7 +99,7 @@ def resolve(study: Study, text: str, variant: str | None = None) -> Target:
     """
     wanted = parse_metric(text)
     figure = _only_figure(study, wanted)
-    chosen = _only_variant(study, variant)
+    chosen = only_variant(study, variant)
     found = _targets(study, figure, chosen, fixed=_known_values(study, figure, wanted), text=text)
     if len(found) == 1:
         return found[0]
@@ -115,6 +115,11 @@ def resolve(study: Study, text: str, variant: str | None = None) -> Target:
 def derived_targets(study: Study, name: str, variant: str) -> tuple[Target, ...]:
     """Give a derived metric at every combination of the parameters that it leaves open."""
     return _targets(study, _derived(study, name), variant, fixed={}, text=name)
+
+
+def targets(study: Study, benchmark: str, name: str, variant: str) -> tuple[Target, ...]:
+    """Give a metric of a benchmark at every point where it is measured, a derived one where it leaves some open."""
+    return _targets(study, _figure(study, benchmark, name), variant, fixed={}, text=name)
 
 
 def metric_names(study: Study, benchmark: str) -> tuple[str, ...]:
@@ -183,7 +188,8 @@ def _derived(study: Study, name: str) -> _Figure:
     )
 
 
-def _only_variant(study: Study, variant: str | None) -> str:
+def only_variant(study: Study, variant: str | None) -> str:
+    """Give the variant that is named, or the only one there is. Raises `TargetError`."""
     if variant is None:
         if len(study.variants) > 1:
             raise TargetError(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.errors import SourceError
 from perftrail.sources.directory import DirectorySource
+from perftrail.sources.fossil import FossilSource
 from perftrail.sources.git import GitSource
+from perftrail.sources.git_patch import GitPatches
+from perftrail.sources.patched import PlainPatches
 
 if TYPE_CHECKING:
     from perftrail.model.study import Study
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
     """Open a study's source; what it copies or downloads is kept below the directory `cache`.
 
-    Reads nothing yet. Raises `SourceError` for a kind that cannot be had here.
+    Reads nothing yet. Raises `SourceError` when the tool that it needs is not installed.
     """
     asked = study.source
     match asked.kind:
@@ -24,9 +26,20 @@ def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
             return GitSource(asked, cache=cache, starter=starter)
         case "directory":
             return DirectorySource(asked)
+        case "release" if asked.archives:
+            from perftrail.sources.archives import ArchiveSource  # noqa: PLC0415 - a network client is heavy
+
+            return ArchiveSource(asked, cache=cache)
         case "release":
             from perftrail.sources.release import ReleaseSource  # noqa: PLC0415 - an index client is heavy
 
             return ReleaseSource(asked, cache=cache, starter=starter)
         case "fossil":
-            raise SourceError('source.kind "fossil": not supported yet; choose git, release or directory')
+            return FossilSource(asked, cache=cache, starter=starter)
+
+
+def open_patches(study: Study, source: Source, *, cache: str, starter: Starter) -> GitPatches | PlainPatches:
+    """Give what fits patches to a study's revisions: in a git history also what a revision changed."""
+    if study.source.kind == "git":
+        return GitPatches(study.source, cache=cache, starter=starter)
+    return PlainPatches(source, cache=cache, starter=starter)

@@ -14,7 +14,7 @@ from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Revision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perftrail.model.study import Source as Asked
 
@@ -40,6 +40,13 @@ class DirectorySource:
         """Refuse: a directory has no history that a range could be part of."""
         self._refuse_range(range)
         return frozenset()
+
+    def merge(self, revision: Revision) -> None:
+        """Give nothing: files as they are joined nothing."""
+
+    def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
+        """Give nothing for each: there is nothing to differ from."""
+        return ((),) * len(revisions)
 
     def content(self, revision: Revision) -> str:
         """Name the content by its digest, which is the revision's id."""

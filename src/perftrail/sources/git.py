@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.model.merge import Branch, Merge
 from perftrail.model.subject import Revision
+from perftrail.sources.git_merges import joined
 from perftrail.sources.git_mirror import Mirror, json_like
-from perftrail.sources.git_objects import find_objects, read_blobs
+from perftrail.sources.git_objects import differing_paths, find_objects, read_blobs
 from perftrail.sources.git_worktree import add_worktree, forget_removed_worktrees
 from perftrail.sources.ranges import EVERYTHING, Ends, parse_range
 
@@ -50,6 +52,10 @@ class GitSource:
             ids = [old, *ids]
         if ends.new and new not in ids[-1:]:
             ids = [*ids, new]
+        for link in self._asked.link:
+            # a name that leads nowhere is better told now than when the search has come to it
+            self._mirror.resolve(link.branch)
+            self._mirror.resolve(link.merge)
         if not ids:
             raise SourceError(f"{self._asked.location}: no revision fits walk = {self._asked.walk!r}")
         return self._described(ids)
@@ -61,6 +67,34 @@ class GitSource:
         upto = [self._mirror.resolve(ends.new)] if ends.new else ["--all", self._mirror.resolve("HEAD")]
         ids = self._lines("rev-list", *limits, *upto)
         return frozenset(ids) | ({limits[1][1:]} if limits else frozenset())
+
+    def merge(self, revision: Revision) -> Merge | None:
+        """Give the parents of a merge, or of a commit that a branch was squashed into, with their lines."""
+        lines = joined(self._mirror, revision, self._asked.link)
+        if not lines:
+            return None
+        wanted = dict.fromkeys(
+            [revision.parents[0], *(id_ for line in lines for id_ in (line.base, *line.ids))]
+        )
+        known = {each.id: each for each in self._described([id_ for id_ in wanted if id_])}
+        return Merge(
+            revision=revision,
+            trunk=known[revision.parents[0]],
+            branches=tuple(
+                Branch(base=known.get(line.base), revisions=tuple(known[id_] for id_ in line.ids))
+                for line in lines
+            ),
+        )
+
+    def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
+        """Compare trees in one go; a commit whose parent is known is compared with that one."""
+        trees = {revision.id: self.content(revision) for revision in revisions}
+        before = ["", *(each.id for each in revisions)]
+        pairs = [
+            (trees.get(each.parents[0] if each.parents else "", trees.get(previous, "")), trees[each.id])
+            for previous, each in zip(before, revisions, strict=False)
+        ]
+        return differing_paths(self._mirror.git, self._mirror.ready(), pairs)
 
     def content(self, revision: Revision) -> str:
         """Name a revision's tree by its id in git."""

@@ -75,3 +75,27 @@ def _contents(output: bytes) -> Mapping[str, bytes]:
         contents[found.id] = output[at : at + found.size_bytes]
         at += found.size_bytes + 1
     return contents
+
+
+def differing_paths(
+    git: Git, repository: Path, pairs: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Name the files in which the two trees of each pair differ; a pair that lacks one has none.
+
+    A path that git has to quote stays quoted.
+    """
+    asked = [f"{old} {new}" for old, new in pairs if old and new]
+    answer = git.ask(
+        "diff-tree", "--stdin", "-r", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv",
+        repository=repository, stdin="".join(f"{each}\n" for each in dict.fromkeys(asked)).encode(),
+    )  # fmt: skip
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot compare its revisions: {answer.why}")
+    found: dict[str, list[str]] = {}
+    paths: list[str] = []
+    for line in answer.output.decode("utf-8", errors="replace").split("\n"):
+        if line.startswith(":"):
+            paths.append(line.partition("\t")[2])
+        elif line:
+            paths = found.setdefault(line, [])
+    return tuple(tuple(found.get(f"{old} {new}", ())) for old, new in pairs)

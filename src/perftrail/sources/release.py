@@ -76,6 +76,13 @@ class ReleaseSource:
             str(each.version) for each in self._wanted() if _between(each.version, old=old, new=new)
         )
 
+    def merge(self, revision: Revision) -> None:
+        """Give nothing: releases follow each other in one line."""
+
+    def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
+        """Give nothing for each: what a release changes is known only once both are downloaded."""
+        return ((),) * len(revisions)
+
     def content(self, revision: Revision) -> str:
         """Name what would be installed: the release, what it requires, for which interpreter, from where."""
         requires = [str(each) for each in self._requires]

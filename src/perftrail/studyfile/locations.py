@@ -25,7 +25,7 @@ def is_address(location: str) -> bool:
 def local_path(source: Source, directory: Path) -> Path | None:
     """Give the absolute path of a local source, `None` of one that is elsewhere."""
     location = source.location
-    if source.kind == "release":
+    if source.kind == "release" and not source.archives:
         return None
     if source.kind != "directory":
         if location.startswith("file://"):

@@ -18,6 +18,7 @@ _FORMS = {
     "size": 'bytes, or text as `"512MiB"`, `"2GiB"`, `"1GB"`',
     "invocations": 'a number, or text as `"5..30"`',
     "quiet": '`"mark"`, `"refuse"`, or `"wait 60s"`',
+    "texts": "text, or list of text",
 }
 
 

@@ -118,4 +118,14 @@ def _quiet(_: Key) -> list[Schema]:
     return [{"enum": ["mark", "refuse"]}, {"type": "string", "pattern": rf"^\s*wait {DURATION[1:]}"}]
 
 
-_FORMS = {"duration": _duration, "size": _size, "invocations": _invocations, "quiet": _quiet}
+def _texts(_: Key) -> list[Schema]:
+    return [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
+
+
+_FORMS = {
+    "duration": _duration,
+    "size": _size,
+    "invocations": _invocations,
+    "quiet": _quiet,
+    "texts": _texts,
+}

@@ -86,8 +86,8 @@ def _hook(read: values.Reader) -> Hook:
 
 def _reader(kind: Hint, key: Key, converter: Converter) -> values.Reader:
     """Give the reader of a type as the model writes them; the study file has no others."""
-    if kind in _PLAIN:
-        return values.formed(key, _PLAIN[kind])
+    if kind in _PLAIN or key.form == "texts":
+        return values.formed(key, _PLAIN.get(kind, values.text))
     origin: object = get_origin(kind)
     parts = get_args(kind)
     if origin is Literal:

@@ -191,6 +191,14 @@ def _quiet(value: object) -> Quiet:
             raise Wrong(f"{quoted(written)} is no choice{suggestion(written, QUIET_CHOICES)}")
 
 
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return (text(value),)
+    if not value:
+        raise Wrong("is empty; name one, or leave the key out")
+    return tuple(text(each) for each in value)
+
+
 QUIET_CHOICES = ("mark", "refuse", "wait 60s")
 
 _FORMS: Mapping[str, Reader] = {
@@ -198,4 +206,5 @@ _FORMS: Mapping[str, Reader] = {
     "size": _size,
     "invocations": _invocations,
     "quiet": _quiet,
+    "texts": _texts,
 }

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.expression import ExpressionError, parse, references
 from perftrail.model.study import OWN_METRICS
-from perftrail.model.target import TargetError, derived_targets, known_value, resolve
+from perftrail.model.target import TargetError, derived_targets, known_value
 from perftrail.model.wording import listed, quoted, suggestion
-from perftrail.studyfile.rules.texts import pattern_wrong
+from perftrail.model.working import asks_whether_it_works, resolve_goal
+from perftrail.studyfile.rules.texts import inside_wrong, pattern_wrong
 
 if TYPE_CHECKING:
     from perftrail.model.expression import Reference
@@ -60,16 +61,28 @@ def check_find(study: Study, complaints: Complaints) -> None:
     """
     find = study.find
     if find.variant is not None and find.variant not in study.variants:
-        wrong = f"no variant {quoted(find.variant)}{suggestion(find.variant, study.variants)}"
-        complaints.add(("find", "variant"), wrong, about=("variants", find.variant))
+        unknown = f"no variant {quoted(find.variant)}{suggestion(find.variant, study.variants)}"
+        complaints.add(("find", "variant"), unknown, about=("variants", find.variant))
         return
-    if find.metric is None or not complaints.clean(("benchmark",), ("derived",), ("variants",)):
+    for path in find.suspect:
+        if wrong := inside_wrong(path, of="the revision's root"):
+            complaints.add(("find", "suspect"), wrong)
+    if not find.metric or not complaints.clean(("benchmark",), ("derived",), ("variants",)):
         return
     variants = (find.variant,) if find.variant is not None else tuple(study.variants)
+    for text in find.metric:
+        _check_metric(study, text, variants, complaints)
+    if len(find.metric) > 1 and complaints.trusts(("find", "metric")):
+        working = [text for text in find.metric if asks_whether_it_works(study, text)]
+        if working:
+            complaints.add(("find", "metric"), f"{quoted(working[0])} is another search; ask for it alone")
+
+
+def _check_metric(study: Study, text: str, variants: tuple[str, ...], complaints: Complaints) -> None:
     errors: list[TargetError] = []
     for variant in variants:
         try:
-            resolve(study, find.metric, variant)
+            resolve_goal(study, (text,), variant)
         except TargetError as error:
             errors.append(error)
     ambiguous = [error for error in errors if not error.unknown]

@@ -9,24 +9,31 @@ from typing import TYPE_CHECKING
 from perftrail.model.wording import listed, quoted
 from perftrail.studyfile.fields import keys_of
 from perftrail.studyfile.locations import is_address, local_path
-from perftrail.studyfile.rules.texts import control_wrong, inside_wrong, pattern_wrong, range_wrong
+from perftrail.studyfile.rules.texts import (
+    control_wrong,
+    inside_wrong,
+    pattern_wrong,
+    range_wrong,
+    revision_wrong,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.study import Source, SourceKind, Study
+    from perftrail.model.study import Archive, Source, SourceKind, Study
     from perftrail.studyfile.complaints import Complaints
 
-_ONLY_HISTORY = ("range", "walk", "touching", "label")
-_ONLY_RELEASES = ("requires", "index", "prereleases", "yanked")
+_ONLY_HISTORY = ("range", "walk", "touching", "label", "link")
+_ONLY_PACKAGES = ("requires", "index", "prereleases", "yanked")
 _KEYS: Mapping[SourceKind, tuple[str, ...]] = {
     "git": _ONLY_HISTORY,
     "fossil": _ONLY_HISTORY,
-    "release": ("range", *_ONLY_RELEASES),
+    "release": ("range", *_ONLY_PACKAGES, "archives"),
     "directory": ("label",),
 }
 """What each kind takes beside its kind and location."""
 
+_DOWNLOADS = ("https://", "http://")
 _PACKAGE = re.compile(r"[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]")
 
 
@@ -48,7 +55,9 @@ def check_source(study: Study, complaints: Complaints, *, written_location: str)
             complaints.add(("source", "label", "file"), wrong)
         if wrong := pattern_wrong(source.label.pattern):
             complaints.add(("source", "label", "pattern"), wrong)
+    _check_links(source, complaints)
     _check_release(source, complaints)
+    _check_archives(source, complaints)
 
 
 def _check_keys(source: Source, complaints: Complaints) -> None:
@@ -67,13 +76,20 @@ def _location_wrong(source: Source, written: str, directory: Path) -> str | None
         return "is empty"
     if written.startswith("-"):
         return f'{quoted(written)} begins with "-"; write {quoted("./" + written)} for a path'
-    if source.kind == "release":
+    if source.kind == "release" and not source.archives:
         return control_wrong(written) or _package_wrong(written)
+    wrong = _address_wrong(source, written) or control_wrong(written)
+    return wrong or _path_wrong(source, written, directory)
+
+
+def _address_wrong(source: Source, written: str) -> str | None:
     if source.kind == "directory" and "://" in written:
         return f"{quoted(written)} is an address; a directory source needs a path"
     if "::" in written.partition("/")[0]:
         return f"{quoted(written)} is not an address that can be read; use https://, ssh:// or a path"
-    return control_wrong(written) or _path_wrong(source, written, directory)
+    if source.archives and is_address(written) and not written.startswith(("https://", "http://", "file://")):
+        return f"{quoted(written)} is not where archives can be had from; write a directory or https://…"
+    return None
 
 
 def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
@@ -105,6 +121,13 @@ def _package_wrong(written: str) -> str | None:
     return None
 
 
+def _check_links(source: Source, complaints: Complaints) -> None:
+    for number, link in enumerate(source.link):
+        for key, name in (("branch", link.branch), ("merge", link.merge)):
+            if wrong := revision_wrong(name):
+                complaints.add(("source", "link", number, key), wrong)
+
+
 def _check_release(source: Source, complaints: Complaints) -> None:
     if source.requires:
         # of the few studies that have it, none should slow the others
@@ -118,3 +141,32 @@ def _check_release(source: Source, complaints: Complaints) -> None:
                 complaints.add(("source", "requires"), wrong)
     if source.index is not None and re.match(r"(?:https?|file)://\S", source.index) is None:
         complaints.add(("source", "index"), f"{quoted(source.index)} is no address; write https://…")
+
+
+def _check_archives(source: Source, complaints: Complaints) -> None:
+    if not source.archives:
+        return
+    for name in _ONLY_PACKAGES:
+        if complaints.stands(("source", name)):
+            complaints.add(("source", name), "says nothing about archives; it is for packages")
+    versions = [archive.version for archive in source.archives]
+    for number, archive in enumerate(source.archives):
+        path = ("source", "archives", number)
+        if wrong := revision_wrong(archive.version):
+            complaints.add((*path, "version"), wrong)
+        elif archive.version in versions[:number]:
+            complaints.add((*path, "version"), f"{quoted(archive.version)} is there twice")
+        if wrong := _archive_wrong(source, archive):
+            complaints.add((*path, "file"), wrong)
+        if archive.sha256 and re.fullmatch(r"[0-9A-Fa-f]{64}", archive.sha256) is None:
+            wrong = f"{quoted(archive.sha256)} is no SHA-256, which has 64 digits"
+            complaints.add((*path, "sha256"), wrong)
+
+
+def _archive_wrong(source: Source, archive: Archive) -> str | None:
+    if not archive.file.strip():
+        return "is empty"
+    is_downloaded = archive.file.startswith(_DOWNLOADS) or source.location.startswith(_DOWNLOADS)
+    if is_downloaded and not archive.sha256:
+        return f"{quoted(archive.file)} is downloaded, so it needs sha256, its checksum, beside it"
+    return control_wrong(archive.file)

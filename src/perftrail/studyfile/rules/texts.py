@@ -47,6 +47,17 @@ def range_wrong(text: str, *, open_ends: bool) -> str | None:
     return control_wrong(text)
 
 
+def revision_wrong(name: str) -> str | None:
+    """Say what is wrong with the name of one revision, `None` when nothing is."""
+    if not name.strip():
+        return "is empty"
+    if name.startswith("-"):
+        return f'{quoted(name)}: a revision cannot begin with "-"'
+    if ".." in name:
+        return f"{quoted(name)} is a range; name one revision"
+    return control_wrong(name)
+
+
 def pattern_wrong(pattern: str) -> str | None:
     """Say what is wrong with a regular expression that must have exactly one group."""
     try:

@@ -1,0 +1,204 @@
+"""Unpacks tar and zip archives that nobody has looked into: nothing lands outside, nothing is a device."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+import tarfile
+import zipfile
+import zlib
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from lzma import LZMAError
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from perftrail.errors import CheckoutFailed
+from perftrail.model.wording import quoted
+from perftrail.sources.dates import date_alike
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+LARGEST_TREE_BYTES = 8 << 30
+MOST_ENTRIES = 1_000_000
+"""More than any release holds; an archive that swells further is made to fill a disk."""
+
+_PIECE_BYTES = 1 << 20
+
+
+class _Kind(StrEnum):
+    DIRECTORY = "directory"
+    FILE = "file"
+    LINK = "symbolic link"
+    SAME = "hard link"
+
+
+_ORDER = (_Kind.DIRECTORY, _Kind.FILE, _Kind.SAME, _Kind.LINK)
+"""Symbolic links come last: until they are there no path can lead out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """Something an archive holds: its path in parts, and of a link what it leads to, as written there."""
+
+    parts: tuple[str, ...]
+    kind: _Kind
+    program: bool
+    target: str
+    open: Callable[[], IO[bytes]]
+
+
+def unpack(archive: Path, directory: Path) -> int:
+    """Unpack an archive into a directory that does not exist yet and say how many files it held.
+
+    A single directory around everything is left out. Raises `CheckoutFailed` for what is no archive or holds
+    an absolute name, ``..``, a device, or a link that leads outside.
+    """
+    try:
+        with ExitStack() as stack:
+            entries = _without_wrapper(list(_entries(archive, stack)))
+            directory.mkdir(parents=True)
+            _write(entries, directory)
+            _refuse_ways_out(entries, directory)
+            date_alike(directory)
+    except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, *_BROKEN) as error:
+        raise CheckoutFailed(f"{archive.name}: cannot be unpacked: {error}") from error
+    return sum(entry.kind is not _Kind.DIRECTORY for entry in entries)
+
+
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError)
+"""What the standard library raises for archives that are no archives; some are no `OSError`."""
+
+
+def _entries(archive: Path, stack: ExitStack) -> Iterator[_Entry]:
+    if tarfile.is_tarfile(archive):
+        opened = tarfile.open(archive, errorlevel=2)  # noqa: SIM115 - the stack closes it
+        yield from _of_tar(stack.enter_context(opened))
+    elif zipfile.is_zipfile(archive):
+        yield from _of_zip(stack.enter_context(zipfile.ZipFile(archive)))
+    else:
+        raise CheckoutFailed(f"{archive.name}: is neither a tar archive nor a zip archive")
+
+
+def _of_zip(archive: zipfile.ZipFile) -> Iterator[_Entry]:
+    for info in archive.infolist():
+        mode = info.external_attr >> 16
+        kind = _Kind.DIRECTORY if info.is_dir() else _Kind.LINK if stat.S_ISLNK(mode) else _Kind.FILE
+        if kind is _Kind.FILE and stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
+            raise CheckoutFailed(f"the archive's {quoted(info.filename)} is no file, directory or link")
+        yield _Entry(
+            parts=_parts(info.filename),
+            kind=kind,
+            program=bool(mode & stat.S_IXUSR),
+            target=os.fsdecode(archive.read(info)) if kind is _Kind.LINK else "",
+            open=partial(archive.open, info),
+        )
+
+
+def _of_tar(archive: tarfile.TarFile) -> Iterator[_Entry]:
+    for member in archive:
+        yield _Entry(
+            parts=_parts(member.name),
+            kind=_kind(member),
+            program=bool(member.mode & stat.S_IXUSR),
+            target=member.linkname,
+            open=partial(_content, archive, member),
+        )
+
+
+def _kind(member: tarfile.TarInfo) -> _Kind:
+    if member.isdir():
+        return _Kind.DIRECTORY
+    if member.issym():
+        return _Kind.LINK
+    if member.islnk():
+        return _Kind.SAME
+    if member.isfile():
+        return _Kind.FILE
+    raise CheckoutFailed(f"the archive's {quoted(member.name)} is no file, directory or link")
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    content = archive.extractfile(member)
+    if content is None:
+        raise CheckoutFailed(f"the archive's {quoted(member.name)} has no content")
+    return content
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """The parts of a path, refused where it could lead out of the directory it is unpacked into."""
+    parts = tuple(part for part in name.split("/") if part not in {"", "."})
+    if name.startswith("/") or ".." in parts or "\0" in name:
+        raise CheckoutFailed(f"the archive's {quoted(name)} would land outside its directory")
+    return parts
+
+
+def _without_wrapper(entries: list[_Entry]) -> list[_Entry]:
+    """Leave out the one directory that everything lies in, as release archives have it, and empty names."""
+    if len(entries) > MOST_ENTRIES:
+        raise CheckoutFailed(f"the archive holds more than {MOST_ENTRIES} entries")
+    named = [entry for entry in entries if entry.parts]
+    tops = {entry.parts[0] for entry in named}
+    bare = [entry for entry in named if len(entry.parts) == 1]
+    if len(tops) != 1 or any(entry.kind is not _Kind.DIRECTORY for entry in bare):
+        return named
+    return [
+        _Entry(
+            parts=entry.parts[1:],
+            kind=entry.kind,
+            program=entry.program,
+            # a hard link names its file from the archive's top, a symbolic one from where it lies
+            target="/".join(_parts(entry.target)[1:]) if entry.kind is _Kind.SAME else entry.target,
+            open=entry.open,
+        )
+        for entry in named
+        if len(entry.parts) > 1
+    ]
+
+
+def _write(entries: Iterable[_Entry], directory: Path) -> None:
+    left = LARGEST_TREE_BYTES
+    for entry in sorted(entries, key=lambda each: _ORDER.index(each.kind)):
+        path = directory.joinpath(*entry.parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if entry.kind is _Kind.DIRECTORY:
+            path.mkdir(exist_ok=True)
+        elif entry.kind is _Kind.LINK:
+            path.symlink_to(entry.target)
+        elif entry.kind is _Kind.SAME:
+            path.hardlink_to(directory.joinpath(*_parts(entry.target)))
+        else:
+            left -= _copy(entry, path, most=left)
+
+
+def _copy(entry: _Entry, path: Path, *, most: int) -> int:
+    """Write a file's content; what an archive says of its size is not believed."""
+    written = 0
+    path.unlink(missing_ok=True)
+    with entry.open() as held, path.open("xb") as file:
+        while piece := held.read(_PIECE_BYTES):
+            written += len(piece)
+            if written > most:
+                raise CheckoutFailed(f"the archive unpacks to more than {LARGEST_TREE_BYTES} bytes")
+            file.write(piece)
+    path.chmod(0o755 if entry.program else 0o644)
+    return written
+
+
+def _refuse_ways_out(entries: Iterable[_Entry], directory: Path) -> None:
+    """Refuse symbolic links that lead out of the directory, by themselves or by way of others."""
+    root = directory.resolve()
+    for entry in entries:
+        if entry.kind is not _Kind.LINK:
+            continue
+        lexical = posixpath.normpath(posixpath.join(*entry.parts[:-1], entry.target))
+        leads = directory.joinpath(*entry.parts).resolve()
+        if entry.target.startswith("/") or lexical.split("/")[0] == ".." or not leads.is_relative_to(root):
+            told = "/".join(entry.parts)
+            raise CheckoutFailed(
+                f"the archive's link {quoted(told)} leads outside, to {quoted(entry.target)}"
+            )

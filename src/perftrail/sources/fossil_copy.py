@@ -1,0 +1,251 @@
+"""A copy of a Fossil repository that is ours: even to look into one, Fossil opens it for writing."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError
+from perftrail.model.build import content_key
+from perftrail.model.wording import quoted
+from perftrail.sources.client import LONG_SECONDS, refuse_control_characters
+from perftrail.sources.fossil_command import literal, moving_fossil, reading_fossil
+from perftrail.sources.lock import alone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.ports import Starter
+    from perftrail.sources.fossil_command import Row
+
+_CHECKOUT_FILES = (".fslckout", "_FOSSIL_")
+_ADDRESS = re.compile(r"(?:https?|ssh)://(?!-)")
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
+_NOTHING_CAME = b"received: 0 "
+"""What a pull says when nobody answered; its exit code is that of success."""
+
+_MAIN_BRANCH = "SELECT json_array(coalesce((SELECT value FROM config WHERE name = 'main-branch'), 'trunk'))"
+_BRANCH = """
+SELECT json_array(b.uuid) FROM tag t JOIN tagxref x USING (tagid) JOIN event e ON e.objid = x.rid
+    JOIN blob b ON b.rid = x.rid
+WHERE t.tagname = 'branch' AND x.tagtype > 0 AND x.value = {name} AND e.type = 'ci' AND NOT EXISTS (
+    SELECT 1 FROM plink p JOIN tagxref y ON y.rid = p.cid
+    WHERE p.pid = x.rid AND y.tagid = x.tagid AND y.tagtype > 0 AND y.value = x.value)
+ORDER BY EXISTS (SELECT 1 FROM tagxref z JOIN tag c USING (tagid)
+    WHERE z.rid = x.rid AND z.tagtype > 0 AND c.tagname = 'closed'), e.mtime DESC
+"""
+"""The ends of a branch, open ones first: Fossil itself takes the check-in with the latest date."""
+
+_NAMED = """
+SELECT json_array(b.uuid) FROM event e JOIN blob b ON b.rid = e.objid
+WHERE e.type = 'ci' AND e.objid = symbolic_name_to_rid({name})
+"""
+_NAMES = "SELECT json_array(substr(tagname, 5)) FROM tag WHERE tagname GLOB 'sym-*'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a local repository lies, and the check-in that its check-out stands at, if it was named by one."""
+
+    file: Path
+    current: str
+
+
+class FossilCopy:
+    """A repository in the cache: of a file as that is now, of an address a clone that is pulled when it lacks.
+
+    A location may be a repository, an open check-out or a directory in one, or an address. Neither the
+    repository nor the check-out is ever written to.
+    """
+
+    def __init__(self, location: str, *, cache: Path, starter: Starter) -> None:
+        self.location = _PASSWORD.sub(r"\1@", location)
+        self._address = location
+        self._starter = starter
+        self._home = cache.absolute() / "fossil" / content_key(location)[:16]
+        self._fossil = reading_fossil(starter, settings=self._settings)
+        self._place: _Place | None = None
+        self._fresh = False
+
+    @property
+    def path(self) -> Path:
+        """Where the copy lies once `ready` was called."""
+        return self._home / "copy.fossil"
+
+    @property
+    def _settings(self) -> Path:
+        return self._home / "settings"
+
+    def ready(self) -> Path:
+        """Make the copy, or bring that of a file up to date, and give its path. Raises `SourceError`."""
+        if self._fresh:
+            return self.path
+        local = self._local()
+        with alone(self._home / "lock"):
+            if local is not None:
+                self._take(local.file)
+                self._fresh = True
+            elif not self.path.is_file():
+                self._clone()
+            if not self._settings.is_dir():
+                self._settings.mkdir()
+                self._fossil.rows(self.path, "SELECT json_array(1)")
+        return self.path
+
+    def rows(self, sql: str) -> list[Row]:
+        """Read the copy; each row of the answer is one ``json_array(…)``."""
+        return self._fossil.rows(self.ready(), sql)
+
+    def rows_about(self, names: Sequence[str], sql: str) -> list[Row]:
+        """Read of the copy what concerns many names; ``{names}`` in the statement is their list in JSON."""
+        return self._fossil.rows_about(self.ready(), names, sql)
+
+    def resolve(self, name: str) -> str:
+        """Give the full id of a check-in by what Fossil takes for its name: the id's beginning, a tag, a date.
+
+        A branch is its last check-in, whatever its date. Raises `SourceError` when there is none.
+        """
+        found = self._named(name) or (self._named(name) if self.pull() else "")
+        if not found:
+            raise SourceError(self._unknown(name))
+        return found
+
+    def newest(self) -> str:
+        """Give the check-in that a range without an end leads to: the check-out's own, else the trunk's tip."""
+        local = self._local()
+        if local is not None and local.current:
+            return self.resolve(local.current)
+        ((main,),) = self.rows(_MAIN_BRANCH)
+        found = self._named(main) or self._named("tip")
+        if not found:
+            raise SourceError(f"{self.location}: has no check-in yet")
+        return found
+
+    def pull(self) -> bool:
+        """Bring what an address has by now, once; say whether anything may be new."""
+        if self._fresh or self._local() is not None:
+            return False
+        self.ready()
+        if not self._fresh:
+            with alone(self._home / "lock"):
+                self._move("pull", self._address, "--once", "-R", str(self.path))
+            self._fresh = True
+        return True
+
+    def _local(self) -> _Place | None:
+        """Where a repository of this machine lies, `None` when it is elsewhere."""
+        if self._place is None and self._address.startswith(("/", "file://")):
+            self._place = self._found(Path(self._address.removeprefix("file://")))
+        elif self._place is None and _ADDRESS.match(self._address) is None:
+            raise SourceError(
+                f"{self.location}: not an address that Fossil may be given; use https://, ssh:// or a path"
+            )
+        return self._place
+
+    def _found(self, path: Path) -> _Place:
+        if path.is_file():
+            return _Place(file=path, current="")
+        if not path.is_dir():
+            raise SourceError(f"{path}: no such file; source.location must be a Fossil repository")
+        for directory in (path, *path.parents):
+            for name in _CHECKOUT_FILES:
+                if (directory / name).is_file():
+                    return self._of_checkout(directory / name)
+        raise SourceError(
+            f"{path}: no Fossil check-out there; source.location must be a repository, a check-out or an address"
+        )
+
+    def _of_checkout(self, file: Path) -> _Place:
+        """The repository that a check-out belongs to, as its own database says."""
+        with alone(self._home / "lock"):
+            copy = self._home / "checkout.db"
+            _copy_database(file, copy)
+            with closing(sqlite3.connect(copy)) as database:
+                try:
+                    known = dict(database.execute("SELECT name, value FROM vvar"))
+                except sqlite3.Error as error:
+                    raise SourceError(f"{file}: is no Fossil check-out's: {error}") from error
+        repository = file.parent / str(known.get("repository", ""))
+        if not repository.is_file():
+            raise SourceError(
+                f"{file.parent}: its repository {repository} is gone; name another as source.location"
+            )
+        return _Place(file=repository, current=str(known.get("checkout-hash", "")))
+
+    def _take(self, file: Path) -> None:
+        """Copy a repository unless the copy there is of the file as it stands."""
+        stamp, noted = _stamp(file), self._home / "copied"
+        if self.path.is_file() and noted.is_file() and noted.read_text() == stamp:
+            return
+        making = self._home / "making.fossil"
+        _copy_database(file, making)
+        making.rename(self.path)
+        noted.write_text(stamp)
+
+    def _clone(self) -> None:
+        making = self._home / "making.fossil"
+        making.unlink(missing_ok=True)
+        try:
+            self._move("clone", "--no-open", "--once", self._address, str(making))
+        except SourceError:
+            making.unlink(missing_ok=True)
+            raise
+        making.rename(self.path)
+        self._fresh = True
+
+    def _move(self, *words: str) -> None:
+        fossil = moving_fossil(self._starter, settings=self._home)
+        answer = fossil.client.ask(
+            [fossil.program, *words], directory=self._home, timeout_seconds=LONG_SECONDS
+        )
+        if answer.failed or _NOTHING_CAME in answer.output:
+            why = _PASSWORD.sub(r"\1@", answer.why)
+            raise SourceError(f"{self.location}: fossil cannot {words[0]} it: {why}")
+
+    def _named(self, name: str) -> str:
+        """The check-in that a name means, empty when there is none."""
+        refuse_control_characters(name, what="Fossil name")
+        told = literal(name)
+        found = self.rows(_BRANCH.replace("{name}", told)) or self.rows(_NAMED.replace("{name}", told))
+        return found[0][0] if found else ""
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, [known for (known,) in self.rows(_NAMES)], n=3)
+        hint = f"; did you mean {' or '.join(quoted(each) for each in near)}?" if near else ""
+        return f"{self.location}: no revision {quoted(name)}, or more than one begins so{hint}"
+
+
+def _copy_database(file: Path, copy: Path) -> None:
+    """Copy an SQLite file as one transaction saw it, without writing to it or beside it."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.unlink(missing_ok=True)
+    # a file in write-ahead mode that nobody has open can be read without the files that go with it
+    alone_with_it = not file.with_name(f"{file.name}-wal").exists()
+    how = "immutable=1" if alone_with_it and _is_write_ahead(file) else "mode=ro"
+    try:
+        with (
+            closing(sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")
+    except (sqlite3.Error, OSError) as error:
+        raise SourceError(f"{file}: is no Fossil repository that can be read: {error}") from error
+
+
+def _is_write_ahead(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(20)[18:] == b"\x02\x02"
+
+
+def _stamp(file: Path) -> str:
+    """What tells a file from what it was before: when it and what is written ahead of it last changed."""
+    parts = [file, file.with_name(f"{file.name}-wal")]
+    stats = [part.stat() for part in parts if part.exists()]
+    return json.dumps([(each.st_ino, each.st_size, each.st_mtime_ns) for each in stats])

@@ -1,0 +1,200 @@
+"""The files of Fossil's check-ins: what they are, in what two of them differ, and a tree of them on disk.
+
+Trees are made from the artifacts themselves, never by a check-out: one over another leaves files behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.model.build import content_key
+from perftrail.model.wording import quoted
+from perftrail.sources.dates import date_alike
+from perftrail.sources.fossil_command import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.sources.fossil_copy import FossilCopy
+
+_SETTING_FILE = ".fossil-settings/manifest"
+_KIND = "replace(coalesce(perm, ''), 'w', '')"
+"""``x``, ``l`` or nothing; a file that was just renamed may have ``w``, which says no more than nothing."""
+
+_CONTENTS = """
+SELECT json_array(n.value, (SELECT lower(hex(sha3(group_concat(
+    filename || char(0) || uuid || char(0) || {kind}, char(10)))))
+    FROM (SELECT * FROM files_of_checkin(n.value) ORDER BY filename)),
+    (SELECT hex(content(uuid)) FROM files_of_checkin(n.value) WHERE filename = '.fossil-settings/manifest'))
+FROM json_each({names}) n
+""".replace("{kind}", _KIND)
+_SETTING = "SELECT json_array(value) FROM config WHERE name = 'manifest'"
+_DIFFERENT = """
+WITH pair(text, old, new) AS (
+    SELECT value, substr(value, 1, instr(value, ' ') - 1), substr(value, instr(value, ' ') + 1)
+    FROM json_each({names}))
+SELECT json_array(text, '' || (SELECT json_group_array(DISTINCT filename) FROM (
+    SELECT * FROM (SELECT filename, uuid, {kind} FROM files_of_checkin(old)
+                   EXCEPT SELECT filename, uuid, {kind} FROM files_of_checkin(new))
+    UNION ALL
+    SELECT * FROM (SELECT filename, uuid, {kind} FROM files_of_checkin(new)
+                   EXCEPT SELECT filename, uuid, {kind} FROM files_of_checkin(old)))))
+FROM pair
+""".replace("{kind}", _KIND)
+_FILES = "SELECT json_array(filename, uuid, perm) FROM files_of_checkin({id})"
+_WRITE = """
+SELECT json_array(n.value, writefile({directory} || '/' || n.value, content(n.value)))
+FROM json_each({names}) n JOIN blob b ON b.uuid = n.value WHERE b.size >= 0
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """A file of a check-in: its path, the artifact it holds, and ``x`` for a program or ``l`` for a link."""
+
+    name: str
+    artifact: str
+    kind: str
+
+
+class FossilTrees:
+    """The trees of a repository's check-ins, by their full ids."""
+
+    def __init__(self, copy: FossilCopy) -> None:
+        self._copy = copy
+        self._contents: dict[str, str] = {}
+        self._setting: str | None = None
+
+    def content(self, id_: str, *, also: Sequence[str]) -> str:
+        """Name a check-in's tree by its files; those of the check-ins in `also` are found in the same go."""
+        if id_ not in self._contents:
+            wanted = list(dict.fromkeys([id_, *(each for each in also if each not in self._contents)]))
+            for each, files, setting in self._copy.rows_about(wanted, _CONTENTS):
+                about = each if _manifest_files(_text(setting) or self._general()) else ""
+                self._contents[each] = content_key(files, about)
+        return self._contents[id_]
+
+    def different(self, pairs: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Name for each pair of check-ins the files that are in one and not, or not the same, in the other."""
+        rows = self._copy.rows_about([f"{old} {new}" for old, new in dict.fromkeys(pairs)], _DIFFERENT)
+        found = {pair: tuple(sorted(json.loads(names))) for pair, names in rows}
+        return {(old, new): found[f"{old} {new}"] for old, new in pairs}
+
+    def write(self, id_: str, directory: Path) -> int:
+        """Write a check-in's files into an empty directory and say how many they are.
+
+        All get one date. Raises `CheckoutFailed`, and whatever the operating system raises.
+        """
+        rows = self._copy.rows(_FILES.replace("{id}", literal(id_)))
+        files = [_File(name=name, artifact=artifact, kind=kind) for name, artifact, kind in rows]
+        with tempfile.TemporaryDirectory(dir=directory, prefix=".artifacts-") as staging:
+            artifacts = self._staged(files, Path(staging))
+            # links come last: until then no path can lead out of the directory
+            for file in sorted(files, key=lambda each: each.kind == "l"):
+                _place(file, artifacts[file.artifact], directory / _checked(file.name))
+        added = self._manifest(id_, directory)
+        date_alike(directory)
+        return len(files) + added
+
+    def _staged(self, files: Sequence[_File], staging: Path) -> Mapping[str, Path]:
+        """Every artifact as a file of its own, each checked to be what its name promises."""
+        wanted = {file.artifact: file.name for file in reversed(files)}
+        self._copy.rows_about(list(wanted), _WRITE.replace("{directory}", literal(str(staging))))
+        for artifact, name in wanted.items():
+            if not (staging / artifact).is_file():
+                raise CheckoutFailed(
+                    f"the repository lacks {quoted(name)}: artifact {artifact} was not received"
+                )
+            _verify(staging / artifact, artifact, name)
+        return {artifact: staging / artifact for artifact in wanted}
+
+    def _manifest(self, id_: str, directory: Path) -> int:
+        """Add what Fossil adds to a check-out of a project that asks for it: builds may need their own check-in."""
+        setting = directory / _SETTING_FILE
+        asked = setting.read_text(errors="replace") if setting.is_file() and not setting.is_symlink() else ""
+        wanted = [
+            name
+            for name in _manifest_files(asked or self._general())
+            if not os.path.lexists(directory / name)
+        ]
+        if wanted:
+            ((raw,),) = self._copy.rows(f"SELECT json_array(hex(content({literal(id_)})))")
+            texts = {"manifest": bytes.fromhex(raw), "manifest.uuid": f"{id_}\n".encode()}
+            for name in wanted:
+                with (directory / name).open("xb") as file:
+                    file.write(texts[name])
+        return len(wanted)
+
+    def _general(self) -> str:
+        """The repository's own setting, for check-ins that have none in their tree."""
+        if self._setting is None:
+            self._setting = "".join(value for (value,) in self._copy.rows(_SETTING))
+        return self._setting
+
+
+def _manifest_files(setting: str) -> tuple[str, ...]:
+    """The files that Fossil's setting "manifest" asks for.
+
+    >>> _manifest_files("on"), _manifest_files("u"), _manifest_files("off")
+    (('manifest', 'manifest.uuid'), ('manifest.uuid',), ())
+    """
+    word = setting.strip().lower()
+    if word in {"", "off", "no", "false", "0"}:
+        return ()
+    if word in {"on", "yes", "true", "1"}:
+        word = "ru"
+    return tuple(name for letter, name in (("r", "manifest"), ("u", "manifest.uuid")) if letter in word)
+
+
+def _text(hexadecimal: str) -> str:
+    return bytes.fromhex(hexadecimal).decode("utf-8", errors="replace")
+
+
+def _checked(name: str) -> str:
+    """The path of a file, refused where it would lead out of its tree."""
+    parts = name.split("/")
+    if any(part in {"", ".", ".."} for part in parts) or "\0" in name:
+        raise CheckoutFailed(f"the file name {quoted(name)} leads out of its tree")
+    return name
+
+
+def _verify(path: Path, artifact: str, name: str) -> None:
+    """Compare an artifact with its name: SHA-1 in forty digits, SHA3-256 in sixty-four."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha1" if len(artifact) == 40 else "sha3_256")
+    if digest.hexdigest() != artifact:
+        raise CheckoutFailed(f"{quoted(name)} is not what the repository promises: artifact {artifact}")
+
+
+def _place(file: _File, artifact: Path, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if file.kind == "l":
+        path.symlink_to(os.fsdecode(artifact.read_bytes()))
+        return
+    with path.open("xb") as made, artifact.open("rb") as held:
+        shutil.copyfileobj(held, made)
+    path.chmod(0o755 if "x" in file.kind else 0o644)
+
+
+def put(trees: FossilTrees, id_: str, directory: str, log: str) -> None:
+    """Make a check-in's tree in a directory that does not exist yet; raises `CheckoutFailed`."""
+    target = Path(directory).absolute()
+    if target.exists():
+        raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
+    with Path(log).open("a", encoding="utf-8", errors="replace") as file:
+        print(f"$ fossil artifacts of {id_} to {directory}", file=file)
+        try:
+            target.mkdir(parents=True)
+            print(f"{trees.write(id_, target)} files", file=file)
+        except (SourceError, OSError, ValueError) as error:
+            shutil.rmtree(target, ignore_errors=True)
+            print(error, file=file)
+            raise CheckoutFailed(f"fossil cannot give {id_}: {error}") from error

@@ -1,0 +1,249 @@
+"""One history kept in four ways has the same revisions, and the same question the same answer.
+
+What the program prints is a count, so no answer depends on how fast the machine is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail.launcher import Launcher
+from perftrail.sources import open_source
+from perftrail.studyfile import load
+from tests.e2e.histories import HOSTILE
+from tests.sources.archives import tar_of, zip_of
+from tests.sources.fossil_repositories import FossilRepository, needs_fossil
+from tests.sources.packages import PackageIndex, serving
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+REVISIONS = 20
+UNBUILDABLE = (7, 8)
+RENAMED = 10
+MERGE = 12
+CULPRIT = 14
+"""What makes the cost higher."""
+
+HIDDEN = 9
+"""What makes the size larger, just behind what does not build."""
+
+PROGRAM = """\
+import pathlib
+PARTS = len(list(pathlib.Path(__file__).parent.glob("part_*")))
+print("cost", {cost} * PARTS)
+print("size", {size} * PARTS)
+"""
+"""Counts the files beside it: one that another revision left behind doubles the cost."""
+
+STUDY = """\
+[source]
+{source}
+
+[build]
+steps = ["{python} -m py_compile perftrail_planted.py"]
+outputs = ["perftrail_planted.py", "part_*"]
+
+[benchmark.count]
+command = "{python} {{build}}/perftrail_planted.py"
+[benchmark.count.metrics]
+cost = {{ pattern = 'cost ([0-9]+)' }}
+size = {{ pattern = 'size ([0-9]+)' }}
+
+[measure]
+warmups = 0
+
+[find]
+metric = "cost"
+smallest = 0.05
+"""
+
+
+def version(number: int) -> str:
+    return f"1.{number}"
+
+
+VERSIONS = [version(number) for number in range(REVISIONS)]
+
+
+def files(number: int) -> dict[str, str]:
+    """The tree of a revision: the program, a part that is renamed on the way, and what the docs say."""
+    cost, size = (130 if number >= CULPRIT else 100), (50 if number >= HIDDEN else 40)
+    program = "this is no Python" if number in UNBUILDABLE else PROGRAM.format(cost=cost, size=size)
+    part = "part_new" if number >= RENAMED else "part_old"
+    return {"perftrail_planted.py": program, part: "a part", "NOTES": f"note {number // 3}"}
+
+
+def summary(number: int) -> str:
+    return HOSTILE[number % len(HOSTILE)] if number % 3 == 0 else f"change {number}"
+
+
+def date(number: int) -> int:
+    """Later revisions are dated earlier, now and then."""
+    return 1_600_000_000 + (number * 7 % REVISIONS) * 86_400
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One way to keep the history: its `[source]`, and each revision's id by its version."""
+
+    source: str
+    ids: Mapping[str, str]
+
+
+def in_git(directory: Path, _: ExitStack) -> Kept:
+    repository = Repository(directory / "repository")
+    made: list[str] = []
+    for number in range(REVISIONS):
+        parents = made[-1:]
+        if number == MERGE:
+            side = made[-3]
+            for step in range(2):
+                side = repository.commit(
+                    {**files(number - 3), "side": f"{step}"},
+                    subject=f"side {step}",
+                    branch="side",
+                    parents=[side],
+                )
+            parents = [*parents, side]
+        made.append(
+            repository.commit(files(number), subject=summary(number), parents=parents, date=date(number))
+        )
+        repository.tag(version(number), made[-1])
+    source = f'kind = "git"\nlocation = "{repository.path}"\nrange = "{VERSIONS[0]}..{VERSIONS[-1]}"'
+    return Kept(source, dict(zip(VERSIONS, made, strict=True)))
+
+
+def in_fossil(directory: Path, _: ExitStack) -> Kept:
+    repository = FossilRepository(directory / "project.fossil")
+    repository.commit({}, subject="initial empty check-in")
+    made: list[str] = []
+    for number in range(REVISIONS):
+        parents = made[-1:] or None
+        if number == MERGE:
+            side = made[-3]
+            for step in range(2):
+                side = repository.commit(
+                    {**files(number - 3), "side": f"{step}"},
+                    subject=f"side {step}",
+                    branch="side",
+                    parents=[side],
+                )
+            parents = [made[-1], side]
+        made.append(
+            repository.commit(
+                files(number),
+                subject=summary(number),
+                parents=parents,
+                date=date(number),
+                tags=[version(number)],
+                renamed={"part_new": "part_old"} if number == RENAMED else None,
+            )
+        )
+    source = f'kind = "fossil"\nlocation = "{repository.make()}"\nrange = "{VERSIONS[0]}..{VERSIONS[-1]}"'
+    return Kept(source, dict(zip(VERSIONS, made, strict=True)))
+
+
+def in_archives(directory: Path, _: ExitStack) -> Kept:
+    (directory / "dist").mkdir(parents=True)
+    table = []
+    for number in range(REVISIONS):
+        inside = {f"planted-{number}/{name}": text for name, text in files(number).items()}
+        name = f"planted-{number}.{'zip' if number % 2 else 'tar.gz'}"
+        (directory / "dist" / name).write_bytes(zip_of(inside) if number % 2 else tar_of(inside))
+        table.append(f'  {{ version = "{version(number)}", file = "{name}" }},')
+    source = f'kind = "release"\nlocation = "{directory / "dist"}"\narchives = [\n' + "\n".join(table) + "\n]"
+    return Kept(source, dict(zip(VERSIONS, VERSIONS, strict=True)))
+
+
+def in_an_index(directory: Path, stack: ExitStack) -> Kept:
+    index = stack.enter_context(serving(PackageIndex()))
+    for number in range(REVISIONS):
+        beside = files(number)
+        program = beside.pop("perftrail_planted.py")
+        index.add("perftrail_planted", version(number), program, beside=beside)
+    source = f'kind = "release"\nlocation = "pypi:perftrail-planted"\nindex = "{index.url}"'
+    return Kept(source, dict(zip(VERSIONS, VERSIONS, strict=True)))
+
+
+def perftrail(*arguments: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", "perftrail", *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env={**os.environ, "PIP_CONFIG_FILE": "/dev/null"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The history in one of its ways, with the study and what perftrail said of it."""
+
+    kept: Kept
+    study: Path
+    answer: Mapping[str, Any]
+
+
+WAYS = [
+    pytest.param(in_git, id="git"),
+    pytest.param(in_fossil, id="Fossil", marks=needs_fossil),
+    pytest.param(in_archives, id="archives"),
+    pytest.param(in_an_index, id="a package index"),
+]
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+    make: Callable[[Path, ExitStack], Kept] = request.param
+    directory = tmp_path_factory.mktemp(make.__name__)
+    with ExitStack() as stack:
+        kept = make(directory, stack)
+        study = directory / "study"
+        study.mkdir()
+        (study / "perftrail.toml").write_text(STUDY.format(source=kept.source, python=sys.executable))
+        yield Asked(kept, study, perftrail("find", str(study)))
+
+
+def test_it_has_the_same_revisions_in_the_same_order(asked: Asked, tmp_path: Path) -> None:
+    with Launcher() as launcher:
+        source = open_source(load(str(asked.study)), cache=str(tmp_path), starter=launcher)
+        history = source.history()
+    assert [revision.label for revision in history] == VERSIONS
+    assert [revision.id for revision in history] == [asked.kept.ids[each] for each in VERSIONS]
+    assert asked.answer["revisions"] == REVISIONS
+
+
+def test_the_same_revision_is_found_with_the_same_effect(asked: Asked) -> None:
+    assert asked.answer["verdict"] == "found", asked.answer
+    [change] = asked.answer["changes"]
+    assert change["revisions"] == [asked.kept.ids[version(CULPRIT)]]
+    assert change["before"] == pytest.approx(100)
+    assert change["after"] == pytest.approx(130)
+    assert change["effect"]["value"] == pytest.approx(1.3)
+
+
+def test_a_change_behind_what_does_not_build_is_the_same_range(asked: Asked) -> None:
+    answer = perftrail("find", str(asked.study), "--metric", "size")
+    assert answer["verdict"] == "range", answer
+    [change] = answer["changes"]
+    assert change["revisions"] == [asked.kept.ids[version(number)] for number in (*UNBUILDABLE, HIDDEN)]
+    assert set(answer["unbuildable"]) == {asked.kept.ids[version(number)] for number in UNBUILDABLE}
+
+
+def test_nothing_hostile_was_run(asked: Asked) -> None:
+    assert not list(asked.study.parent.rglob("pwned"))

@@ -1,0 +1,68 @@
+"""Repositories for the tests of Fossil, and how they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail.launcher import Launcher
+from perftrail.model.study import Source as Asked
+from perftrail.sources.fossil import FossilSource
+from tests.sources.fossil.looking import Open
+from tests.sources.fossil_repositories import FossilRepository, fossil
+
+
+@pytest.fixture
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as started:
+        yield started
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> FossilRepository:
+    return FossilRepository(tmp_path / "project.fossil")
+
+
+@pytest.fixture
+def opened(tmp_path: Path, launcher: Launcher, repository: FossilRepository) -> Open:
+    def open_it(location: object = None, cache: str = "cache", **asked: Any) -> FossilSource:
+        where = str(location or repository.make())
+        return FossilSource(
+            Asked(kind="fossil", location=where, **asked), cache=str(tmp_path / cache), starter=launcher
+        )
+
+    return open_it
+
+
+@pytest.fixture
+def merged(repository: FossilRepository) -> dict[str, str]:
+    """Two side branches, one merged into trunk at m and one into the first side branch."""
+    made = {}
+    made["a"] = repository.commit({"f": "a"}, subject="a")
+    made["b"] = repository.commit({"f": "b"}, subject="b")
+    made["x"] = repository.commit({"f": "a", "x": "1"}, subject="x", branch="side", parents=[made["a"]])
+    made["i"] = repository.commit({"f": "a", "i": "1"}, subject="i", branch="inner", parents=[made["x"]])
+    made["n"] = repository.commit(
+        {"f": "a", "x": "1", "i": "1"}, subject="n", branch="side", parents=[made["x"], made["i"]]
+    )
+    made["m"] = repository.commit({"f": "b", "x": "1", "i": "1"}, subject="m", parents=[made["b"], made["n"]])
+    made["c"] = repository.commit({"f": "c", "x": "1", "i": "1"}, subject="c")
+    return made
+
+
+@pytest.fixture
+def lived_in(tmp_path: Path) -> tuple[Path, Path]:
+    """A repository and a check-out of it, made as a developer makes them."""
+    file, checkout = tmp_path / "lived.fossil", tmp_path / "check out"
+    fossil("new", str(file), directory=tmp_path)
+    checkout.mkdir()
+    fossil("open", str(file), "--workdir", str(checkout), directory=tmp_path)
+    fossil("settings", "autosync", "off", directory=checkout)
+    for number in range(3):
+        (checkout / "a").write_text(f"{'x' * number}\n")
+        fossil("addremove", directory=checkout)
+        fossil("commit", "-m", f"change {number}", "--tag", f"v{number}", "--no-warnings", directory=checkout)
+    return file, checkout

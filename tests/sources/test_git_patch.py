@@ -1,0 +1,292 @@
+"""Changes carried onto old revisions: clean, in conflict, out of merges, from files; never in the user's repository."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import CheckoutFailed, NoAnswer, SourceError
+from perftrail.launcher import Launcher
+from perftrail.model.patch import Conflict, Patch
+from perftrail.model.study import Source as Asked
+from perftrail.model.subject import Revision
+from perftrail.sources.directory import DirectorySource
+from perftrail.sources.git import GitSource
+from perftrail.sources.git_patch import GitPatches
+from perftrail.sources.patched import PatchedSource, PlainPatches, patched
+from tests.sources.repositories import Repository
+
+
+@pytest.fixture
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as started:
+        yield started
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture
+def source(repository: Repository, tmp_path: Path, launcher: Launcher) -> GitSource:
+    asked = Asked(kind="git", location=str(repository.path))
+    return GitSource(asked, cache=str(tmp_path / "cache"), starter=launcher)
+
+
+@pytest.fixture
+def patches(repository: Repository, tmp_path: Path, launcher: Launcher) -> GitPatches:
+    asked = Asked(kind="git", location=str(repository.path))
+    return GitPatches(asked, cache=str(tmp_path / "cache"), starter=launcher)
+
+
+def one(source: GitSource, name: str) -> Revision:
+    (found,) = source.history(f"{name}..{name}")
+    return found
+
+
+def lines(**changed: str) -> str:
+    """Thirty numbered lines, some of them other ones."""
+    return "".join(f"{changed.get(f'line{number}', f'line {number}')}\n" for number in range(1, 31))
+
+
+def carried(outcome: Patch | Conflict) -> Patch:
+    assert isinstance(outcome, Patch), outcome
+    return outcome
+
+
+def blocked(outcome: Patch | Conflict) -> Conflict:
+    assert isinstance(outcome, Conflict), outcome
+    return outcome
+
+
+def test_a_fix_is_carried_though_the_trunk_has_changed_around_it(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines(), "unrelated": "1"})
+    repository.commit({"f": lines(line2="two"), "unrelated": "2"})
+    fix = repository.commit({"f": lines(line2="two", line20="fixed"), "unrelated": "2"})
+    before = repository.snapshot()
+    base = one(source, old)
+    patch = carried(patches.carry(one(source, fix), onto=base, workplace=str(tmp_path / "work")))
+    assert [(each.path, each.added, each.removed) for each in patch.files] == [("f", 1, 1)]
+    own = patched(base, patch)
+    both = PatchedSource(source, own, cache=str(tmp_path / "cache"), starter=source._mirror._starter)
+    both.materialise(own.revision, str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert (tmp_path / "tree" / "f").read_text() == lines(line20="fixed")
+    assert (tmp_path / "tree" / "unrelated").read_text() == "1"
+    assert repository.snapshot() == before
+    assert not (tmp_path / "work").exists()
+
+
+def test_the_patched_revision_is_named_by_its_content_and_lies_in_the_eras_of_its_base(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines()})
+    fix = repository.commit({"f": lines(line3="fixed")})
+    other = repository.commit({"f": lines(line3="fixed otherwise")})
+    base = one(source, old)
+
+    def made(name: str) -> PatchedSource:
+        patch = carried(patches.carry(one(source, name), onto=base, workplace=str(tmp_path / "work")))
+        return PatchedSource(
+            source, patched(base, patch), cache=str(tmp_path / "cache"), starter=source._mirror._starter
+        )
+
+    again = [made(fix) for _ in range(2)]
+    own = again[0]._own.revision
+    assert again[1]._own.revision == own
+    assert again[0].content(own) == again[1].content(own) != source.content(base)
+    assert own.id in again[0].within(f"..{old}")
+    assert own.id not in again[0].within(f"{fix}..{other}")
+    assert again[0].history() == source.history()
+
+
+def test_a_merge_is_carried_whole_against_its_first_parent(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines()})
+    repository.commit({"f": lines(line1="trunk")})
+    main = repository.commit({"f": lines(line1="trunk", line2="trunk")})
+    side = repository.commit({"f": lines(line10="ten")}, parents=[old], branch="side")
+    side = repository.commit({"f": lines(line10="ten", line20="twenty")}, branch="side")
+    both = lines(line1="trunk", line2="trunk", line10="ten", line20="twenty")
+    merge = repository.commit({"f": both}, parents=[main, side])
+    patch = carried(
+        patches.carry(one(source, merge), onto=one(source, old), workplace=str(tmp_path / "work"))
+    )
+    assert b"+ten" in patch.text
+    assert b"+twenty" in patch.text
+    assert b"trunk" not in patch.text
+
+
+def test_a_conflict_names_file_lines_and_who_touched_them(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines(), "g": "g"}, subject="release")
+    repository.commit({"f": lines(line25="elsewhere"), "g": "g"}, subject="elsewhere in the file")
+    needed = repository.commit({"f": lines(line9="new nine", line25="elsewhere"), "g": "g"}, subject="needed")
+    repository.commit(
+        {"f": lines(line9="new nine", line25="elsewhere"), "g": "other"}, subject="another file"
+    )
+    fixed = lines(line9="new nine", line10="fixed", line25="elsewhere")
+    fix = repository.commit({"f": fixed, "g": "other"}, subject="fix")
+    conflict = blocked(
+        patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+    )
+    [obstacle] = conflict.obstacles
+    assert (obstacle.path, obstacle.clash) == ("f", "changed")
+    [passage] = obstacle.passages
+    assert passage.first <= 10 <= passage.last
+    assert [each.id for each in passage.since] == [needed]
+    assert [each.id for each in conflict.first] == [needed]
+    half = Path(conflict.directory) / "f"
+    assert half.read_text().splitlines()[passage.marker - 1].startswith("<<<<<<<")
+
+
+def test_what_the_old_branch_changed_itself_is_told_apart(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    base = repository.commit({"f": lines()})
+    own = repository.commit({"f": lines(line10="hotfix")}, parents=[base], branch="release", subject="hotfix")
+    repository.commit({"f": lines(line28="trunk")})
+    fix = repository.commit({"f": lines(line10="fixed", line28="trunk")})
+    conflict = blocked(
+        patches.carry(one(source, fix), onto=one(source, own), workplace=str(tmp_path / "work"))
+    )
+    [passage] = conflict.obstacles[0].passages
+    assert passage.since == ()
+    assert [each.id for each in passage.apart] == [own]
+    assert conflict.first == ()
+
+
+def test_a_file_that_the_old_revision_lacks_is_told_with_who_brought_it(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines()})
+    brought = repository.commit({"f": lines(), "new": lines()}, subject="a new file")
+    fix = repository.commit({"f": lines(), "new": lines(line5="fixed")})
+    conflict = blocked(
+        patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+    )
+    [obstacle] = conflict.obstacles
+    assert (obstacle.path, obstacle.clash) == ("new", "absent")
+    assert [each.id for each in obstacle.since] == [brought]
+    assert [each.id for each in conflict.first] == [brought]
+
+
+def test_work_in_a_half_applied_tree_is_never_lost(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines()})
+    repository.commit({"f": lines(line9="other")})
+    fix = repository.commit({"f": lines(line9="other", line10="fixed")})
+    first = blocked(patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work")))
+    assert not first.kept
+    (Path(first.directory) / "f").write_text(lines(line10="fixed"))
+    again = blocked(patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work")))
+    assert again.kept
+    assert again.directory == first.directory
+    assert (Path(first.directory) / "f").read_text() == lines(line10="fixed")
+    # As its user goes on: the resolved tree gives the patch.
+    git = ["git", "-C", first.directory]
+    made = subprocess.run([*git, "diff", "HEAD", "--binary"], check=True, capture_output=True).stdout
+    patch = carried(patches.apply(made, onto=one(source, old), workplace=str(tmp_path / "other")))
+    assert b"+fixed" in patch.text
+
+
+def test_a_change_that_is_there_already_is_said_to_be(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines(line10="fixed")})
+    base = repository.commit({"f": lines()}, parents=[], branch="other")
+    fix = repository.commit({"f": lines(line10="fixed")}, parents=[base], branch="other")
+    with pytest.raises(NoAnswer, match="already"):
+        patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+
+
+def test_a_file_that_is_no_patch_is_refused(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = one(source, repository.commit({"f": lines()}))
+    for text in (b"", b"hello\n", b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\nbroken"):
+        with pytest.raises((SourceError, NoAnswer)):
+            patches.apply(text, onto=old, workplace=str(tmp_path / "work"))
+
+
+def test_a_patch_leaves_the_tree_it_is_for_alone(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = one(source, repository.commit({"f": lines()}))
+    head = b"diff --git a/../../pwned b/../../pwned\nnew file mode 100644\n--- /dev/null\n"
+    outside = head + b"+++ b/../../pwned\n@@ -0,0 +1 @@\n+x\n"
+    with pytest.raises(SourceError):
+        patches.apply(outside, onto=old, workplace=str(tmp_path / "work"))
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_a_patch_that_does_not_apply_says_where_and_leaves_the_rest_beside(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = one(source, repository.commit({"f": lines(), "g": lines()}))
+    text = (
+        b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -4,3 +4,3 @@\n line 4\n-line five\n+fixed\n line 6\n"
+        b"diff --git a/g b/g\n--- a/g\n+++ b/g\n@@ -4,3 +4,3 @@\n line 4\n-line 5\n+fixed\n line 6\n"
+    )
+    conflict = blocked(patches.apply(text, onto=old, workplace=str(tmp_path / "work")))
+    assert [(each.path, each.clash) for each in conflict.obstacles] == [("f", "rejected")]
+    assert conflict.obstacles[0].passages[0].first == 4
+    assert (Path(conflict.directory) / "g").read_text() == lines(line5="fixed")
+    assert (Path(conflict.directory) / "f.rej").exists()
+
+
+def test_names_of_files_are_never_options_or_commands(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    names = ["--output=pwned", "$(touch pwned)", "a b\tc", "weird\x1b[31m", ":(top)x", "é"]
+    old = repository.commit({name: lines() for name in names})
+    other = repository.commit({name: lines(line9="other") for name in names}, subject="\u2028other")
+    fix = repository.commit({name: lines(line9="other", line10="fixed") for name in names})
+    conflict = blocked(
+        patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+    )
+    assert sorted(each.path for each in conflict.obstacles) == sorted(names)
+    for obstacle in conflict.obstacles:
+        assert [each.id for each in obstacle.passages[0].since] == [other], obstacle.path
+    again = repository.commit({name: lines(line20="fixed") for name in names}, parents=[old], branch="x")
+    patch = carried(patches.carry(one(source, again), onto=one(source, old), workplace=str(tmp_path / "w")))
+    assert sorted(each.path for each in patch.files) == sorted(names)
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_a_patch_fits_a_plain_directory_that_lies_in_a_repository(tmp_path: Path, launcher: Launcher) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "f").write_text(lines())
+    source = DirectorySource(Asked(kind="directory", location=str(tmp_path / "program")))
+    (base,) = source.history()
+    text = b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -4,3 +4,3 @@\n line 4\n-line 5\n+fixed\n line 6\n"
+    plain = PlainPatches(source, cache=str(tmp_path / "cache"), starter=launcher)
+    patch = carried(plain.apply(text, onto=base, workplace=str(tmp_path / "work")))
+    own = patched(base, patch)
+    both = PatchedSource(source, own, cache=str(tmp_path / "cache"), starter=launcher)
+    both.materialise(own.revision, str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert (tmp_path / "tree" / "f").read_text() == lines(line5="fixed")
+    assert (tmp_path / "program" / "f").read_text() == lines()
+    other = text.replace(b"-line 5", b"-line five")
+    assert blocked(plain.apply(other, onto=base, workplace=str(tmp_path / "work"))).obstacles[0].path == "f"
+
+
+def test_a_patch_that_no_longer_applies_is_a_failed_check_out(tmp_path: Path, launcher: Launcher) -> None:
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "f").write_text(lines())
+    source = DirectorySource(Asked(kind="directory", location=str(tmp_path / "program")))
+    (base,) = source.history()
+    own = patched(base, Patch(text=b"diff --git a/g b/g\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", files=()))
+    both = PatchedSource(source, own, cache=str(tmp_path / "cache"), starter=launcher)
+    with pytest.raises(CheckoutFailed, match="does not apply"):
+        both.materialise(own.revision, str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert not (tmp_path / "tree").exists()
