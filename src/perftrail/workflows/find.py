@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.build import Failure, content_key
-from perftrail.model.plan import Cell
-from perftrail.model.subject import Subject
-from perftrail.model.trail import SearchRecord, StepRecord
-from perftrail.search.evidence import Readings, Unusable
-from perftrail.search.question import Question
-from perftrail.search.search import Search, Settled
-from perftrail.workflows import put
+from perftrail.model.build import content_key
+from perftrail.model.trail import SearchRecord
+from perftrail.model.working import Working
+from perftrail.search.survey import Survey
+from perftrail.search.works import Works
 from perftrail.workflows.clock import now
-from perftrail.workflows.events import BuildFinished, HistoryRead, Stepped
-from perftrail.workflows.found import FindAnswer, UnusableRevision
-from perftrail.workflows.reading import Reader
+from perftrail.workflows.events import HistoryRead
+from perftrail.workflows.finding.broken import stretches
+from perftrail.workflows.finding.failing import Trials
+from perftrail.workflows.finding.inside import InsideMerges
+from perftrail.workflows.finding.journal import Journal, Ledger
+from perftrail.workflows.finding.probe import Probe
+from perftrail.workflows.finding.pursuit import pursue
+from perftrail.workflows.finding.suspects import Beforehand, weigh, with_measured
+from perftrail.workflows.finding.walk import Walk
+from perftrail.workflows.found import FindAnswer, FindTable, UnusableRevision
+from perftrail.workflows.warm import warm_prior
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping
 
+    from perftrail.model.build import Failure
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
-    from perftrail.search.evidence import News
-    from perftrail.search.question import Budget
-    from perftrail.search.search import Measure
+    from perftrail.search.answer import Answer
     from perftrail.workflows.events import Event
+    from perftrail.workflows.finding.request import FindRequest
     from perftrail.workflows.session import Session
-    from perftrail.workflows.workshop import Ready
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindRequest:
-    """What to find: in which metric, over which part of the history, how small, how sure, at what cost."""
-
-    target: Target
-    range: str | None
-    smallest: float
-    confidence: float
-    budget: Budget
+MOST_COMPARED = 20_000
+"""A history that is longer is not compared file by file for the sizes of its changes: that takes minutes."""
 
 
 class Find:
@@ -48,148 +44,151 @@ class Find:
     def __init__(self, session: Session, request: FindRequest) -> None:
         self._session = session
         self._request = request
-        self._reader = Reader(request.target, session.bench, warmups=session.study.measure.warmups)
+        self._ledger = Ledger(session)
         self._revisions: tuple[Revision, ...] = ()
-        self._readings: dict[int, int] = {}
-        self._unusable: dict[int, Failure] = {}
-        self._seconds = 0.0
-        self._builds_made = 0
+        self._beforehand = Beforehand(weights=None, said=())
+        self._begun = ""
 
-    def events(self) -> Generator[Event, None, FindAnswer]:
-        """Search; yields what happens and returns the answer."""
+    def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
+        """Search; yields what happens and returns the answer, or a table of them where there are several."""
         self._revisions = self._session.source.history(self._request.range)
         yield HistoryRead(revisions=self._revisions)
-        search = Search(self._question())
+        self._beforehand = self._weigh()
         record = self._record()
-        self._session.store.open_search(record)
-        number = 0
-        while not isinstance(action := search.ask(), Settled):
-            number += 1
-            done_before = self._done
-            news = yield from self._perform(action)
-            search.tell(news)
-            step = self._step(number, action, news, search)
-            self._session.store.add_step(record.key, record.machine, step)
-            yield Stepped(
-                number=number, words=step.words, belief=step.belief, resumed=self._done == done_before
-            )
-        answer = self._answer(action)
-        self._session.store.close_search(record.key, record.machine, answer.as_json())
-        return answer
+        self._begun = self._first_begun(record)
+        journal = Journal(self._session, record, self._ledger)
+        goal = self._request.goal
+        result: FindAnswer | FindTable
+        if isinstance(goal, Working):
+            result = yield from self._failing(goal, journal)
+        elif len(goal) == 1:
+            result = yield from self._one(goal[0], journal)
+        else:
+            result = yield from self._several(goal, journal)
+        journal.end(result.as_json())
+        return result
 
-    @property
-    def _done(self) -> tuple[int, int]:
-        """What was really done so far, nothing of it known before: builds and invocations."""
-        return (self._builds_made, self._session.bench.started)
+    def _one(self, target: Target, journal: Journal) -> Generator[Event, None, FindAnswer]:
+        known = self._known_beforehand(target)
+        question = self._request.question(
+            len(self._revisions), points=len(target.points), prior=known.weights
+        )
+        probe = Probe(self._session, target, self._revisions, self._ledger)
+        answer = yield from pursue(Survey(question, thorough=self._request.thorough), probe, journal)
+        return (yield from self._told(answer, probe, known, journal))
 
-    def _question(self) -> Question:
-        request = self._request
-        return Question(
-            revisions=len(self._revisions),
-            smallest=request.smallest,
-            confidence=request.confidence,
-            budget=request.budget,
-            invocations_per_reading=len(request.target.points),
+    def _several(self, targets: tuple[Target, ...], journal: Journal) -> Generator[Event, None, FindTable]:
+        probes = [Probe(self._session, target, self._revisions, self._ledger) for target in targets]
+        known = [self._known_beforehand(target) for target in targets]
+        walk = Walk(self._request, probes, [each.weights for each in known])
+        found = yield from walk.events(journal)
+        answers: list[FindAnswer] = []
+        for probe, answer, its in zip(probes, found, known, strict=True):
+            answers.append((yield from self._told(answer, probe, its, journal)))
+        return FindTable(
+            answers=tuple(answers),
+            revisions=self._revisions,
+            builds=len(self._ledger.attempted),
+            invocations=len(self._ledger.invocations),
+            seconds=self._ledger.seconds,
+            machine=self._session.machine.id,
         )
 
-    def _record(self) -> SearchRecord:
+    def _told(
+        self, answer: Answer, probe: Probe, known: Beforehand, journal: Journal
+    ) -> Generator[Event, None, FindAnswer]:
+        """Put an answer about a figure with its revisions, after a look inside the merges it names."""
+        merges = InsideMerges(self._session, self._request, probe, ledger=self._ledger, journal=journal)
+        inside = yield from merges.each(answer)
+        return FindAnswer(
+            answer=answer,
+            target=probe.target,
+            revisions=self._revisions,
+            builds=len(self._ledger.attempted),
+            unusable=self._unusable(probe.failures),
+            invocations=len(self._ledger.invocations),
+            seconds=self._ledger.seconds,
+            machine=self._session.machine.id,
+            inside=inside,
+            broke=stretches(probe.usable, probe.failures, answer.changes),
+            priors=known.said,
+            set_aside=probe.set_aside,
+            marked=probe.marked,
+        )
+
+    def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:
+        question = self._request.question(
+            len(self._revisions), points=len(working.places), prior=self._beforehand.weights
+        )
+        trials = Trials(self._session, working, self._revisions, self._ledger)
+        answer = yield from pursue(Works(question), trials, journal)
+        return FindAnswer(
+            answer=answer,
+            target=working,
+            revisions=self._revisions,
+            builds=len(self._ledger.attempted),
+            unusable=self._unusable(trials.failures),
+            invocations=len(self._ledger.invocations),
+            seconds=self._ledger.seconds,
+            machine=self._session.machine.id,
+            inside={},
+            priors=self._beforehand.said,
+        )
+
+    def _unusable(self, failures: Mapping[int, Failure]) -> tuple[UnusableRevision, ...]:
+        return tuple(
+            UnusableRevision(revision=self._revisions[position], failure=failure)
+            for position, failure in failures.items()
+        )
+
+    def _weigh(self) -> Beforehand:
         request = self._request
+        small = len(self._revisions) <= MOST_COMPARED
+        wanted = [
+            prior
+            for prior in request.priors
+            if (prior == "size" and small) or (prior == "suspect" and request.suspect)
+        ]
+        if not wanted or len(self._revisions) < 2:
+            return Beforehand(weights=None, said=())
+        touched = self._session.source.touched(self._revisions)
+        return weigh(touched, priors=wanted, suspect=request.suspect)
+
+    def _known_beforehand(self, target: Target) -> Beforehand:
+        """Give what is believed of the revisions as culprits of one figure's change."""
+        if "measured" not in self._request.priors or len(self._revisions) < 2:
+            return self._beforehand
+        warm = warm_prior(self._session, target, self._revisions, before=self._begun)
+        return with_measured(self._beforehand, warm)
+
+    def _first_begun(self, record: SearchRecord) -> str:
+        """Give when this search was begun, at first where it is resumed: its own samples are no prior of it."""
+        begun = [
+            each.started
+            for each in self._session.store.searches()
+            if (each.key, each.machine) == (record.key, record.machine)
+        ]
+        return begun[0] if begun else record.started
+
+    def _record(self) -> SearchRecord:
+        request, goal = self._request, self._request.goal
         ids = [revision.id for revision in self._revisions]
-        target = request.target
+        targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
+        named = [[target.name, target.variant] for target in targets]
         return SearchRecord(
-            key=content_key(ids, target.name, target.variant, request.smallest, request.confidence),
+            key=content_key(ids, named, request.smallest, request.confidence, request.thorough),
             machine=self._session.machine.id,
             started=now(),
             question={
-                "metric": target.text,
-                "variant": target.variant,
-                "benchmark": target.benchmark,
+                "metric": ", ".join(target.text for target in targets),
+                "variant": ", ".join(dict.fromkeys(target.variant for target in targets)),
+                "benchmark": ", ".join(dict.fromkeys(target.benchmark for target in targets)),
                 "revisions": len(ids),
                 "first": ids[0],
                 "last": ids[-1],
                 "smallest": request.smallest,
                 "confidence": request.confidence,
+                "thorough": request.thorough,
+                "priors": list(self._beforehand.said),
             },
-        )
-
-    def _perform(self, action: Measure) -> Generator[Event, None, News]:
-        """Do what the search asked for, and put what came of it as news."""
-        position, target = action.position, self._request.target
-        subject = Subject(revision=self._revisions[position], variant=target.variant)
-        readies: list[Ready] = []
-        for point in target.points:
-            cell = Cell(subject=subject, benchmark=target.benchmark, point=point)
-            ready = yield from self._ready(cell)
-            if isinstance(ready, Failure):
-                return self._give_up(position, ready, seconds=ready.seconds)
-            readies.append(ready)
-        return (yield from self._read(action, readies))
-
-    def _ready(self, cell: Cell) -> Generator[Event, None, Ready | Failure]:
-        making = self._session.workshop.ready(cell)
-        while True:
-            try:
-                event = next(making)
-            except StopIteration as stop:
-                result: Ready | Failure = stop.value
-                return result
-            self._builds_made += isinstance(event, BuildFinished) and not event.known
-            yield event
-
-    def _read(self, action: Measure, readies: Sequence[Ready]) -> Generator[Event, None, News]:
-        position = action.position
-        first = self._readings.get(position, 0)
-        values: list[float] = []
-        seconds = 0.0
-        failure = Failure(stage="metric", message="no reading gave a value")
-        for ordinal in range(first, first + action.readings):
-            reading = yield from self._reader.take(readies, ordinal)
-            seconds += reading.seconds
-            if isinstance(reading.result, float):
-                values.append(reading.result)
-            else:
-                failure = reading.result
-                if first == 0 and not values:
-                    break
-        if not values:
-            return self._give_up(position, failure, seconds=seconds)
-        self._readings[position] = first + action.readings
-        build_seconds = readies[0].prepared.built.seconds if first == 0 else None
-        self._seconds += seconds + (build_seconds or 0.0)
-        return Readings(position=position, values=tuple(values), build_seconds=build_seconds, seconds=seconds)
-
-    def _give_up(self, position: int, failure: Failure, *, seconds: float) -> Unusable:
-        self._unusable[position] = failure
-        self._seconds += seconds
-        return Unusable(position=position, seconds=seconds)
-
-    def _step(self, number: int, action: Measure, news: News, search: Search) -> StepRecord:
-        failure = self._unusable.get(action.position)
-        held = search.belief
-        return StepRecord(
-            number=number,
-            action={
-                "measure": self._revisions[action.position].id,
-                "position": action.position,
-                "readings": action.readings,
-            },
-            news=put.news(news, failure),
-            belief=put.belief(held, self._revisions),
-            words=put.words(news, failure, held, self._revisions, unit=self._request.target.unit),
-        )
-
-    def _answer(self, settled: Settled) -> FindAnswer:
-        attempted = self._readings.keys() | self._unusable.keys()
-        return FindAnswer(
-            answer=settled.answer,
-            target=self._request.target,
-            revisions=self._revisions,
-            builds=len(attempted),
-            unusable=tuple(
-                UnusableRevision(revision=self._revisions[position], failure=failure)
-                for position, failure in sorted(self._unusable.items())
-            ),
-            invocations=len(self._reader.used),
-            seconds=self._seconds,
-            machine=self._session.machine.id,
         )

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from perftrail.model.build import Failure
+    from perftrail.model.merge import Merge
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
+    from perftrail.model.working import Working
     from perftrail.search.answer import Answer, Change
+    from perftrail.search.inside import Origin
+    from perftrail.workflows.finding.broken import Stretch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,17 +29,84 @@ class UnusableRevision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InsideMerge:
+    """Where the change that a merge made came from.
+
+    `revisions` are those of the branch that was searched, its base first, and `change` is what the search in
+    it found, both empty where it came from elsewhere. `confidence` is that of `origin`. `reason` says in
+    plain words why it ended there. `inside` goes on where the culprit is a merge itself.
+    """
+
+    merge: Merge
+    origin: Origin
+    confidence: float
+    reason: str
+    revisions: tuple[Revision, ...] = ()
+    change: Change | None = None
+    inside: InsideMerge | None = None
+
+    @property
+    def candidates(self) -> tuple[Revision, ...]:
+        """The revisions that may be the culprit, oldest first; the merge itself where only it can be."""
+        if self.change is not None:
+            return tuple(self.revisions[position] for position in self.change.positions)
+        return (self.merge.revision,) if self.origin == "combination" else ()
+
+    def as_json(self) -> dict[str, Json]:
+        """Give it in the shape of a change, with where it came from."""
+        shape = (
+            {"confidence": self.confidence, "before": None, "after": None, "effect": None}
+            if self.change is None
+            else _levels(self.change)
+        )
+        return {
+            "revisions": [revision.id for revision in self.candidates],
+            **shape,
+            "inside": None if self.inside is None else self.inside.as_json(),
+            "origin": str(self.origin),
+            "origin_confidence": self.confidence,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindAnswer:
-    """A search's answer and what it cost. `builds` counts failed ones too; `seconds` is of all."""
+    """A search's answer and what it cost. `builds` counts failed ones too; `seconds` is of all.
+
+    `inside` holds for each change, by its number, what was found inside the merge that made it. `broke` are
+    stretches that could not be used. `priors` says in words what was believed beforehand. `set_aside`
+    readings were marked as taken in noise and not told; `marked` ones were told all the same.
+    """
 
     answer: Answer
-    target: Target
+    target: Target | Working
     revisions: tuple[Revision, ...]
     builds: int
     unusable: tuple[UnusableRevision, ...]
     invocations: int
     seconds: float
     machine: str
+    inside: Mapping[int, InsideMerge]
+    broke: tuple[Stretch, ...] = ()
+    priors: tuple[str, ...] = ()
+    set_aside: int = 0
+    marked: int = 0
+
+    @property
+    def name(self) -> str:
+        """What was followed, with its variant where there is one."""
+        variant = "" if self.target.variant == "plain" else f" ({self.target.variant})"
+        return f"{self.target.text}{variant}"
+
+    @property
+    def unusable_count(self) -> int:
+        """How many revisions were tried and gave no usable sample."""
+        return len(self.unusable)
+
+    @property
+    def unclear(self) -> bool:
+        """Whether no answer was reached."""
+        return self.answer.verdict == "unclear"
 
     def candidates(self, change: Change) -> tuple[Revision, ...]:
         """The revisions that may be the culprit of a change, oldest first."""
@@ -60,27 +133,96 @@ class FindAnswer:
                 }
                 for each in self.unusable
             ],
+            "broke": [self._broke(each) for each in self.broke],
             "invocations": self.invocations,
+            "set_aside": self.set_aside,
+            "marked": self.marked,
             "seconds": round(self.seconds, 3),
             "confidence": self.answer.confidence,
             "smallest_seen": _finite(self.answer.smallest_seen),
             "machine": self.machine,
+            "priors": list(self.priors),
             "reason": self.answer.reason,
-            "changes": [self._change(change) for change in self.answer.changes],
+            "changes": [self._change(number, change) for number, change in enumerate(self.answer.changes)],
         }
 
-    def _change(self, change: Change) -> dict[str, Json]:
-        effect = change.effect
+    def _change(self, number: int, change: Change) -> dict[str, Json]:
+        inside = self.inside.get(number)
         return {
             "revisions": [revision.id for revision in self.candidates(change)],
-            "confidence": change.confidence,
-            "before": change.before,
-            "after": change.after,
-            "effect": None
-            if effect is None
-            else {"value": effect.value, "low": effect.low, "high": effect.high, "interval": 0.95},
-            "inside": None,
+            **_levels(change),
+            "kind": str(change.kind),
+            "inside": None if inside is None else inside.as_json(),
         }
+
+    def _broke(self, stretch: Stretch) -> dict[str, Json]:
+        def named(position: int | None) -> str | None:
+            return None if position is None else self.revisions[position].id
+
+        return {
+            "revisions": [self.revisions[stretch.first].id, self.revisions[stretch.last].id],
+            "stage": stretch.stage,
+            "tried": stretch.tried,
+            "usable_before": named(stretch.before),
+            "usable_after": named(stretch.after),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindTable:
+    """The answers about several metrics, found in one walk; each bears its own share, this bears all of it."""
+
+    answers: tuple[FindAnswer, ...]
+    revisions: tuple[Revision, ...]
+    builds: int
+    invocations: int
+    seconds: float
+    machine: str
+
+    @property
+    def unusable_count(self) -> int:
+        """How many revisions gave no usable sample of any metric."""
+        failed = [{each.revision.id for each in answer.unusable} for answer in self.answers]
+        return len(set.intersection(*failed))
+
+    @property
+    def unclear(self) -> bool:
+        """Whether no answer was reached about any metric."""
+        return all(answer.unclear for answer in self.answers)
+
+    def as_json(self) -> dict[str, Json]:
+        """The answers as `find --json` prints them: each in the form of one alone, and what all of them cost."""
+        return {
+            "metrics": [answer.as_json() for answer in self.answers],
+            "revisions": len(self.revisions),
+            "builds": self.builds,
+            "invocations": self.invocations,
+            "seconds": round(self.seconds, 3),
+            "machine": self.machine,
+        }
+
+
+def by_culprit(answers: Sequence[FindAnswer]) -> Mapping[tuple[str, ...], list[tuple[FindAnswer, int]]]:
+    """Gather the changes of several answers by who may have made them, in the order of the history."""
+    order = {revision.id: number for answer in answers for number, revision in enumerate(answer.revisions)}
+    gathered: dict[tuple[str, ...], list[tuple[FindAnswer, int]]] = {}
+    for answer in answers:
+        for number, change in enumerate(answer.answer.changes):
+            ids = tuple(revision.id for revision in answer.candidates(change))
+            gathered.setdefault(ids, []).append((answer, number))
+    return dict(sorted(gathered.items(), key=lambda item: [order[id_] for id_ in item[0]]))
+
+
+def _levels(change: Change) -> dict[str, Json]:
+    effect = change.effect
+    return {
+        "confidence": change.confidence,
+        "before": change.before,
+        "after": change.after,
+        "effect": None
+        if effect is None
+        else {"value": effect.value, "low": effect.low, "high": effect.high, "interval": 0.95},
+    }
 
 
 def _finite(value: float) -> float | None:

@@ -7,7 +7,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from perftrail.model.quantity import quantity
-from perftrail.search.evidence import Readings
+from perftrail.search.evidence import Readings, Same
 from perftrail.search.words import step
 
 if TYPE_CHECKING:
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from perftrail.model.build import Failure
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
-    from perftrail.search.evidence import News
     from perftrail.search.snapshot import Belief
+    from perftrail.workflows.finding.probe import Taken
 
 
-def news(told: News, failure: Failure | None) -> dict[str, Json]:
+def news(told: Taken, failure: Failure | None, revisions: Sequence[Revision]) -> dict[str, Json]:
     """Put what a step found out; values are the metric's own, not logarithms."""
+    if isinstance(told, Same):
+        return {"same_as": revisions[told.like].id, "seconds": told.seconds}
     if isinstance(told, Readings):
         return {"values": [math.exp(value) for value in told.values], "seconds": told.seconds}
     assert failure is not None
@@ -49,11 +51,13 @@ def belief(held: Belief | None, revisions: Sequence[Revision]) -> dict[str, Json
 
 
 def words(
-    told: News, failure: Failure | None, held: Belief | None, revisions: Sequence[Revision], *, unit: str
+    told: Taken, failure: Failure | None, held: Belief | None, revisions: Sequence[Revision], *, unit: str
 ) -> str:
     """Say a step; of several readings the middle one stands for all."""
     if isinstance(told, Readings):
         what = quantity(math.exp(statistics.median(told.values)), unit)
+    elif isinstance(told, Same):
+        what = ""
     else:
         assert failure is not None
         what = failure.stage

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import Failure
+from perftrail.model.conditions import weight
 from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import FailedInvocation, Measurement
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from perftrail.model.expression import Reference
     from perftrail.model.measurement import InvocationKey, Outcome, Phase
@@ -24,20 +25,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The natural logarithm of a target's value, or why there is none, and what getting it cost."""
+    """The natural logarithm of a target's value, or why there is none, and what getting it cost.
+
+    `marked`: noise marks at least one of the invocations that it was put together of.
+    """
 
     result: float | Failure
     seconds: float
+    marked: bool = False
 
 
 class Reader:
-    """Takes readings of one target, warm-ups first, and remembers which invocations they used."""
+    """Takes readings of one target, warm-ups first; tells of each invocation they use, and what it took."""
 
-    def __init__(self, target: Target, bench: Bench, *, warmups: int) -> None:
+    def __init__(
+        self,
+        target: Target,
+        bench: Bench,
+        *,
+        warmups: int,
+        count: Callable[[InvocationKey, float], None] = lambda _key, _seconds: None,
+    ) -> None:
         self._target = target
         self._bench = bench
+        self._count = count
         self._warming: tuple[tuple[Phase, int], ...] = tuple(("warmup", number) for number in range(warmups))
-        self.used: set[InvocationKey] = set()
+        self._used: set[InvocationKey] = set()
 
     def take(self, readies: Sequence[Ready], ordinal: int) -> Generator[Event, None, Reading]:
         """Take one reading: the same ordinal at each point, there and back in turn against drift."""
@@ -47,16 +60,18 @@ class Reader:
         for ready in order:
             for start in (*self._warming, ("sample", ordinal)):
                 outcome = yield from self._bench.outcome(ready, *start)
-                seconds += self._count(outcome)
+                seconds += self._spent(outcome)
                 if isinstance(outcome, FailedInvocation):
                     return Reading(result=outcome.failure, seconds=seconds)
                 found[ready.cell.point] = outcome
-        return Reading(result=logarithm(self._target, found), seconds=seconds)
+        marked = any(weight(measurement.flags) == 0.0 for measurement in found.values())
+        return Reading(result=logarithm(self._target, found), seconds=seconds, marked=marked)
 
-    def _count(self, outcome: Outcome) -> float:
-        if outcome.key in self.used:
+    def _spent(self, outcome: Outcome) -> float:
+        self._count(outcome.key, outcome.seconds)
+        if outcome.key in self._used:
             return 0.0
-        self.used.add(outcome.key)
+        self._used.add(outcome.key)
         return outcome.seconds
 
 

@@ -11,29 +11,44 @@ from perftrail.cli.options import json_option, load_study, store_option, study_a
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perftrail.model.study import Study
-    from perftrail.workflows.find import FindRequest
+    from perftrail.workflows.finding.request import FindRequest
 
 
 @click.command("find")
 @study_argument
-@click.option("--metric", help="Metric to follow: NAME, BENCHMARK.NAME, either with [parameter=value].")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Metric to follow: NAME, BENCHMARK.NAME, either with [parameter=value]; may be repeated. "
+    "works: where it began to fail.",
+)
+@click.option("--all", "everything", is_flag=True, help="Follow every metric of every benchmark at once.")
 @click.option("--range", "part", metavar="A..B", help="Part of the history; A is the known-old end.")
 @click.option("--variant", help="Variant to follow.")
 @click.option("--smallest", type=float, help="Smallest change worth finding: 0.05 is 5 %.")
 @click.option("--confidence", type=float, help="How sure to be before answering: 0.99.")
 @click.option("--budget", metavar="TIME", help="Stop after this much building and measuring: 30min.")
+@click.option("--thorough", is_flag=True, help="Look also for changes that were taken back again.")
+@click.option("--no-prior", is_flag=True, help="Take every revision for equally likely beforehand.")
 @writing_options
 @store_option
 @json_option
 def command(
     study: str | None,
-    metric: str | None,
+    metrics: tuple[str, ...],
+    everything: bool,
     part: str | None,
     variant: str | None,
     smallest: float | None,
     confidence: float | None,
     budget: str | None,
+    thorough: bool,
+    no_prior: bool,
     retry_failed: bool,
     no_wait: bool,
     store: str | None,
@@ -41,28 +56,39 @@ def command(
 ) -> None:
     """Find which revision changed a metric, how sure that is, and by how much.
 
-    Both ends of the range are measured first. Resumes by itself: what was measured is not measured again.
-    Exits 0 when an answer was reached, also "none"; 1 when it stayed unclear.
+    Both ends of the range are measured first. Several metrics share one walk through the history; without
+    any named, here or in the study, all are followed. When a merge is the culprit, the search goes on in its
+    branch. Resumes by itself: what was measured is not measured again. Exits 0 when an answer was reached,
+    also "none"; 1 when it stayed unclear.
     """
     from perftrail.cli.answers import print_find
     from perftrail.cli.console import Watcher
     from perftrail.workflows.find import Find
     from perftrail.workflows.opening import open_session
 
+    if metrics and everything:
+        raise UsageError("--all and --metric: give one of them")
     loaded = load_study(study)
     request = _request(
         loaded,
-        metric=metric,
+        metrics=() if everything else metrics or loaded.find.metric,
         part=part,
         variant=variant,
         smallest=smallest,
         confidence=confidence,
         budget=budget,
+        thorough=thorough,
+        no_prior=no_prior,
     )
     with (
         Watcher() as watcher,
         open_session(
-            loaded, store=store, wait=not no_wait, on_wait=watcher.waiting, retry_failed=retry_failed
+            loaded,
+            store=store,
+            wait=not no_wait,
+            on_wait=watcher.waiting,
+            on_noise=watcher.noisy,
+            retry_failed=retry_failed,
         ) as session,
     ):
         answer = watcher.follow(Find(session, request).events())
@@ -70,47 +96,51 @@ def command(
         click.echo(json.dumps(answer.as_json(), indent=1))
     else:
         print_find(answer, named=study)
-    if answer.answer.verdict == "unclear":
+    if answer.unclear:
         raise click.exceptions.Exit(1)
 
 
 def _request(
     study: Study,
     *,
-    metric: str | None,
+    metrics: Sequence[str],
     part: str | None,
     variant: str | None,
     smallest: float | None,
     confidence: float | None,
     budget: str | None,
+    thorough: bool,
+    no_prior: bool,
 ) -> FindRequest:
     """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
-    from perftrail.model.target import TargetError, resolve
+    from perftrail.model.target import TargetError
     from perftrail.model.units import parse_duration
-    from perftrail.search.question import Budget, Question
-    from perftrail.workflows.find import FindRequest
+    from perftrail.model.working import resolve_goal
+    from perftrail.search.question import Budget
+    from perftrail.workflows.finding.request import FindRequest
 
     policy = study.find
-    text = metric or policy.metric
-    if text is None:
-        raise UsageError("find what? give --metric NAME, or `metric` under [find] in the study file")
     try:
-        target = resolve(study, text, variant or policy.variant)
+        goal = resolve_goal(study, metrics, variant or policy.variant)
     except TargetError as error:
-        raise UsageError(f"--metric {text}: {error}") from error
+        named = " ".join(f"--metric {text}" for text in metrics) or f"--variant {variant}"
+        raise UsageError(f"{named}: {error}") from error
     try:
         seconds = policy.budget_seconds if budget is None else parse_duration(budget)
     except ValueError as error:
         raise UsageError(f"--budget {budget}: {error}") from error
     request = FindRequest(
-        target=target,
+        goal=goal,
         range=part,
         smallest=policy.smallest if smallest is None else smallest,
         confidence=policy.confidence if confidence is None else confidence,
         budget=Budget(seconds=seconds, invocations=policy.budget_invocations, builds=policy.budget_builds),
+        thorough=thorough,
+        priors=() if no_prior else policy.prior,
+        suspect=policy.suspect,
     )
     try:
-        Question(revisions=2, smallest=request.smallest, confidence=request.confidence)
+        request.question(2)
     except ValueError as error:
         raise UsageError(str(error).removeprefix("question.")) from error
     return request

@@ -1,0 +1,166 @@
+"""Readings of one figure along a line of revisions, taken as a search asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.model.build import Failure
+from perftrail.model.plan import Cell
+from perftrail.model.subject import Subject
+from perftrail.search.evidence import Readings, Same, Unusable
+from perftrail.workflows import put
+from perftrail.workflows.reading import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.model.trail import Json
+    from perftrail.search.snapshot import Belief
+    from perftrail.workflows.events import Event
+    from perftrail.workflows.finding.journal import Ledger
+    from perftrail.workflows.session import Session
+    from perftrail.workflows.workshop import Ready
+
+TRIES = 4
+"""So many readings that were marked are taken again before it is asked whether that helps here."""
+
+Taken = Readings | Unusable | Same
+"""What can come of taking readings."""
+
+HELPS = 0.25
+"""The share of those taken again that must have come out quiet for it to be worth going on."""
+
+
+class Probe:
+    """Takes readings of a target, and keeps what could not be had.
+
+    A reading that noise marks is taken once more. If that is quiet it is told instead; if not, the first one
+    is. `set_aside` counts the readings that were taken and not told, `marked` those that were told all the
+    same.
+    """
+
+    def __init__(
+        self, session: Session, target: Target, revisions: Sequence[Revision], ledger: Ledger
+    ) -> None:
+        self.target = target
+        self.revisions = revisions
+        self._ledger = ledger
+        self._reader = Reader(
+            target, session.bench, warmups=session.study.measure.warmups, count=ledger.count
+        )
+        self._next: dict[int, int] = {}
+        self._like: dict[int, int] = {}
+        self._stands: dict[tuple[str, ...], int] = {}
+        self._told: dict[int, int] = {}
+        self._failures: dict[int, Failure] = {}
+        self._helped = 0
+        self.set_aside = 0
+        self.marked = 0
+
+    @property
+    def usable(self) -> frozenset[int]:
+        """The positions that gave readings, or that are built to the same as one that did."""
+        return frozenset(self._next) | self._like.keys()
+
+    @property
+    def failures(self) -> Mapping[int, Failure]:
+        """The positions that were tried and gave no reading, ascending, and why."""
+        return {
+            position: failure
+            for position, failure in sorted(self._failures.items())
+            if position not in self.usable
+        }
+
+    @property
+    def known(self) -> Mapping[str, int | Failure]:
+        """What was had of each revision that was tried, by its id: so many readings, or a failure."""
+        same = {position: self._told[like] for position, like in self._like.items()}
+        had: dict[int, int | Failure] = {**self._failures, **self._told, **same}
+        return {self.revisions[position].id: outcome for position, outcome in had.items()}
+
+    def take(self, position: int, readings: int) -> Generator[Event, None, Taken]:
+        """Build a position where that has not been done, take readings of it, and put what came of it as news.
+
+        A revision that was built to the same as one that stands already is told so, and not read: it would be
+        the same build twice.
+        """
+        subject = Subject(revision=self.revisions[position], variant=self.target.variant)
+        readies: list[Ready] = []
+        for point in self.target.points:
+            cell = Cell(subject=subject, benchmark=self.target.benchmark, point=point)
+            ready = yield from self._ledger.ready(cell)
+            if isinstance(ready, Failure):
+                self._ledger.build(subject.revision, subject.variant, ready.seconds)
+                return self.give_up(position, ready, seconds=ready.seconds)
+            readies.append(ready)
+        build_seconds = readies[0].prepared.built.seconds
+        runnables = tuple(ready.runnable.key for ready in readies)
+        like = self._stands.get(runnables, position)
+        if like != position and position not in self._like:
+            self._like[position] = like
+            self._ledger.build(subject.revision, subject.variant, build_seconds)
+            return Same(position=position, like=like, seconds=build_seconds)
+        fresh = like not in self._next
+        values, seconds, failure = yield from self._values(readies, like, readings)
+        if not values:
+            return self.give_up(position, failure, seconds=seconds)
+        self._stands[runnables] = like
+        self._ledger.build(subject.revision, subject.variant, build_seconds)
+        return Readings(
+            position=position,
+            values=tuple(values),
+            build_seconds=build_seconds if fresh else None,
+            seconds=seconds,
+        )
+
+    def give_up(self, position: int, failure: Failure, *, seconds: float) -> Unusable:
+        """Keep why a position gave nothing, and put it as news."""
+        self._failures[position] = failure
+        return Unusable(position=position, seconds=seconds)
+
+    def words(self, news: Taken, held: Belief | None) -> str:
+        """Say a step."""
+        failure = self._failures.get(news.position)
+        return put.words(news, failure, held, self.revisions, unit=self.target.unit)
+
+    def plain(self, news: Taken) -> dict[str, Json]:
+        """Put what a step found out as plain data."""
+        return put.news(news, self._failures.get(news.position), self.revisions)
+
+    def _values(
+        self, readies: Sequence[Ready], position: int, readings: int
+    ) -> Generator[Event, None, tuple[list[float], float, Failure]]:
+        """Take readings from the first ordinal that is free: their logarithms, what they cost, what failed."""
+        ordinal = self._next.get(position, 0)
+        values: list[float] = []
+        seconds = 0.0
+        failure = Failure(stage="metric", message="no reading gave a value")
+        for _ in range(readings):
+            reading = yield from self._reader.take(readies, ordinal)
+            ordinal += 1
+            seconds += reading.seconds
+            if reading.marked and self._worth_another:
+                again = yield from self._reader.take(readies, ordinal)
+                ordinal += 1
+                seconds += again.seconds
+                self.set_aside += 1
+                if not again.marked and isinstance(again.result, float):
+                    self._helped += 1
+                    reading = again
+            if isinstance(reading.result, float):
+                self.marked += reading.marked
+                values.append(reading.result)
+            else:
+                failure = reading.result
+                if position not in self._next and not values:
+                    break
+        if values:
+            self._next[position] = ordinal
+            self._told[position] = self._told.get(position, 0) + len(values)
+        return values, seconds, failure
+
+    @property
+    def _worth_another(self) -> bool:
+        return self.set_aside < TRIES or self._helped >= HELPS * self.set_aside

@@ -1,0 +1,86 @@
+"""What is believed of each revision before anything is measured, from what it touches."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from perftrail.model.study import Prior
+
+UNSUSPECTED = 0.1
+"""The weight of a revision that touches none of the suspected paths, beside one that does."""
+
+UNTOUCHED = 0.25
+"""The weight of a revision that touches nothing at all, beside one that touches one file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beforehand:
+    """A weight for each revision, `None` when all are alike, and what it rests on in words."""
+
+    weights: tuple[float, ...] | None
+    said: tuple[str, ...]
+
+
+def weigh(
+    touched: Sequence[Sequence[str]], *, priors: Collection[Prior], suspect: Sequence[str]
+) -> Beforehand:
+    """Weigh revisions by the paths that each touches; where no paths are known, or all touch alike, none does.
+
+    Suspected paths count one to ten. Of sizes counts the logarithm: ``1 + log2(files)``, at most 64 files, so
+    that the largest change is seven times as likely as one of a single file.
+    """
+    weights = [1.0] * len(touched)
+    said: list[str] = []
+    if not any(touched):
+        return Beforehand(weights=None, said=())
+    if "suspect" in priors and suspect:
+        pattern = matching(suspect)
+        hits = [any(pattern.fullmatch(path) for path in paths) for paths in touched]
+        weights = [weight if hit else weight * UNSUSPECTED for weight, hit in zip(weights, hits, strict=True)]
+        said.append(
+            f"{sum(hits[1:])} of {len(touched) - 1} revisions touch {', '.join(suspect)} "
+            "and count ten times as much as the others"
+        )
+    if "size" in priors and len({_size(len(paths)) for paths in touched[1:]}) > 1:
+        weights = [weight * _size(len(paths)) for weight, paths in zip(weights, touched, strict=True)]
+        said.append("revisions that touch more files count more, at most seven times as much")
+    return Beforehand(weights=tuple(weights) if said else None, said=tuple(said))
+
+
+def with_measured(known: Beforehand, warm: Sequence[float] | None) -> Beforehand:
+    """Add what earlier measurements show to what is known beforehand.
+
+    The search will read some of the same samples again, so their weights count by their square root only.
+    """
+    if warm is None:
+        return known
+    weights = known.weights or (1.0,) * len(warm)
+    return Beforehand(
+        weights=tuple(weight * math.sqrt(each) for weight, each in zip(weights, warm, strict=True)),
+        said=(*known.said, "earlier measurements show changes, and revisions near them count more"),
+    )
+
+
+def _size(files: int) -> float:
+    return UNTOUCHED if files == 0 else 1.0 + math.log2(min(files, 64))
+
+
+def matching(patterns: Sequence[str]) -> re.Pattern[str]:
+    """Give the pattern of all paths that are meant: ``*`` within a name, ``**`` across, a directory for all in it.
+
+    >>> [bool(matching(["src/**/*.c", "doc"]).fullmatch(path)) for path in ("src/a.c", "src/b/a.c", "doc/x", "a.c")]
+    [True, True, True, False]
+    """
+    return re.compile("|".join(f"(?:{_translated(pattern)})(?:/.*)?" for pattern in patterns), re.DOTALL)
+
+
+def _translated(pattern: str) -> str:
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.removesuffix("/"))
+    return "".join(known.get(part, re.escape(part)) for part in parts)

@@ -1,0 +1,111 @@
+"""What fails, on real git histories: where it began to, how that is told beside another answer, and flaky ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.printing import found, perftrail, program, revisions, write
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+FLAKY = "[ $((n % 10)) -ge 7 ] || { echo 'lost a race' >&2; exit 1; }\n"
+"""Works about three times in ten."""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+def history(repository: Repository, count: int, **broken: dict[int, str]) -> list[str]:
+    """Commit so many revisions; `build` and `body` give some of them lines to be built or run with."""
+    return [
+        repository.commit(
+            program(
+                100,
+                name=str(number),
+                build=broken.get("build", {}).get(number, ""),
+                body=broken.get("body", {}).get(number, ""),
+            ),
+            subject=f"change {number}",
+        )
+        for number in range(count)
+    ]
+
+
+def test_the_revision_where_it_began_to_fail_is_found(repository: Repository, tmp_path: Path) -> None:
+    commits = history(repository, 24, body=dict.fromkeys(range(15, 24), "exit 7\n"))
+    study = write(tmp_path / "study", repository, find='metric = "works"')
+    answer = found(study)
+    assert (answer["verdict"], revisions(answer)) == ("found", [[commits[15]]])
+    [change] = answer["changes"]
+    assert change["confidence"] >= 0.99
+    assert change["before"] > 0.9
+    assert change["after"] < 0.1
+    assert {failure["stage"] for failure in answer["failures"]} == {"crash"}
+    first = perftrail("find", study).stdout.splitlines()[0]
+    assert first.startswith(f"found: {commits[15][:10]} “change 15” began to fail (crash), probability ")
+
+
+def test_builds_that_begin_to_fail_are_each_tried_once(repository: Repository, tmp_path: Path) -> None:
+    commits = history(repository, 20, build=dict.fromkeys(range(4, 20), "exit 1"))
+    study = write(tmp_path / "study", repository, find='metric = "works"')
+    answer = found(study)
+    assert revisions(answer) == [[commits[4]]]
+    assert answer["builds"] <= 8
+    told = json.loads(perftrail("show", study, "--search", "--json").stdout)
+    failing = [step["action"]["measure"] for step in told["steps"] if step["news"]["failed"]]
+    assert len(failing) == len(set(failing))
+
+
+def test_a_flaky_failure_is_tried_until_the_answer_is_sure(repository: Repository, tmp_path: Path) -> None:
+    commits = history(repository, 12, body=dict.fromkeys(range(5, 12), FLAKY))
+    study = write(tmp_path / "study", repository, find='metric = "works"')
+    answer = found(study)
+    assert revisions(answer) == [[commits[5]]]
+    [change] = answer["changes"]
+    assert change["confidence"] >= 0.99
+    assert 0.1 < change["after"] < 0.6
+
+
+def test_what_never_fails_is_told_so(repository: Repository, tmp_path: Path) -> None:
+    history(repository, 6)
+    study = write(tmp_path / "study", repository, find='metric = "works"')
+    assert found(study)["verdict"] == "none"
+    assert perftrail("find", study).stdout.startswith("none: it did not begin to fail, probability 99")
+
+
+def test_a_stretch_that_breaks_beside_the_change_is_told_with_its_stage(
+    repository: Repository, tmp_path: Path
+) -> None:
+    commits = [
+        repository.commit(
+            program(100 if number < 8 else 150, name=str(number), build="exit 1" if 6 <= number < 10 else "")
+        )
+        for number in range(16)
+    ]
+    study = write(tmp_path / "study", repository)
+    answer = found(study)
+    assert (answer["verdict"], revisions(answer)) == ("range", [commits[6:11]])
+    [broke] = answer["broke"]
+    assert (broke["stage"], broke["usable_before"], broke["usable_after"]) == (
+        "build",
+        commits[5],
+        commits[10],
+    )
+    assert broke["revisions"][0] in commits[6:10]
+    assert "It appears to be broken (build) here" in perftrail("find", study).stdout
+
+
+def test_a_history_that_ends_broken_is_told_so(repository: Repository, tmp_path: Path) -> None:
+    commits = history(repository, 10, body=dict.fromkeys(range(6, 10), "kill -9 $$\n"))
+    study = write(tmp_path / "study", repository)
+    answer = found(study)
+    [broke] = answer["broke"]
+    assert (broke["stage"], broke["usable_after"]) == ("crash", None)
+    assert broke["revisions"][1] == commits[9]
+    assert "is not seen to be usable again" in perftrail("find", study).stdout

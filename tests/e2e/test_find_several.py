@@ -1,0 +1,93 @@
+"""Many metrics in one walk, on a real git history: a table of which revision changed which of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.printing import found, perftrail, program, write
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+BOTH = 13
+ROOM = 24
+
+
+@pytest.fixture(scope="module")
+def commits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A study of a history in which one revision makes cost better and room worse, and another room worse again."""
+    root = tmp_path_factory.mktemp("several")
+    repository = Repository(root / "repository")
+    made = [
+        repository.commit(
+            program(
+                100 if number < BOTH else 70,
+                room=1000 if number < BOTH else 1300 if number < ROOM else 1600,
+                name=str(number),
+                build="exit 1" if number in (16, 17) else "",
+            ),
+            subject=f"change {number}",
+        )
+        for number in range(32)
+    ]
+    return write(root / "study", repository, find='metric = ["cost", "room"]'), made
+
+
+@pytest.fixture(scope="module")
+def answer(commits: tuple[Path, list[str]]) -> dict[str, Any]:
+    return found(commits[0])
+
+
+def test_each_metric_has_the_answer_it_would_have_alone(
+    commits: tuple[Path, list[str]], answer: dict[str, Any]
+) -> None:
+    _, made = commits
+    cost, room = answer["metrics"]
+    assert (cost["metric"], cost["verdict"]) == ("cost", "found")
+    assert [change["revisions"] for change in cost["changes"]] == [[made[BOTH]]]
+    assert (room["metric"], room["verdict"]) == ("room", "several")
+    assert [change["revisions"] for change in room["changes"]] == [[made[BOTH]], [made[ROOM]]]
+
+
+def test_the_walk_builds_each_revision_once_for_all(answer: dict[str, Any]) -> None:
+    assert answer["builds"] <= 14
+    assert answer["invocations"] <= 60
+    assert answer["revisions"] == 32
+
+
+def test_the_table_names_the_revisions_and_says_what_got_better_and_what_worse(
+    commits: tuple[Path, list[str]], answer: dict[str, Any]
+) -> None:
+    study, made = commits
+    printed = perftrail("find", study).stdout
+    first = printed.splitlines()[0]
+    assert first.startswith("found: 2 changes of 2 of 2 metrics: ")
+    assert made[BOTH][:10] in first
+    assert made[ROOM][:10] in first
+    assert "better in cost, worse in room" in printed
+
+
+def test_a_metric_given_twice_is_followed_once_and_one_alone_keeps_its_form(
+    commits: tuple[Path, list[str]],
+) -> None:
+    study, made = commits
+    alone = found(study, "--metric", "cost", "--metric", "work.cost", "--no-prior")
+    assert alone["verdict"] == "found"
+    assert alone["changes"][0]["revisions"] == [made[BOTH]]
+    assert alone["priors"] == []
+
+
+def test_steps_of_the_walk_can_be_replayed(commits: tuple[Path, list[str]], tmp_path: Path) -> None:
+    study, _ = commits
+    perftrail("find", study, "--store", tmp_path)
+    printed = perftrail("show", study, "--search", "--store", tmp_path).stdout
+    assert "work.cost, work.room" in printed
+    assert "room: several: " in printed
+
+
+def test_everything_and_something_are_not_asked_for_together(commits: tuple[Path, list[str]]) -> None:
+    done = perftrail("find", commits[0], "--all", "--metric", "cost", expect=2)
+    assert "--all and --metric" in done.stderr
