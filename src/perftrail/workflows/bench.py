@@ -24,7 +24,7 @@ class Bench:
     def __init__(self, *, store: Store, engine: Engine, invoker: Invoker, machine: Machine) -> None:
         self._store = store
         self._engine = engine
-        self._invoker = invoker
+        self.invoker = invoker
         self._machine = machine
         self._known: dict[str, dict[tuple[Phase, int], Outcome]] = {}
         self.started = 0
@@ -57,7 +57,7 @@ class Bench:
             cells[start.key] = start.ready.cell
             return start
 
-        for outcome in self._engine.map(self._invoker.invoke, (noted(start) for start in starts)):
+        for outcome in self._engine.map(self.invoker.invoke, (noted(start) for start in starts)):
             self._store.add(outcome)
             self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
             self.started += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -28,15 +29,16 @@ from perftrail.workflows.clock import now
 from perftrail.workflows.instructions import KEPT, InstructionCounter, padded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from perftrail.model.build import Stage
     from perftrail.model.conditions import Conditions
     from perftrail.model.measurement import InvocationKey, Outcome
     from perftrail.model.process import Ended, Ran
     from perftrail.model.study import Benchmark, Study
     from perftrail.ports import Builder, Starter
     from perftrail.workflows.quiet import Lookout
-    from perftrail.workflows.workshop import Start
+    from perftrail.workflows.workshop import Ready, Start
 
 OUTPUT_CAP_BYTES = 16 << 20
 """How much of a benchmark's output is kept, and searched for metrics."""
@@ -45,8 +47,27 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
 """All that a benchmark sees of the environment that perftrail was started in; the study adds the rest."""
 
 
+NOT_RUN = (126, 127)
+"""The exit codes by which a shell, or a dynamic linker, says that it could not run a program."""
+
+NOT_LOADED = (
+    "error while loading shared libraries",
+    "symbol lookup error",
+    "Error loading shared library",
+    "Error relocating",
+)
+"""What glibc's and musl's dynamic linkers say."""
+
 ROOM_BYTES = 4096
 """How much an environment's size is varied, and with it where everything above a stack lies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What a start that is no measurement gave: the process, and every figure of it or why there is none."""
+
+    ran: Ran
+    result: Mapping[str, float] | Failure
 
 
 class Invoker:
@@ -64,7 +85,7 @@ class Invoker:
     ) -> None:
         self._study = study
         self._lookout = lookout
-        self._starter = starter
+        self.starter = starter
         self._builder = builder
         self._scratch = scratch
         self._logs = logs
@@ -78,10 +99,10 @@ class Invoker:
         if "instructions" in self._study.benchmarks[start.ready.cell.benchmark].counters:
             return self._count(start)
         log = self._log(start)
-        command = padded(self._command(start, log, INHERITED), _random_room(start.key))
+        command = padded(self._command(start.ready, log, INHERITED), _random_room(start.key))
         self._lookout.before()
         started = now()
-        ran = self._starter.run(command)
+        ran = self.starter.run(command)
         conditions = self._lookout.after(ran)
         seconds = ran.tree_ended_at - ran.prepared_at
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
@@ -104,7 +125,7 @@ class Invoker:
         """Start once to count instructions. No other figure of such a start means anything."""
         log = self._log(start)
         started = now()
-        counted = self._instructions.count(self._command(start, log, KEPT))
+        counted = self._instructions.count(self._command(start.ready, log, KEPT))
         ran = counted.ran
         seconds = ran.tree_ended_at - ran.prepared_at
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
@@ -125,11 +146,22 @@ class Invoker:
             log=str(log) if log.exists() else "",
         )
 
-    def _command(self, start: Start, log: Path, inherited: tuple[str, ...]) -> Command:
-        cell = start.ready.cell
+    def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> Observed:
+        """Start something once otherwise than it is measured; nothing of it is kept but its log, by this name."""
+        log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        ran = self.starter.run(change(self._command(ready, log, INHERITED)))
+        benchmark = self._study.benchmarks[ready.cell.benchmark]
+        failure = _why_failed(ran.ended, benchmark, log)
+        read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
+        values = read if isinstance(read, Failure) else {**measured(ran), **read}
+        return Observed(ran=ran, result=failure or values)
+
+    def _command(self, ready: Ready, log: Path, inherited: tuple[str, ...]) -> Command:
+        cell = ready.cell
         benchmark = self._study.benchmarks[cell.benchmark]
         values = {
-            **self._builder.command_placeholders(start.ready.prepared),
+            **self._builder.command_placeholders(ready.prepared),
             "revision": cell.subject.revision.id,
             **{name: str(value) for name, value in cell.point.as_dict().items()},
         }
@@ -175,7 +207,8 @@ def _why_failed(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None
         case Exited(code=0):
             return None
         case Exited(code=code):
-            return Failure(stage="crash", message=f"exit code {code}{told}", log=str(log))
+            stage: Stage = "start" if _never_began(code, benchmark, told) else "crash"
+            return Failure(stage=stage, message=f"exit code {code}{told}", log=str(log))
         case Signalled(signal=number):
             return Failure(stage="crash", message=f"killed by signal {number}{told}", log=str(log))
         case TimedOut():
@@ -190,6 +223,11 @@ def _why_failed(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None
             raise KeyboardInterrupt
         case _:
             assert_never(ended)
+
+
+def _never_began(code: int, benchmark: Benchmark, told: str) -> bool:
+    """Whether the shell or the dynamic linker gave up before the program itself ran: both have codes of their own."""
+    return code in NOT_RUN and (benchmark.shell or any(words in told for words in NOT_LOADED))
 
 
 def _random_room(key: InvocationKey) -> int:

@@ -13,6 +13,7 @@ from perftrail.launcher import Launcher
 from perftrail.machine import Watch, read_machine
 from perftrail.machine.holding import put_back_left_over
 from perftrail.sources import open_source
+from perftrail.sources.patched import PatchedSource
 from perftrail.store import hold, open_store
 from perftrail.workflows.bench import Bench
 from perftrail.workflows.invoker import Invoker
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Source, Starter, Store
     from perftrail.store import Holder
@@ -61,11 +63,13 @@ def open_session(
     on_wait: Callable[[Holder], None] = lambda _: None,
     on_noise: Callable[[Noise], None] = lambda _: None,
     retry_failed: bool = False,
+    own: Patched | None = None,
 ) -> Iterator[Session]:
     """Open a study for making and measuring: holds the store, starts the launcher, ends both on leaving.
 
     When another perftrail holds the store, `on_wait` is told who; then wait for it or raise `StoreHeld`.
-    `on_noise` is told when measuring waits for the machine to become quiet.
+    `on_noise` is told when measuring waits for the machine to become quiet. `own` is a patched revision that
+    the source is to know beside its own.
     """
     root = results_directory(study, store)
     root.mkdir(parents=True, exist_ok=True)
@@ -77,7 +81,9 @@ def open_session(
         results = stack.enter_context(open_store(database, access="write", machine=machine.id))
         results.add_machine(machine)
         starter = stack.enter_context(Launcher())
-        source, builder, workshop = _make_workshop(study, root, starter, results, retry_failed=retry_failed)
+        source, builder, workshop = _make_workshop(
+            study, root, starter, results, retry_failed=retry_failed, own=own
+        )
         watch = stack.enter_context(Watch(helpers=lambda: (starter.start().server_pid,)))
         invoker = Invoker(
             study,
@@ -96,9 +102,18 @@ def open_session(
 
 
 def _make_workshop(
-    study: Study, root: Path, starter: Starter, results: Store, *, retry_failed: bool = False
+    study: Study,
+    root: Path,
+    starter: Starter,
+    results: Store,
+    *,
+    retry_failed: bool = False,
+    own: Patched | None = None,
 ) -> tuple[Source, Builder, Workshop]:
-    source = open_source(study, cache=str(root / "sources"), starter=starter)
+    cache = str(root / "sources")
+    source = open_source(study, cache=cache, starter=starter)
+    if own is not None:
+        source = PatchedSource(source, own, cache=cache, starter=starter)
     builder = LocalBuilder(
         source,
         starter,

@@ -1,0 +1,107 @@
+"""`perftrail backport`: how much of a fix an old revision can have, and at what cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perftrail.cli.options import json_option, load_study, store_option, study_argument, writing_options
+from perftrail.errors import UsageError
+
+if TYPE_CHECKING:
+    from perftrail.workflows.backport_patch import Wanted
+
+LARGEST_PATCH_BYTES = 64 << 20
+
+
+@click.command("backport")
+@click.argument("fix", required=False)
+@study_argument
+@click.option("--onto", metavar="OLD", required=True, help="The old revision that is to have the change.")
+@click.option("--patch", metavar="FILE", help="Apply this patch instead of what FIX changed.")
+@click.option(
+    "--output", metavar="FILE", help="Where the patch is written: perftrail-backport-OLD.patch by the study."
+)
+@writing_options
+@store_option
+@json_option
+def command(
+    fix: str | None,
+    study: str | None,
+    onto: str,
+    patch: str | None,
+    output: str | None,
+    retry_failed: bool,
+    no_wait: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Carry the change of FIX onto an old revision and measure what it gains and costs there.
+
+    The change is FIX against its first parent, of a merge all that it brought. Old, patched and fixed are measured
+    side by side in every benchmark, metric and point of the study, until it is known how much of the gain is
+    carried. The patch is written to a file. With --patch FILE, what is carried is that patch; FIX, where it is
+    named, is what it is measured against. Of a single name beside --patch, an existing path is the study.
+
+    Resumes by itself. Exits 0 when an answer was reached, 1 when the change does not apply, with the conflict
+    explained, or when what comes of it cannot be built or measured.
+    """
+    from perftrail.cli.backports import print_blocked, print_report
+    from perftrail.cli.console import Watcher
+    from perftrail.workflows.backport import Backport
+    from perftrail.workflows.backport_patch import Carriage, make_patch, patch_file, write_patch
+    from perftrail.workflows.backport_report import blocked_json
+    from perftrail.workflows.opening import open_session
+
+    if patch is not None and study is None and fix is not None and Path(fix).exists():
+        fix, study = None, fix
+    wanted = _wanted(fix, onto=onto, patch=patch)
+    loaded = load_study(study)
+    made = make_patch(loaded, wanted, store=store)
+    if not isinstance(made, Carriage):
+        if as_json:
+            click.echo(json.dumps(blocked_json(made), indent=1))
+        else:
+            print_blocked(made, kind=loaded.source.kind, named=study)
+        raise click.exceptions.Exit(1)
+    file = Path(output) if output is not None else patch_file(loaded, made.patched.base)
+    written = patch is None or output is not None
+    if written:
+        write_patch(file, made)
+    with (
+        Watcher() as watcher,
+        open_session(
+            loaded,
+            store=store,
+            wait=not no_wait,
+            on_wait=watcher.waiting,
+            on_noise=watcher.noisy,
+            retry_failed=retry_failed,
+            own=made.patched,
+        ) as session,
+    ):
+        report = watcher.follow(Backport(session, made).events())
+    if as_json:
+        click.echo(json.dumps(report.as_json(file=str(file) if written else None), indent=1))
+    else:
+        print_report(report, file=str(file) if written else patch)
+    if not report.measured:
+        raise click.exceptions.Exit(1)
+
+
+def _wanted(fix: str | None, *, onto: str, patch: str | None) -> Wanted:
+    from perftrail.workflows.backport_patch import Wanted
+
+    if patch is None:
+        return Wanted(onto=onto, fix=fix)
+    try:
+        with Path(patch).open("rb") as file:
+            text = file.read(LARGEST_PATCH_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"--patch {patch}: cannot be read: {error.strerror}") from error
+    if len(text) > LARGEST_PATCH_BYTES:
+        raise UsageError(f"--patch {patch}: larger than {LARGEST_PATCH_BYTES >> 20} MiB")
+    return Wanted(onto=onto, fix=fix, patch=text)

@@ -1,0 +1,252 @@
+"""The ways of looking at a program: as it is measured, by its locks, by its system calls, by its instructions.
+
+Each starts the program in its own way, since looking closely makes it slow: times come from plain starts only.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from perftrail.errors import LauncherError
+from perftrail.launcher.binary import launcher_path
+from perftrail.launcher.locks import locks_object
+from perftrail.model.build import Failure
+from perftrail.model.process import Command, Exited
+from perftrail.model.study import MEASURED
+from perftrail.workflows.explain.cachegrind import read_functions
+from perftrail.workflows.explain.strace import read_calls
+from perftrail.workflows.instructions import FIXED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.study import Study
+    from perftrail.workflows.invoker import Invoker
+    from perftrail.workflows.workshop import Ready
+
+FLOORS: Mapping[str, float] = {"": 5.0, "s": 1e-4, "B": 65536.0}
+"""What is of no account in a figure of each unit: five of anything, 100 µs, 64 KiB."""
+
+SHARE_OF_CALLS = 0.01
+SHARE_OF_INSTRUCTIONS = 0.5
+"""What is of no account in one of many parts, as a share of their sum."""
+
+TIMES_SLOWER = 60.0
+"""How much slower a program runs under Valgrind, or strace, at worst as a rule."""
+
+TELLING = ("wall", "cpu", "peak_memory", "voluntary_switches", "involuntary_switches", "page_faults")
+"""What is told of a plain start beside the benchmark's own metrics."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One figure of one start: its unit, how it was got, and below what it is of no account."""
+
+    value: float
+    unit: str
+    method: str
+    floor: float
+
+
+class Look(Protocol):
+    """One way of looking."""
+
+    name: str
+    starts: int
+    slow: float
+
+    def why_not(self) -> str:
+        """Say why it cannot be done on this machine and what to do about that; nothing when it can."""
+        ...
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start something once and give every figure by its name."""
+        ...
+
+
+class PlainLook:
+    """A start as it is measured: times, memory, switches, faults, and what the benchmark prints."""
+
+    name = "figures"
+    slow = 1.0
+
+    def __init__(self, study: Study, invoker: Invoker, *, starts: int) -> None:
+        self.starts = starts
+        self._study = study
+        self._invoker = invoker
+
+    def why_not(self) -> str:
+        """It can always be done."""
+        return ""
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start once; figures that are zero or below and have no floor are left out."""
+        benchmark = self._study.benchmarks[ready.cell.benchmark]
+        seen = self._invoker.observe(
+            ready, f"figures-{number}", lambda command: replace(command, lock_counter="off")
+        )
+        if isinstance(seen.result, Failure):
+            return seen.result
+        units = {name: each.unit for name, each in benchmark.metrics.items()}
+        told = {name: (value, units[name], 0.0) for name, value in seen.result.items() if name in units}
+        own = {name: MEASURED[name].unit for name in TELLING}
+        told |= {
+            name: (seen.result[name], own[name], FLOORS[own[name]]) for name in TELLING if name in seen.result
+        }
+        return {
+            name: Seen(value=value, unit=unit, method="launcher" if name in own else "output", floor=floor)
+            for name, (value, unit, floor) in told.items()
+            if value + floor > 0.0 and value >= 0.0
+        }
+
+
+class LocksLook:
+    """A start with a preloaded object that counts pthread locks."""
+
+    name = "locks"
+    slow = 1.0
+
+    def __init__(self, invoker: Invoker, *, starts: int) -> None:
+        self.starts = starts
+        self._invoker = invoker
+
+    def why_not(self) -> str:
+        """Say that the object was not built."""
+        try:
+            locks_object(launcher_path())
+        except LauncherError as error:
+            return str(error)
+        return ""
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start once with the counter."""
+        seen = self._invoker.observe(
+            ready, f"locks-{number}", lambda command: replace(command, lock_counter="preload")
+        )
+        if isinstance(seen.result, Failure):
+            return seen.result
+        found = seen.ran.locks
+        if found is None:
+            return Failure(stage="metric", message="it loads no shared glibc, in which locks are counted")
+        values = {
+            "locks": (float(found.locks), ""),
+            "contended_locks": (float(found.contended), ""),
+            "lock_wait": (found.wait_seconds, "s"),
+        }
+        return {
+            name: Seen(value=value, unit=unit, method="preload", floor=FLOORS[unit])
+            for name, (value, unit) in values.items()
+        }
+
+
+class CallsLook:
+    """A start under strace, which counts system calls of all threads and processes."""
+
+    name = "system calls"
+    slow = TIMES_SLOWER
+
+    def __init__(self, invoker: Invoker, *, starts: int) -> None:
+        self.starts = starts
+        self._invoker = invoker
+        self._program = shutil.which("strace")
+
+    def why_not(self) -> str:
+        """Say that strace is missing, or that it may not trace here."""
+        if self._program is None:
+            return "strace is not installed; it is a package of that name"
+        trial = Command(
+            arguments=(self._program, "-f", "-c", "-o", "/dev/null", "--", "/bin/true"),
+            environment={},
+            directory="/",
+        )
+        if self._invoker.starter.run(trial).ended != Exited(code=0):
+            return "strace may not trace processes here; a container needs the capability SYS_PTRACE for it"
+        return ""
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start once under strace."""
+        assert self._program is not None
+        with tempfile.TemporaryDirectory(prefix="perftrail-strace-") as scratch:
+            summary = Path(scratch) / "calls"
+            words = (self._program, "-f", "-qq", "-c", "-o", str(summary), "--")
+            seen = self._invoker.observe(ready, f"calls-{number}", lambda command: _under(words, command))
+            if isinstance(seen.result, Failure):
+                return seen.result
+            calls = read_calls(summary.read_text(errors="replace"))
+        floor = max(FLOORS[""], SHARE_OF_CALLS * sum(calls.values()))
+        return {
+            f"calls of {name}": Seen(value=float(count), unit="", method="strace", floor=floor)
+            for name, count in calls.items()
+        }
+
+
+class InstructionsLook:
+    """A start under Valgrind, which counts instructions in each function, the same each time."""
+
+    name = "instructions"
+    slow = TIMES_SLOWER
+
+    def __init__(self, invoker: Invoker, *, starts: int) -> None:
+        self.starts = starts
+        self._invoker = invoker
+        self._program = shutil.which("valgrind")
+
+    def why_not(self) -> str:
+        """Say that Valgrind is missing."""
+        return "" if self._program else "Valgrind is not installed; it is the package valgrind"
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start once under Valgrind, with all that could make two counts of one program differ held fast."""
+        assert self._program is not None
+        with tempfile.TemporaryDirectory(prefix="perftrail-cachegrind-") as scratch:
+            words = (
+                self._program, "--tool=cachegrind", "--cache-sim=no", "--trace-children=yes",
+                f"--cachegrind-out-file={scratch}/%p", f"--log-file={scratch}/log.%p", "--",
+            )  # fmt: skip
+            seen = self._invoker.observe(
+                ready,
+                f"instructions-{number}",
+                lambda command: replace(
+                    _under(words, command), environment={**FIXED, **command.environment}, aslr=False
+                ),
+            )
+            if isinstance(seen.result, Failure):
+                return seen.result
+            texts = [file.read_text(errors="replace") for file in sorted(Path(scratch).glob("[0-9]*"))]
+        functions = read_functions(texts)
+        total = float(sum(functions.values()))
+        if total <= 0.0:
+            return Failure(stage="metric", message="Valgrind counted no instruction of it")
+        floor = max(FLOORS[""], SHARE_OF_INSTRUCTIONS * total)
+        inside = {
+            f"instructions in {name}": Seen(value=float(count), unit="", method="valgrind", floor=floor)
+            for name, count in functions.items()
+        }
+        return {"instructions": Seen(value=total, unit="", method="valgrind", floor=FLOORS[""]), **inside}
+
+
+def every_look(study: Study, invoker: Invoker, *, starts: int) -> tuple[Look, ...]:
+    """Give all looks, the plain one first; those that make a program slow take three starts at most."""
+    few = min(3, starts)
+    return (
+        PlainLook(study, invoker, starts=starts),
+        LocksLook(invoker, starts=few),
+        CallsLook(invoker, starts=few),
+        InstructionsLook(invoker, starts=few),
+    )
+
+
+def _under(words: tuple[str, ...], command: Command) -> Command:
+    """Start a command by another program, with the time that this takes."""
+    seconds = command.timeout_seconds
+    return replace(
+        command,
+        arguments=(*words, *command.arguments),
+        timeout_seconds=None if seconds is None else seconds * TIMES_SLOWER,
+        memory_limit_bytes=None,
+        lock_counter="off",
+    )

@@ -1,0 +1,110 @@
+"""What differs between a revision and the one before it; its JSON form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perftrail.analysis.differences import Difference
+    from perftrail.model.build import Failure
+    from perftrail.model.patch import FileChange
+    from perftrail.model.plan import Cell
+    from perftrail.model.subject import Revision
+    from perftrail.model.trail import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figured:
+    """One figure of both: its name (hostile where it names a function), unit, how it was got, how it differs."""
+
+    name: str
+    unit: str
+    method: str
+    starts: int
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unavailable:
+    """Something that could not be looked at, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellReport:
+    """What was seen at one point of one benchmark, what differs most first. `equal`: both are one build there."""
+
+    cell: Cell
+    equal: bool
+    figures: tuple[Figured, ...] = ()
+    unavailable: tuple[Unavailable, ...] = ()
+
+    @property
+    def differing(self) -> tuple[Figured, ...]:
+        """The figures that differ, the most first."""
+        return tuple(each for each in self.figures if each.difference.differs)
+
+    @property
+    def alike(self) -> tuple[Figured, ...]:
+        """The figures in which no difference was seen."""
+        return tuple(each for each in self.figures if not each.difference.differs)
+
+    def as_json(self) -> dict[str, Json]:
+        """The point as `explain --json` prints it."""
+        return {
+            "benchmark": self.cell.benchmark,
+            "variant": self.cell.subject.variant,
+            "point": dict(self.cell.point.values),
+            "equal": self.equal,
+            "figures": [
+                {
+                    "name": each.name,
+                    "unit": each.unit,
+                    "method": each.method,
+                    "starts": each.starts,
+                    "before": each.difference.before,
+                    "after": each.difference.after,
+                    "log_ratio": each.difference.size,
+                    "sure": each.difference.sure,
+                    "differs": each.difference.differs,
+                }
+                for each in self.figures
+            ],
+            "unavailable": [{"what": each.what, "why": each.why} for each in self.unavailable],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """All that was seen. `changes` is None where the source has no lines to compare."""
+
+    culprit: Revision
+    against: Revision
+    changes: tuple[FileChange, ...] | None
+    cells: tuple[CellReport, ...]
+    failures: tuple[tuple[str, Failure], ...]
+    unavailable: tuple[Unavailable, ...]
+
+    @property
+    def seen(self) -> bool:
+        """Whether anything at all could be looked at."""
+        return any(cell.figures or cell.equal for cell in self.cells)
+
+    def as_json(self) -> dict[str, Json]:
+        """The report as `explain --json` prints it."""
+        return {
+            "culprit": self.culprit.id,
+            "against": self.against.id,
+            "changes": None
+            if self.changes is None
+            else [{"path": each.path, "added": each.added, "removed": each.removed} for each in self.changes],
+            "points": [cell.as_json() for cell in self.cells],
+            "failures": [
+                {"subject": name, "stage": each.stage, "message": each.message, "log": each.log}
+                for name, each in self.failures
+            ],
+            "unavailable": [{"what": each.what, "why": each.why} for each in self.unavailable],
+        }

@@ -1,0 +1,252 @@
+"""Back-ports from one end to the other: a real history, real patches and builds, figures that noise does not reach."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.releases import STUDY, Releases, make_releases, write_study
+
+pytestmark = pytest.mark.slow
+
+
+def perftrail(*arguments: str, expect: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "perftrail", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=cwd,
+    )
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def told(*arguments: str, expect: int = 0) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(perftrail(*arguments, "--json", expect=expect).stdout)
+    return answer
+
+
+def metric(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    [found] = [each for each in answer["metrics"] if each["name"] == name]
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
+    return make_releases(tmp_path_factory.mktemp("releases") / "repository")
+
+
+@pytest.fixture(scope="module")
+def whole(releases: Releases, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    study = write_study(tmp_path_factory.mktemp("whole") / "study", releases)
+    return study, told("backport", releases.fix, str(study), "--onto", "v1.0")
+
+
+def test_a_fix_that_applies_carries_the_whole_gain_and_says_what_it_costs(
+    whole: tuple[Path, dict[str, Any]],
+) -> None:
+    _, answer = whole
+    assert (answer["verdict"], answer["metric"]) == ("whole", "work.ratio")
+    assert answer["carried"]["low"] == pytest.approx(1.0)
+    assert answer["carried"]["high"] == pytest.approx(1.0)
+    assert answer["costs"] == ["work.steps[threads=1]"]
+    ratio, alone = metric(answer, "work.ratio"), metric(answer, "work.steps[threads=1]")
+    assert ratio["patched_against_old"]["effect"]["value"] == pytest.approx(2.2)
+    assert ratio["patched_against_old"]["verdict"] == "better"
+    assert alone["patched_against_old"]["effect"]["value"] == pytest.approx(1.1)
+    assert alone["patched_against_old"]["verdict"] == "worse"
+    assert alone["carried"] is None
+
+
+def test_the_patch_is_written_beside_the_study_and_makes_the_old_release_the_patched_one(
+    whole: tuple[Path, dict[str, Any]], releases: Releases, tmp_path: Path
+) -> None:
+    study, answer = whole
+    file = study.parent / "perftrail-backport-v1.0.patch"
+    assert answer["patch"]["file"] == str(file)
+    text = file.read_text()
+    assert text.startswith("perftrail backport\n")
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    checkout = tmp_path / "checkout"
+    subprocess.run(
+        ["git", "clone", "-q", "-b", "v1.0", releases.repository.path, checkout],
+        check=True,
+        capture_output=True,
+    )
+    subprocess.run(["git", "apply", file], cwd=checkout, check=True)
+    assert "TOGETHER 50000ul" in (checkout / "table.h").read_text()
+    assert (checkout / "NEWS").read_text() == "1.0"
+
+
+def test_asking_again_starts_nothing_and_answers_the_same(
+    whole: tuple[Path, dict[str, Any]], releases: Releases
+) -> None:
+    study, answer = whole
+    assert told("backport", releases.fix, str(study), "--onto", "v1.0") == answer
+    said = perftrail("backport", releases.fix, str(study), "--onto", "v1.0")
+    assert "0 of them now" in said.stdout
+    assert said.stdout.splitlines()[0].startswith("carries 100 % of the gain in ratio; costs 10 % more steps")
+    for text in (said.stdout, said.stderr):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+def test_the_patched_release_is_built_by_the_recipe_of_its_base(
+    whole: tuple[Path, dict[str, Any]], releases: Releases
+) -> None:
+    """Were it built by another, it would still be the fixed build: only the log tells."""
+    study, answer = whole
+    logs = [file.read_text() for file in (study.parent / ".perftrail" / "logs").glob("*.log")]
+    [log] = [text for text in logs if text.startswith(f"# {answer['patched']} ")]
+    assert "ERA" not in log or "old" in log
+
+
+def test_half_of_a_fix_carries_a_part_of_the_gain(releases: Releases, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", releases)
+    base = releases.repository.git("show", f"{releases.release}:table.h") + "\n"
+    half = base.replace("TOGETHER 100000ul", "TOGETHER 70000ul")
+    for name, text in (("old", base), ("new", half)):
+        (tmp_path / name).write_text(text)
+    made = subprocess.run(
+        ["git", "diff", "--no-index", "old", "new"], cwd=tmp_path, capture_output=True, text=True, check=False
+    ).stdout
+    patch = tmp_path / "half.patch"
+    patch.write_text(made.replace("a/old", "a/table.h").replace("b/new", "b/table.h"))
+    answer = told("backport", releases.fix, str(study), "--patch", str(patch), "--onto", "v1.0")
+    assert answer["verdict"] == "part"
+    # log(10/7) of log(2.2) is carried in the ratio, log(7/10) of log(1/2) on eight threads.
+    assert answer["carried"]["value"] == pytest.approx(0.4524, abs=0.001)
+    together = metric(answer, "work.steps[threads=8]")
+    assert together["carried"]["value"] == pytest.approx(0.5146, abs=0.001)
+    assert answer["costs"] == []
+    assert answer["patch"]["file"] is None
+    alone = told("backport", str(study), "--patch", str(patch), "--onto", "v1.0")
+    assert alone["verdict"] == "measured"
+    assert alone["fix"] is None
+    assert metric(alone, "work.ratio")["patched_against_old"]["effect"]["value"] == pytest.approx(10 / 7)
+
+
+def test_a_conflict_is_explained_settled_and_measured(releases: Releases, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", releases)
+    before = releases.repository.snapshot()
+    answer = told("backport", releases.tangled, str(study), "--onto", "v1.0", expect=1)
+    assert answer["verdict"] == "conflict"
+    [conflict] = answer["conflicts"]
+    assert (conflict["path"], conflict["clash"]) == ("table.h", "changed")
+    assert answer["carry_first"] == [releases.fix, releases.prelude]
+    said = perftrail("backport", releases.tangled, str(study), "--onto", "v1.0", expect=1).stdout
+    assert said.splitlines()[0].startswith("conflict: ")
+    assert releases.prelude[:10] in said
+    assert answer["directory"] in said
+    assert "\x1b" not in said
+    tree = Path(answer["directory"])
+    head = (tree / "table.h").read_text()
+    assert "<<<<<<<" in head
+    (tree / "table.h").write_text(
+        "#define ALONE 60000ul\n#define TOGETHER 100000ul\n#define LOCKS_BEGIN\n#define LOCKS_END\n"
+    )
+    git = ["git", "-C", str(tree)]
+    subprocess.run([*git, "add", "-A"], check=True)
+    settled = tmp_path / "settled.patch"
+    settled.write_bytes(
+        subprocess.run([*git, "diff", "--cached", "--binary"], check=True, capture_output=True).stdout
+    )
+    done = told("backport", releases.tangled, str(study), "--patch", str(settled), "--onto", "v1.0")
+    alone = metric(done, "work.steps[threads=1]")
+    assert alone["carried"]["value"] == pytest.approx(1.0)
+    assert releases.repository.snapshot() == before
+
+
+def test_a_merge_brings_all_that_its_branch_did(releases: Releases, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", releases)
+    answer = told("backport", releases.merge, str(study), "--onto", f"{releases.fix}~2", expect=1)
+    assert answer["verdict"] == "conflict"
+    assert answer["fix"]["parents"] == 2
+    again = told("backport", releases.merge, str(study), "--onto", releases.prelude)
+    together = metric(again, "work.steps[threads=8]")
+    assert together["figures"]["patched"]["value"] == 25_000
+    assert together["carried"]["value"] == pytest.approx(1.0)
+
+
+def test_without_a_gain_none_is_said_to_be_carried(releases: Releases, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", releases)
+    answer = told("backport", releases.prelude, str(study), "--onto", releases.fix)
+    assert answer["verdict"] == "no gain"
+    assert answer["carried"] is None
+    said = perftrail("backport", releases.prelude, str(study), "--onto", releases.fix).stdout
+    assert said.startswith("no gain to carry was seen in ratio: the fixed one is the same")
+
+
+def test_a_patch_that_breaks_the_build_is_no_answer_and_says_so(releases: Releases, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", releases)
+    patch = tmp_path / "broken.patch"
+    patch.write_text(
+        "--- a/table.h\n+++ b/table.h\n@@ -1,2 +1,3 @@\n+this does not compile\n"
+        " /* how much there is to do */\n \n"
+    )
+    said = perftrail("backport", str(study), "--patch", str(patch), "--onto", "v1.0", expect=1)
+    assert said.stdout.startswith("no answer: what comes of the change does not build")
+    assert "(log: " in said.stdout
+
+
+def test_somebody_elses_file_is_not_written_over(releases: Releases, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", releases)
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    said = perftrail("backport", releases.fix, str(study), "--onto", "v1.0", "--output", str(mine), expect=2)
+    assert "choose another --output" in said.stderr
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--onto", "v1.0"], "backport what?"),
+        (["nosuch", "--onto", "v1.0"], "no revision"),
+        (["v2.0", "--onto", "v1.1"], "did you mean"),
+        (["v1.0..v2.0", "--onto", "v1.0"], "a range is no revision"),
+        (["v2.0", "--onto", "--upload-pack=x"], "no revision"),
+        (["--patch", "nosuch.patch", "--onto", "v1.0"], "cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_a_line(
+    releases: Releases, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    study = write_study(tmp_path / "study", releases)
+    done = perftrail("backport", *arguments, expect=2, cwd=study.parent)
+    assert words in done.stderr
+
+
+def test_a_directory_takes_a_patch_and_says_what_it_cannot_take(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.mkdir()
+    (program / "work.sh").write_text("echo steps 100\n")
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "perftrail.toml").write_text(
+        '[study]\ntitle = "t"\n[source]\nkind = "directory"\nlocation = "../program"\n'
+        '[benchmark.work]\ncommand = "sh {build}/work.sh"\n'
+        "metrics = { steps = { pattern = 'steps ([0-9]+)' } }\n"
+    )
+    (tmp_path / "p").write_text(
+        "--- a/work.sh\n+++ b/work.sh\n@@ -1 +1 @@\n-echo steps 100\n+echo steps 80\n"
+    )
+    answer = told("backport", str(study), "--patch", str(tmp_path / "p"), "--onto", ".")
+    assert metric(answer, "work.steps")["patched_against_old"]["effect"]["value"] == pytest.approx(0.8)
+    assert (program / "work.sh").read_text() == "echo steps 100\n"
+    refused = perftrail("backport", ".", str(study), "--onto", ".", expect=2)
+    assert "only a git history" in refused.stderr
+
+
+def test_the_study_of_these_tests_is_what_it_says(releases: Releases) -> None:
+    assert "ratio" in STUDY
+    assert releases.repository.git("rev-parse", "v1.0") == releases.release

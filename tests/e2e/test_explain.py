@@ -1,0 +1,165 @@
+"""What differs between two revisions: real programs under every look that this machine has."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.releases import STUDY, Releases, files, table, write_study
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+
+def perftrail(*arguments: str, expect: int = 0, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "perftrail", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env=None if path is None else {"PATH": path, "HOME": "/nonexistent"},
+    )
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Releases:
+    """A release, and after it a commit that takes a lock for every step."""
+    repository = Repository(tmp_path_factory.mktemp("locked") / "repository")
+    free = repository.commit(files(table(alone=20_000, together=20_000)), subject="begin")
+    culprit = repository.commit(
+        files(table(alone=20_000, together=20_000, lock=True)),
+        subject="\x1b[31mLock the table $(touch pwned)",
+    )
+    docs = repository.commit(files(table(alone=20_000, together=20_000, lock=True), NEWS="1"), subject="docs")
+    repository.tag("v1.0", free)
+    return Releases(repository=repository, release=free, fix=culprit, prelude=docs, tangled="", merge="")
+
+
+@pytest.fixture(scope="module")
+def explained(locked: Releases, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    study = write_study(tmp_path_factory.mktemp("explained") / "study", locked)
+    done = perftrail("explain", locked.fix, str(study), "--only", "threads=8", "--json")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return study, answer
+
+
+def figure(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    [point] = answer["points"]
+    [found] = [each for each in point["figures"] if each["name"] == name]
+    return dict(found)
+
+
+def test_the_lock_that_was_brought_is_counted(
+    explained: tuple[Path, dict[str, Any]], locked: Releases
+) -> None:
+    _, answer = explained
+    assert (answer["culprit"], answer["against"]) == (locked.fix, locked.release)
+    found = figure(answer, "locks")
+    assert (found["before"], found["after"]) == (0.0, 20_000.0)
+    assert found["differs"]
+    assert found["method"] == "preload"
+
+
+def test_what_differs_most_comes_first_and_what_does_not_is_told_apart(
+    explained: tuple[Path, dict[str, Any]],
+) -> None:
+    _, answer = explained
+    [point] = answer["points"]
+    sure = [each["sure"] for each in point["figures"]]
+    assert sure == sorted(sure, reverse=True)
+    assert "lock" in point["figures"][0]["name"]
+    assert not figure(answer, "steps")["differs"]
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+def test_the_instructions_of_the_functions_that_lock_are_told(explained: tuple[Path, dict[str, Any]]) -> None:
+    _, answer = explained
+    total = figure(answer, "instructions")
+    assert total["differs"]
+    assert total["after"] - total["before"] >= 20_000 * 10
+    [point] = answer["points"]
+    assert any("mutex_lock" in each["name"] and each["differs"] for each in point["figures"])
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_system_calls_are_counted_by_name(explained: tuple[Path, dict[str, Any]]) -> None:
+    _, answer = explained
+    found = figure(answer, "calls of write")
+    assert (found["before"], found["after"]) == (1.0, 1.0)
+    assert not found["differs"]
+
+
+def test_the_lines_that_differ_are_summed_up_by_file(explained: tuple[Path, dict[str, Any]]) -> None:
+    _, answer = explained
+    assert answer["changes"] == [{"path": "table.h", "added": 2, "removed": 2}]
+
+
+def test_it_is_said_for_people_without_a_control_character(
+    explained: tuple[Path, dict[str, Any]], locked: Releases
+) -> None:
+    study, _ = explained
+    said = perftrail("explain", locked.fix, str(study), "--only", "threads=8", "--starts", "2").stdout
+    assert said.splitlines()[0].startswith(f"{locked.fix[:10]} “")
+    assert "differs most in" in said.splitlines()[0]
+    assert "locks" in said
+    assert "\x1b" not in said
+    assert not list(study.parent.parent.rglob("pwned"))
+
+
+def test_two_revisions_of_one_build_are_said_to_be_one(
+    explained: tuple[Path, dict[str, Any]], locked: Releases
+) -> None:
+    study, _ = explained
+    said = perftrail("explain", locked.prelude, str(study)).stdout
+    assert "is the same build as the one before it" in said.splitlines()[0]
+
+
+def test_what_this_machine_lacks_is_said_with_the_remedy(
+    explained: tuple[Path, dict[str, Any]], locked: Releases, tmp_path: Path
+) -> None:
+    study, _ = explained
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("git", "cc", "make", "sh", "ld", "as"):
+        program = shutil.which(name)
+        assert program is not None
+        (tools / name).symlink_to(program)
+    arguments = ("explain", locked.fix, str(study), "--only", "threads=1", "--starts", "2", "--json")
+    answer = json.loads(perftrail(*arguments, path=str(tools)).stdout)
+    missing = {each["what"]: each["why"] for each in answer["unavailable"]}
+    assert "strace is not installed" in missing["system calls"]
+    assert "Valgrind is not installed" in missing["instructions"]
+    assert figure(answer, "locks")["after"] == 20_000.0
+
+
+@pytest.mark.parametrize(
+    ("culprit", "more", "words"),
+    [
+        ("nosuch", [], "no revision"),
+        ("v1.0", [], "the first of its history"),
+        ("v1.0", ["--against", "v1.0"], "held against itself"),
+        ("v1.0..HEAD", [], "a range is no revision"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_a_line(
+    locked: Releases, tmp_path: Path, culprit: str, more: list[str], words: str
+) -> None:
+    study = write_study(tmp_path / "study", locked)
+    assert words in perftrail("explain", culprit, str(study), *more, expect=2).stderr
+
+
+def test_a_revision_that_does_not_build_is_no_answer(locked: Releases, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", locked, STUDY.replace('steps = ["make"]', 'steps = ["false"]'))
+    said = perftrail("explain", locked.fix, str(study), expect=1).stdout
+    assert said.startswith("no answer: ")
+    assert "build: " in said
