@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = {
+    "init": "Write a first study of a program.",
     "check": "Validate a study and show what it would take.",
     "run": "Make and measure what the plan still lacks.",
     "find": "Find which revision changed a metric.",
     "measure": "Measure one command, or compare several; no study file.",
+    "backport": "Carry a change onto an old revision; measure what it gains and costs.",
+    "explain": "Say what differs between a revision and the one before it.",
     "show": "Show what was measured, or how a search went.",
     "doctor": "Say what on this machine spoils measurements, and fix it for a while.",
 }

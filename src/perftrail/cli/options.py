@@ -57,5 +57,5 @@ def load_study(named: str | None) -> Study:
         return studyfile.load(named)
     found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - a path as text, as the study file gives them
     if found is None:
-        raise UsageError("no perftrail.toml here or above; name a study, or write one")
+        raise UsageError('no perftrail.toml here or above; name a study, or have "perftrail init" write one')
     return studyfile.load(found)

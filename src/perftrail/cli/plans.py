@@ -1,4 +1,4 @@
-"""A study's plan, for people."""
+"""What a study would take, what trying it showed, and what a first study was made of, for people."""
 
 from __future__ import annotations
 
@@ -11,10 +11,31 @@ from perftrail.cli.speech import plain
 from perftrail.model.quantity import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.build import Stage
     from perftrail.model.study import Benchmark, Study
+    from perftrail.workflows.attempt import AttemptReport, Trouble
     from perftrail.workflows.check import Span, Survey
+    from perftrail.workflows.initial.start import Begun
 
 LONGEST_LINE = 1000
+TRIED_FIRST = 5
+"""How many revisions are worth trying before anything was made."""
+
+MOST_NAMED = 6
+
+_REMEDIES: Mapping[Stage, str] = {
+    "checkout": "mend [source], or the repository, then ",
+    "build": "mend [build], or install what it lacks, then ",
+    "link": "mend the benchmark's build, then ",
+    "start": "mend the benchmark's command, then ",
+    "crash": "mend the benchmark's command, then ",
+    "timeout": "raise the benchmark's timeout, then ",
+    "memory": "raise the benchmark's memory_limit, then ",
+    "metric": "mend the benchmark's metrics, then ",
+}
+"""What to do first when nothing could be started, by the stage at which most failed."""
 
 
 def print_survey(study: Study, plan: Survey, *, named: str | None) -> None:
@@ -33,9 +54,77 @@ def print_survey(study: Study, plan: Survey, *, named: str | None) -> None:
     click.echo(click.style(plain(plan.title), bold=True))
     for name, text in lines:
         click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
+    made = plan.built + plan.failed
+    if made:
+        _next(study, named)
+    else:
+        _say_next(f"check --try {TRIED_FIRST}", named)
+
+
+def print_attempt(study: Study, report: AttemptReport, *, named: str | None) -> None:
+    """Print what share could be built and started, what those that failed have in common, and the time."""
+    tried, started = len(report.tried), report.started
+    share = f"{report.built} of {tried} built ({report.built / tried:.0%}), {started} of them started"
+    click.echo(click.style(share, bold=True))
+    for trouble in report.troubles:
+        for line in _trouble(trouble):
+            click.echo(line)
+    click.echo(f"{'time left':<12} {_time(report.plan.seconds)}; {len(report.plan.revisions)} revisions")
+    if report.useful:
+        _next(study, named)
+    else:
+        _say_next("check --try 1", named, first=_REMEDIES[report.troubles[0].failure.stage])
+
+
+def print_begun(begun: Begun) -> None:
+    """Print what was found, what is wrong with it, and the next command."""
+    draft = begun.draft
+    history, building = draft.history, draft.building
+    span = f" {history.range}" if history.range else ""
+    count = f", {history.revisions} revisions" if history.revisions else ""
+    lines = [("wrote", str(begun.file)), ("history", f"{history.kind}{span}{count}")]
+    if building is None:
+        lines.append(("build", "no build system was found: write [build] and [benchmark] yourself"))
+    else:
+        place = f" in {draft.directory}" if draft.directory else ""
+        lines.append(("build", f"{building.system}, by {building.manifest}{place}"))
+        others = dict.fromkeys(other.system for other in draft.others if other.system != building.system)
+        if others:
+            lines.append(("", f"found as well: {', '.join(others)}; --build NAME chooses"))
+        lines.append(("benchmark", building.trial.command))
+        lines.append(("", building.trial.why))
+    lines += [("mind", trouble) for trouble in history.troubles]
+    if begun.lacking:
+        lines.append(("mind", f"not installed here: {', '.join(begun.lacking)}"))
+    for name, text in lines:
+        click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
+    _say_next("check", None if str(begun.file.parent) == "." else str(begun.file))
+
+
+def _trouble(trouble: Trouble) -> list[str]:
+    names = ", ".join(str(subject) for subject in trouble.subjects[:MOST_NAMED])
+    more = len(trouble.subjects) - MOST_NAMED
+    lines = [
+        f"{len(trouble.subjects)} failed at {trouble.failure.stage}: {trouble.line}",
+        f"    {names}{f' and {more} more' if more > 0 else ''}; log: {trouble.failure.log}",
+    ]
+    if trouble.oldest:
+        last = trouble.subjects[-1].revision.short
+        lines.append(
+            f'    only the oldest do: give them a recipe of their own, [[build.when]] range = "..{last}" or later'
+        )
+    return [plain(line, longest=LONGEST_LINE) for line in lines]
+
+
+def _next(study: Study, named: str | None) -> None:
+    _say_next("find" if study.find.metric else "run", named)
+
+
+def _say_next(command: str, named: str | None, *, first: str = "") -> None:
     where = f" {shlex.quote(named)}" if named else ""
-    command = "find" if study.find.metric else "run"
-    click.echo(click.style(f"Next: perftrail {command}{where}", dim=True))
+    verb, *options = command.split(" ", 1)
+    text = f"Next: {first}perftrail {' '.join([verb + plain(where, longest=LONGEST_LINE), *options])}"
+    click.echo(click.style(text, dim=True))
 
 
 def _benchmark(name: str, benchmark: Benchmark) -> str:

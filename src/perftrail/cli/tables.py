@@ -14,9 +14,9 @@ from perftrail.model.conditions import NOISE
 from perftrail.model.quantity import change, decimals, quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.model.trail import SearchRecord, StepRecord
+    from perftrail.model.trail import Json, SearchRecord, StepRecord
     from perftrail.workflows.history import HistoryChange
     from perftrail.workflows.show import Row
 
@@ -58,7 +58,19 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord]) -> None:
     if record.answer is None:
         console.print(Text("not ended; perftrail find goes on from here", style="dim"))
     else:
-        console.print(Text(f"     {record.answer['verdict']}: {record.answer['reason']}"))
+        for line in _ended(record.answer):
+            console.print(Text(f"     {line}"))
+
+
+def _ended(answer: Mapping[str, Json]) -> Iterator[str]:
+    """Say how a search ended: in one answer, or in one about each metric."""
+    several = answer.get("metrics")
+    if isinstance(several, list):
+        for each in several:
+            assert isinstance(each, dict)
+            yield f"{each['metric']}: {each['verdict']}: {each['reason']}"
+    else:
+        yield f"{answer['verdict']}: {answer['reason']}"
 
 
 def _needed(name: str, rows: Sequence[Row]) -> bool:

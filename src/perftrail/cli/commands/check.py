@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import json_option, load_study, only_option, store_option, study_argument
+from perftrail.cli.options import (
+    json_option,
+    load_study,
+    only_option,
+    store_option,
+    study_argument,
+    writing_options,
+)
+from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
     from perftrail.model.study import Study
@@ -17,13 +25,31 @@ if TYPE_CHECKING:
 @click.command("check")
 @study_argument
 @only_option
+@click.option(
+    "--try",
+    "attempts",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Build N revisions spread over the range, start each once, and say what fails.",
+)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
+@writing_options
 @store_option
 @json_option
-def command(study: str | None, only: tuple[str, ...], schema: bool, store: str | None, as_json: bool) -> None:
+def command(
+    study: str | None,
+    only: tuple[str, ...],
+    attempts: int | None,
+    schema: bool,
+    retry_failed: bool,
+    no_wait: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
     """Validate a study and print its plan: subjects, builds, points, invocations, what is stored, the time.
 
-    Every mistake of a study file is told at once, as FILE:LINE: key.path: message.
+    Every mistake of a study file is told at once, as FILE:LINE: key.path: message. With --try it exits 0 when
+    something could be built and started, 1 when nothing could; what was made is kept for `run` and `find`.
     """
     from perftrail.workflows.selection import select
 
@@ -32,8 +58,36 @@ def command(study: str | None, only: tuple[str, ...], schema: bool, store: str |
 
         click.echo(json.dumps(studyfile.schema(), indent=2))
         return
+    if attempts is None and (retry_failed or no_wait):
+        raise UsageError("--retry-failed and --no-wait are for --try N; without it nothing is made")
     loaded = load_study(study)
-    show_plan(loaded, select(loaded, only), store=store, as_json=as_json, named=study)
+    selection = select(loaded, only)
+    if attempts is None:
+        show_plan(loaded, selection, store=store, as_json=as_json, named=study)
+        return
+    from perftrail.cli.console import Watcher
+    from perftrail.cli.plans import print_attempt
+    from perftrail.workflows.attempt import Attempt, as_tried
+    from perftrail.workflows.opening import open_session
+
+    with (
+        Watcher() as watcher,
+        open_session(
+            as_tried(loaded),
+            store=store,
+            wait=not no_wait,
+            on_wait=watcher.waiting,
+            on_noise=watcher.noisy,
+            retry_failed=retry_failed,
+        ) as session,
+    ):
+        report = watcher.follow(Attempt(session, selection, count=attempts).events())
+    if as_json:
+        click.echo(json.dumps(report.as_json(), indent=1))
+    else:
+        print_attempt(loaded, report, named=study)
+    if not report.useful:
+        raise click.exceptions.Exit(1)
 
 
 def show_plan(

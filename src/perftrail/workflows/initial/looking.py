@@ -1,0 +1,200 @@
+"""Looks at a directory: its history, its files and those of their texts that may tell much."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError, UsageError
+from perftrail.model.study import Source
+from perftrail.model.wording import quoted
+from perftrail.sources.fossil import FossilSource
+from perftrail.sources.git_command import local_git
+from perftrail.sources.git_objects import Found, read_blobs
+from perftrail.workflows.initial.draft import History
+from perftrail.workflows.initial.ranges import fossil_range, git_range
+from perftrail.workflows.initial.systems.make import MANIFESTS
+from perftrail.workflows.initial.tree import Tree
+from perftrail.workflows.initial.trials import BENCH, SOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from perftrail.ports import Starter
+    from perftrail.sources.git_command import Git
+
+LARGEST_TEXT_BYTES = 512 << 10
+MOST_TEXTS = 1000
+MOST_FILES = 200_000
+"""How much of a tree is looked at: a manifest is small, and there are not many; the rest is left out."""
+
+_MANIFESTS = frozenset(
+    {
+        *MANIFESTS,
+        "Makefile.am",
+        "Makefile.in",
+        "configure.ac",
+        "configure.in",
+        "CMakeLists.txt",
+        "meson.build",
+        "Cargo.toml",
+        "go.mod",
+        "package.json",
+        "pyproject.toml",
+    }
+)
+_MAIN = re.compile(r"(?i)main|cli|option|usage|args")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".perftrail", "node_modules", "__pycache__", ".venv", "venv"})
+_FOSSIL = (".fslckout", "_FOSSIL_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What there is to see of a program: its history, and its files below the directory that was asked for."""
+
+    history: History
+    tree: Tree
+
+
+def look(directory: Path, starter: Starter, *, study: Path) -> Seen:
+    """Look at a directory for a study that is to lie in the directory `study`.
+
+    Runs nothing of what it finds. Raises `UsageError` when there is no such directory.
+    """
+    if not directory.is_dir():
+        raise UsageError(f"{directory}: no such directory; name the one that holds the program")
+    location = _location(directory, study)
+    with tempfile.TemporaryDirectory(prefix="perftrail-init-") as cache:
+        seen = _git(directory, location, starter, cache=Path(cache))
+        seen = seen or _fossil(directory, location, starter, cache=Path(cache))
+    return seen or _plain(directory, location)
+
+
+def _location(directory: Path, study: Path) -> str:
+    """The directory as the study names it: relative, and never to be taken for an address or an option."""
+    path = os.path.relpath(directory.resolve(), study.resolve())
+    return _fit(path) if path in (".", "..") or path.startswith("../") else _fit(f"./{path}")
+
+
+def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Seen | None:
+    try:
+        git = local_git(starter, cache=cache)
+    except SourceError:
+        return None
+    place = git.ask("rev-parse", "--show-prefix", repository=directory)
+    if place.failed:
+        return None
+    within = _fit("".join(place.lines()).rstrip("/"))
+    history = git_range(git, directory, location)
+    if not history.revisions:
+        return Seen(history=history, tree=_files(directory, place=within))
+    listed = git.ask("ls-tree", "-r", "-l", "-z", "HEAD", repository=directory)
+    blobs = dict(_blobs(listed.fields()))
+    if not blobs:
+        return None
+    tree = Tree(
+        name=directory.resolve().name.removesuffix(".git"),
+        programs={path: mode == "100755" for path, (mode, _) in blobs.items()},
+        texts=_committed(git, directory, {path: found for path, (_, found) in blobs.items()}),
+        place=within,
+    )
+    modules = git.ask("cat-file", "-e", "HEAD:.gitmodules", repository=directory)
+    return Seen(history=replace(history, submodules=not modules.failed), tree=tree)
+
+
+def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, Found]]]:
+    for field in fields:
+        words, _, path = field.partition("\t")
+        parts = words.split()
+        if len(parts) == 4 and parts[1] == "blob" and parts[0] != "120000" and parts[3].isdigit():
+            yield path, (parts[0], Found(id=parts[2], kind="blob", size_bytes=int(parts[3])))
+
+
+def _committed(git: Git, directory: Path, blobs: dict[str, Found]) -> dict[str, str]:
+    wanted = [path for path in _telling(blobs) if blobs[path].size_bytes <= LARGEST_TEXT_BYTES][:MOST_TEXTS]
+    read = read_blobs(git, directory, [blobs[path] for path in wanted])
+    return {
+        path: read[blobs[path].id].decode("utf-8", errors="replace")
+        for path in wanted
+        if blobs[path].id in read
+    }
+
+
+def _fossil(directory: Path, location: str, starter: Starter, *, cache: Path) -> Seen | None:
+    """Look at a checkout of Fossil, which leads to its repository."""
+    here = directory.resolve()
+    above = (here, *here.parents)
+    root = next((each for each in above if any((each / name).is_file() for name in _FOSSIL)), None)
+    if root is None:
+        return None
+    place = _fit(here.relative_to(root).as_posix())
+    place = "" if place == "." else place
+    try:
+        source = FossilSource(Source(kind="fossil", location=str(root)), cache=str(cache), starter=starter)
+        revisions = source.history()
+        source.materialise(revisions[-1], str(cache / "newest"), str(cache / "log"))
+    except SourceError as error:
+        history = History(kind="fossil", location=location, troubles=tuple(str(error).splitlines()))
+        return Seen(history=history, tree=_files(here, place=place))
+    committed = _files(cache / "newest" / place, place=place, name=here.name)
+    return Seen(history=fossil_range(revisions, location), tree=committed)
+
+
+def _fit(place: str) -> str:
+    """A directory's path as a study may have it. Raises `UsageError` for one that no study can name."""
+    if _CONTROL.search(place):
+        raise UsageError(f"{quoted(place)}: no study can name this directory; give it a plain name")
+    return f"./{place}" if place.startswith("-") else place
+
+
+def _plain(directory: Path, location: str) -> Seen:
+    trouble = "no git or Fossil history here: the study has one revision, the files as they are"
+    history = History(kind="directory", location=location, revisions=1, troubles=(trouble,))
+    return Seen(history=history, tree=_files(directory))
+
+
+def _files(directory: Path, *, place: str = "", name: str = "") -> Tree:
+    """The files as they lie on the disk, links and version control's own left out."""
+    programs = {path: os.access(directory / path, os.X_OK) for path in _walk(directory)}
+    texts = {}
+    for path in _telling(programs)[:MOST_TEXTS]:
+        file = directory / path
+        if file.stat().st_size <= LARGEST_TEXT_BYTES:
+            texts[path] = file.read_text("utf-8", errors="replace")
+    return Tree(name=name or directory.resolve().name, programs=programs, texts=texts, place=place)
+
+
+def _walk(directory: Path) -> Iterator[str]:
+    count = 0
+    for here, inside, names in os.walk(directory):
+        inside[:] = sorted(name for name in inside if name not in _LEFT_OUT)
+        for name in names:
+            path = Path(here, name)
+            if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
+                continue
+            count += 1
+            if count > MOST_FILES:
+                return
+            yield path.relative_to(directory).as_posix()
+
+
+def _telling(paths: Iterable[str]) -> list[str]:
+    """The files whose text tells how a program is made or run: manifests first, shallow ones before deep."""
+    return sorted((path for path in paths if _tells(PurePosixPath(path))), key=_order)
+
+
+def _order(path: str) -> tuple[bool, int, str]:
+    return PurePosixPath(path).name not in _MANIFESTS, path.count("/"), path
+
+
+def _tells(path: PurePosixPath) -> bool:
+    if path.name in _MANIFESTS or path.suffix == ".go":
+        return True
+    if path.suffix == ".py":
+        return any(BENCH.search(part) for part in path.parts)
+    return path.suffix in SOURCES and len(path.parts) <= 3 and _MAIN.search(path.stem) is not None

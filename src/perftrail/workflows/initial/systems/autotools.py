@@ -1,0 +1,82 @@
+"""A configure script, whoever wrote it: autoconf, with or without automake, or a hand."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from perftrail.workflows.initial.draft import Building, Step
+from perftrail.workflows.initial.systems.make import first_trial, linked_programs
+from perftrail.workflows.initial.systems.makefile import rules, variable
+from perftrail.workflows.initial.trials import Program
+
+if TYPE_CHECKING:
+    from perftrail.workflows.initial.tree import Tree
+
+_SOURCES = ("configure.ac", "configure.in")
+_GENERATORS = ("autogen.sh", "buildconf.sh", "buildconf", "bootstrap.sh", "bootstrap")
+_KINDS = ("bin_PROGRAMS", "noinst_PROGRAMS")
+"""Of automake's variables, those whose programs plain make makes; run from the build directory either way."""
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the programs of a tree that is made with configure and make."""
+    script, source = tree.first("configure"), tree.first(*_SOURCES)
+    if script is None and source is None:
+        return None
+    first = () if script is not None else (_generation(tree),)
+    options = _options(tree.text(source or ""))
+    known = rules(tree.text(tree.first("Makefile.am", "Makefile.in") or ""))
+    programs = _programs(tree) or linked_programs(tree, known)
+    manifest = source or script or ""
+    trial = first_trial(tree, known, programs, manifest=manifest)
+    return Building(
+        system="autotools",
+        manifest=manifest,
+        tools=("autoconf", "automake", "make") if first else ("make",),
+        steps=(
+            *first,
+            Step(
+                line=" ".join((_run(tree, "configure"), *options)),
+                why="libraries inside the program, which is then no script that starts it"
+                if options
+                else "./configure --help lists what may be added",
+            ),
+            Step(line="make -j{cpus}", why="name a target to make less than everything"),
+        ),
+        outputs=trial.uses,
+        outputs_why="revisions whose program is the same are measured once",
+        env={"NOCONFIGURE": "1"} if any("./" in each.line for each in first) else {},
+        trial=trial,
+    )
+
+
+def _generation(tree: Tree) -> Step:
+    """How the configure script comes to be, where a revision does not hold it."""
+    generator = tree.first(*_GENERATORS)
+    line = _run(tree, generator) if generator else "autoreconf --force --install"
+    return Step(line=line, why="makes the configure script, which the history does not hold")
+
+
+def _run(tree: Tree, script: str) -> str:
+    """How a script is run: one that the history does not hold is made runnable by what makes it."""
+    return f"./{script}" if tree.programs.get(script, True) else f"sh ./{script}"
+
+
+def _options(source: str) -> tuple[str, ...]:
+    libtool = re.search(r"^\s*(?:LT_INIT|A[CM]_PROG_LIBTOOL)\b", source, re.MULTILINE)
+    return ("--disable-shared",) if libtool else ()
+
+
+def _programs(tree: Tree) -> list[Program]:
+    """The programs that automake's files name, or that a makefile to be filled in links."""
+    found = []
+    for file in tree.matching("*Makefile.am"):
+        directory, _, name = file.rpartition("/")
+        if name != "Makefile.am":
+            continue
+        for kind in _KINDS:
+            for program in variable(tree.text(file), kind):
+                path = f"{directory}/{program}".lstrip("/")
+                found.append(Program(name=program, path=path, sure="@" not in program))
+    return found

@@ -1,0 +1,110 @@
+"""Cargo."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from perftrail.workflows.initial.draft import Building, Printed, Step, Trial
+from perftrail.workflows.initial.systems.manifests import names, table, text
+from perftrail.workflows.initial.tree import usable
+from perftrail.workflows.initial.trials import Program, choose, of_program
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.workflows.initial.tree import Tree
+
+MANIFEST = "Cargo.toml"
+_PER_ITERATION = Printed(pattern=r"bench:\s+([0-9]+) ns/iter", unit="ns")
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the programs and benchmarks of a crate, or of a workspace's crates."""
+    if MANIFEST not in tree:
+        return None
+    crates = {"": _read(tree, MANIFEST)}
+    for pattern in names(table(crates[""], "workspace").get("members")):
+        for path in tree.matching(f"{pattern.removeprefix('./').rstrip('/')}/{MANIFEST}"):
+            crates[path.removesuffix(f"/{MANIFEST}")] = _read(tree, path)
+    programs = [program for place, crate in crates.items() for program in _programs(tree, place, crate)]
+    program = choose(programs, tree.name)
+    locked = " --locked" if "Cargo.lock" in tree else ""
+    bench = next(
+        (found for place, crate in crates.items() if (found := _bench(tree, place, crate)) is not None), None
+    )
+    everything = " --workspace" if len(crates) > 1 else ""
+    made = Step(
+        line=f"cargo build --release{locked}{everything}",
+        why="optimised"
+        + (
+            "; with the versions that the revision pins"
+            if locked
+            else "; no versions are pinned: see Cargo.lock"
+        ),
+    )
+    benched = Step(
+        line=f"cargo bench --no-run{locked}{everything}", why="made here, so that no start of it makes it"
+    )
+    trial = bench or (of_program(tree, program, answer="--version") if program else _tests(tree))
+    return Building(
+        system="cargo",
+        manifest=MANIFEST,
+        tools=("cargo",),
+        steps=(made, benched) if bench else (made,),
+        outputs=trial.uses,
+        outputs_why="revisions whose program is the same are measured once",
+        trial=trial,
+    )
+
+
+def _read(tree: Tree, path: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(tree.text(path))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _programs(tree: Tree, place: str, crate: Mapping[str, Any]) -> list[Program]:
+    """The binaries of one crate: those that it names, its main.rs, and those below src/bin."""
+    found = [text(each.get("name")) for each in _tables(crate.get("bin"))]
+    if _in(place, "src/main.rs") in tree:
+        found.append(text(table(crate, "package").get("name")))
+    for path in tree.matching(_in(place, "src/bin/*.rs")):
+        here = PurePosixPath(path)
+        found.append(here.parent.name if here.name == "main.rs" else here.stem)
+    return [Program(name=name, path=f"target/release/{name}") for name in dict.fromkeys(found) if name]
+
+
+def _bench(tree: Tree, place: str, crate: Mapping[str, Any]) -> Trial | None:
+    """The first benchmark of a crate that runs with a stable compiler: one that brings its own harness."""
+    own = {text(each.get("name")) for each in _tables(crate.get("bench")) if each.get("harness") is False}
+    name = next((each for each in sorted(own) if usable(each)), None)
+    if name is None:
+        return None
+    command = f"cargo bench --manifest-path {tree.word(_in(place, MANIFEST))} --bench {name}"
+    if "criterion" in table(crate, "dev-dependencies"):
+        return Trial(
+            name="bench",
+            command=f"{command} -- --output-format bencher",
+            why="a benchmark of this crate; it chooses itself how long it runs: what it prints counts, not wall",
+            printed={"per_iteration": _PER_ITERATION},
+        )
+    return Trial(name="bench", command=command, why="a benchmark of this crate")
+
+
+def _tests(tree: Tree) -> Trial:
+    return Trial(
+        name="bench",
+        command=f"cargo test --release --quiet --manifest-path {tree.word(MANIFEST)}",
+        why="no benchmark and no program was found: the tests are something real; put a benchmark in their place",
+    )
+
+
+def _tables(value: object) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _in(place: str, path: str) -> str:
+    return f"{place}/{path}".lstrip("/")

@@ -1,0 +1,128 @@
+"""CMake."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perftrail.workflows.initial.draft import Building, Step
+from perftrail.workflows.initial.systems.cmake_calls import Call, calls
+from perftrail.workflows.initial.tree import usable
+from perftrail.workflows.initial.trials import BENCH, Program, choose, nothing, of_program
+
+if TYPE_CHECKING:
+    from perftrail.workflows.initial.tree import Tree
+
+MANIFEST = "CMakeLists.txt"
+_OUT = "CMAKE_RUNTIME_OUTPUT_DIRECTORY"
+_MOST_FILES = 200
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the targets of a tree that is made with CMake."""
+    if MANIFEST not in tree:
+        return None
+    made = "build" if not tree.has_directory("build") and "build" not in tree else "build-perftrail"
+    lists = _Lists(tree, made)
+    lists.read("", sure=True)
+    program = choose(lists.programs(), lists.variables.get("PROJECT_NAME", tree.name))
+    libraries = [name for name in lists.libraries if usable(name)]
+    outputs: tuple[str, ...] = ()
+    why = "revisions whose program is the same are measured once"
+    if program is not None:
+        outputs = (tree.path(program.path),)
+    elif libraries:
+        outputs = (tree.path(f"{made}/lib"),)
+        why = "revisions whose libraries are the same are measured once"
+    return Building(
+        system="cmake",
+        manifest=MANIFEST,
+        tools=("cmake",),
+        steps=(
+            Step(
+                line=f"cmake -S . -B {made} -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF"
+                f' -D{_OUT}="$PWD/{made}/bin" -DCMAKE_ARCHIVE_OUTPUT_DIRECTORY="$PWD/{made}/lib"',
+                why="optimised; libraries inside the program; everything in one place, wherever its sources move",
+            ),
+            Step(
+                line=f"cmake --build {made} --parallel {{cpus}}",
+                why="add --target NAME to make less than everything",
+            ),
+        ),
+        outputs=outputs,
+        outputs_why=why,
+        trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
+        hints=tuple(f"-D{name}=ON makes the benchmarks of this tree" for name in lists.options),
+    )
+
+
+@dataclass
+class _Lists:
+    """What the CMakeLists.txt of a tree say, read from the root on."""
+
+    tree: Tree
+    made: str
+    variables: dict[str, str] = field(default_factory=dict)
+    executables: dict[str, Program] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
+    libraries: list[str] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+    def programs(self) -> list[Program]:
+        """Every program, under the name that it is given when it is made."""
+        found = []
+        for target, program in self.executables.items():
+            name = self.named.get(target, program.name)
+            path = program.path.removesuffix(program.name) + name
+            found.append(Program(name=name, path=path, sure=program.sure))
+        return found
+
+    def read(self, directory: str, *, sure: bool) -> None:
+        """Read one directory's file, and those of the directories that it adds."""
+        path = f"{directory}/{MANIFEST}".lstrip("/")
+        if path in self.seen or len(self.seen) >= _MOST_FILES:
+            return
+        self.seen.add(path)
+        for call in calls(self.tree.text(path)):
+            if call.arguments:
+                self._note(call, directory, sure=sure and call.sure)
+
+    def _note(self, call: Call, directory: str, *, sure: bool) -> None:
+        first, *rest = (self._filled(each, directory) for each in call.arguments)
+        match call.name:
+            case "project":
+                self.variables.setdefault("PROJECT_NAME", first)
+            case "set" if rest:
+                self.variables[first] = rest[0]
+            case "add_subdirectory":
+                self.read(f"{directory}/{first}".strip("/"), sure=sure)
+            case "add_executable" if not {"IMPORTED", "ALIAS"} & set(rest):
+                place = self.variables.get(_OUT, f"{self.made}/bin")
+                program = Program(
+                    name=first,
+                    path=f"{place}/{first}",
+                    sure=sure and "EXCLUDE_FROM_ALL" not in rest and "WIN32" not in rest,
+                )
+                self.executables.setdefault(first, program)
+            case "add_library" if not {"IMPORTED", "ALIAS", "INTERFACE", "OBJECT"} & set(rest):
+                self.libraries.append(first)
+            case "set_target_properties" if "OUTPUT_NAME" in rest[:-1]:
+                self.named[first] = rest[rest.index("OUTPUT_NAME") + 1]
+            case "option" if BENCH.search(first) and usable(first):
+                self.options.append(first)
+            case _:
+                pass
+
+    def _filled(self, text: str, directory: str) -> str:
+        here = {
+            "CMAKE_BINARY_DIR": self.made,
+            "PROJECT_BINARY_DIR": self.made,
+            "CMAKE_CURRENT_BINARY_DIR": f"{self.made}/{directory}".rstrip("/"),
+            "CMAKE_SOURCE_DIR": ".",
+            "PROJECT_SOURCE_DIR": ".",
+            **self.variables,
+        }
+        return _VARIABLE.sub(lambda found: here.get(found[1], found[0]), text)

@@ -1,0 +1,123 @@
+"""A makefile alone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from perftrail.workflows.initial.draft import Building, Step, Trial
+from perftrail.workflows.initial.systems.makefile import Rule, rules
+from perftrail.workflows.initial.tree import usable
+from perftrail.workflows.initial.trials import Program, choose, nothing, of_program, of_script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from perftrail.workflows.initial.tree import Tree
+
+MANIFESTS = ("GNUmakefile", "makefile", "Makefile")
+"""In the order in which make looks for them."""
+
+_BENCHES = ("bench", "benchmark", "benchmarks", "perf")
+_TESTS = ("check", "test")
+_LINKS = re.compile(r"\s-o\s*(\S+)")
+_WITHIN = re.compile(r"-C\s+(\w[\w./-]*)|\bcd\s+(\w[\w./-]*)")
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the targets of a tree that has a makefile."""
+    manifest = tree.first(*MANIFESTS)
+    if manifest is None:
+        return None
+    known = rules(tree.text(manifest))
+    trial = first_trial(tree, known, linked_programs(tree, known), manifest=manifest)
+    return Building(
+        system="make",
+        manifest=manifest,
+        tools=("make",),
+        steps=(
+            Step(
+                line="make -j{cpus}",
+                why="what plain make makes; name a target to make less, or flags: CFLAGS=-O2",
+            ),
+        ),
+        outputs=trial.uses,
+        outputs_why="revisions whose program is the same are measured once",
+        trial=trial,
+    )
+
+
+def first_trial(tree: Tree, known: Iterable[Rule], programs: Sequence[Program], *, manifest: str) -> Trial:
+    """Choose what to run of a tree made with make: its target for it, a script, its program, its tests."""
+    names = {rule.target for rule in known}
+    program = choose(programs, tree.name)
+    target = next((each for each in _BENCHES if each in names), None)
+    if target is not None:
+        why = "the benchmark target of this tree; a program that it starts, run by itself, is measured better"
+        return _target(tree, target, why)
+    script = of_script(tree, (".sh", ".bash"))
+    if script is not None:
+        return script
+    if program is not None:
+        return of_program(tree, program)
+    tests = next((each for each in _TESTS if each in names), None)
+    if tests is not None:
+        why = "no benchmark and no program was found: the tests are something real; put a benchmark in their place"
+        return _target(tree, tests, why)
+    return nothing(tree, manifest)
+
+
+def _target(tree: Tree, target: str, why: str) -> Trial:
+    return Trial(name="bench", command=f"make --silent -C {tree.word()} {target}", why=why)
+
+
+def linked_programs(tree: Tree, known: Sequence[Rule]) -> list[Program]:
+    """Name what a makefile links, and those of the directories that it goes into."""
+    wanted = _wanted(known)
+    found = _linked(known, "", sure=True)
+    surely = {directory for rule in known if rule.target in wanted for directory in _entered(rule)}
+    for directory in dict.fromkeys(directory for rule in known for directory in _entered(rule)):
+        manifest = tree.first(*(f"{directory}/{name}" for name in MANIFESTS))
+        if manifest is not None:
+            found += _linked(rules(tree.text(manifest)), directory, sure=directory in surely)
+    return found
+
+
+def _linked(known: Sequence[Rule], directory: str, *, sure: bool) -> list[Program]:
+    """Targets that are linked into a file of their name; sure are those that plain make comes to."""
+    wanted = _wanted(known)
+    return [
+        Program(
+            name=rule.target.rpartition("/")[2],
+            path=f"{directory}/{rule.target}".lstrip("/"),
+            sure=sure and rule.target in wanted,
+        )
+        for rule in known
+        if not rule.phony and usable(rule.target) and _makes_program(rule)
+    ]
+
+
+def _wanted(known: Sequence[Rule]) -> set[str]:
+    """Name the targets that plain make comes to: it begins with the first."""
+    needs = {rule.target: rule.needs for rule in known}
+    wanted: set[str] = set()
+    waiting = [rule.target for rule in known[:1]]
+    while waiting:
+        target = waiting.pop()
+        if target not in wanted:
+            wanted.add(target)
+            waiting += needs.get(target, ())
+    return wanted
+
+
+def _entered(rule: Rule) -> list[str]:
+    return [a or b for line in rule.lines for a, b in _WITHIN.findall(line)]
+
+
+def _makes_program(rule: Rule) -> bool:
+    if re.search(r"\.\w+$", rule.target):
+        return False
+    if not rule.lines:
+        return f"{rule.target}.o" in rule.needs or f"{rule.target}.c" in rule.needs
+    made = {name for line in rule.lines if " -c " not in line for name in _LINKS.findall(line)}
+    return bool(made & {"$@", "$(@)", rule.target} or any(name.startswith("$@") for name in made))

@@ -1,0 +1,97 @@
+"""The files of a program, as far as a first study has to know them."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from perftrail.model.placeholders import fill_some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """Files by their path below one directory, whether each is a program, and the texts that may tell much.
+
+    `place` is that directory's path from the revision's root, empty for the root itself. `name` is what
+    people call the program. Names are hostile: only those that `usable` admits get into a study.
+    """
+
+    name: str
+    programs: Mapping[str, bool]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""
+
+    def __contains__(self, path: str) -> bool:
+        return path in self.programs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.programs)
+
+    def text(self, path: str) -> str:
+        """What a file says, nothing when it was not read."""
+        return self.texts.get(path, "")
+
+    def first(self, *paths: str) -> str | None:
+        """Give the first of these that is there."""
+        return next((path for path in paths if path in self.programs), None)
+
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """Name the files that fit a pattern, shallow ones first; ``*`` spans directories."""
+        found = (path for path in self.programs if fnmatchcase(path, pattern))
+        return tuple(sorted(found, key=lambda path: (path.count("/"), path)))
+
+    def has_directory(self, path: str) -> bool:
+        """Whether there are files below a path."""
+        return any(each.startswith(f"{path}/") for each in self.programs)
+
+    def directories(self) -> tuple[str, ...]:
+        """Name the directories right here."""
+        return tuple(dict.fromkeys(path.partition("/")[0] for path in self.programs if "/" in path))
+
+    def below(self, directory: str) -> Tree:
+        """The files of one directory, as a tree of its own."""
+        start = f"{directory}/"
+        return Tree(
+            name=self.name,
+            programs={
+                path.removeprefix(start): is_program
+                for path, is_program in self.programs.items()
+                if path.startswith(start)
+            },
+            texts={
+                path.removeprefix(start): text for path, text in self.texts.items() if path.startswith(start)
+            },
+            place=self.path(directory),
+        )
+
+    def path(self, path: str) -> str:
+        """The path of a file, made or to be made, from the revision's root."""
+        return "/".join(part for part in (self.place, path) if part)
+
+    def word(self, path: str = "") -> str:
+        """A path as one word of a command, from ``{build}`` on.
+
+        >>> Tree(name="a", programs={}, place="src").word("a {b}")
+        "{build}/'src/a {{b}}'"
+        """
+        whole = self.path(path)
+        return fill_some("{build}/{path}", {"path": whole}, shlex.quote) if whole else "{build}"
+
+
+def usable(path: str) -> bool:
+    """Whether a path can be part of a line that is run: printable, no blanks, no option, no signs of a shell.
+
+    >>> [usable(path) for path in ("bench/run.sh", "a b", "-rf", "$(x)")]
+    [True, False, False, False]
+    """
+    return (
+        path.isprintable()
+        and not path.startswith(("-", "/", "~"))
+        and not set(path) & set(" '\"`$\\{}*?[]<>|&;()#!")
+        and ".." not in path.split("/")
+    )

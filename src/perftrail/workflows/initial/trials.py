@@ -1,0 +1,130 @@
+"""Chooses what a first study runs: a benchmark that is there, else the program that was built."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from perftrail.workflows.initial.draft import Trial
+from perftrail.workflows.initial.tree import usable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.workflows.initial.tree import Tree
+
+BENCH = re.compile(r"(?i)(?<!work)bench")
+"""A name that says it is a benchmark."""
+
+_ASIDE = re.compile(
+    r"(?i)(?:^|[_/.-])(?:compare|plot|report|stats?|setup|gen(?:erate)?|conftest|__init__|lib)"
+)
+"""Names of what stands beside a benchmark: it prepares it, or shows what came of it."""
+
+_PLACES = frozenset({"bench", "benches", "benchmark", "benchmarks", "perf"})
+
+INTERPRETERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node"}
+
+ANSWERS = ("--version", "--help")
+"""What most programs know; looked for in their sources where nothing else tells."""
+
+SOURCES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp")
+"""How sources end that may speak of a program's options."""
+
+PLACEHOLDER = "a placeholder: it only shows that the program starts; put real work in its place"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that a build makes: its name and its path below the tree. `sure`: whatever the options."""
+
+    name: str
+    path: str
+    sure: bool = True
+
+
+def choose(programs: Sequence[Program], name: str) -> Program | None:
+    """Choose the program to run: a benchmark, the one that is called as the project is, else the first.
+
+    Those that may not be built come after all others.
+    """
+    folded = _folded(name)
+
+    def rank(program: Program) -> tuple[bool, bool, bool, bool, int]:
+        own = _folded(program.name)
+        return (
+            not program.sure,
+            not BENCH.search(program.name),
+            own != folded,
+            not (own in folded or folded in own),
+            program.path.count("/"),
+        )
+
+    fit = [program for program in programs if usable(program.path) and not _is_test(program)]
+    return min(fit, key=rank, default=None)
+
+
+def of_program(tree: Tree, program: Program, *, answer: str | None = None) -> Trial:
+    """Run a program that was built: as it is when it is a benchmark, else for its version.
+
+    `answer` is the argument to give it; without one it is what the program's sources speak of.
+    """
+    word = tree.word(program.path)
+    path = tree.path(program.path)
+    if BENCH.search(program.name):
+        why = "the benchmark program of this tree; give it the arguments that it needs"
+        return Trial(name="bench", command=word, why=why, uses=(path,))
+    known = answer or next((each for each in ANSWERS if _speaks_of(tree, each)), "")
+    command = f"{word} {known}".rstrip()
+    return Trial(name="start", command=command, why=PLACEHOLDER, placeholder=True, uses=(path,))
+
+
+def of_script(tree: Tree, suffixes: Sequence[str]) -> Trial | None:
+    """Run a benchmark script that is there, in one of these languages; none when none looks like one."""
+    scripts = [path for path in tree if _is_script(tree, path, suffixes)]
+    if not scripts:
+        return None
+    path = min(scripts, key=lambda each: (not BENCH.search(PurePosixPath(each).name), each.count("/"), each))
+    interpreter = INTERPRETERS.get(PurePosixPath(path).suffix, "")
+    command = f"{interpreter} {tree.word(path)}".lstrip()
+    why = "a benchmark script of this tree; give it the arguments that it needs"
+    place = str(PurePosixPath(path).parent)
+    uses = tree.path(path if place == "." else place)
+    return Trial(name="bench", command=command, why=why, uses=(uses,))
+
+
+def nothing(tree: Tree, manifest: str) -> Trial:
+    """What stands for a benchmark when nothing can be run: something that works for every revision."""
+    why = "a placeholder: nothing here can be run as it is; write a small program that uses this one"
+    return Trial(name="start", command=f"test -e {tree.word(manifest)}", why=why, placeholder=True)
+
+
+def _speaks_of(tree: Tree, option: str) -> bool:
+    return any(option in text for path, text in tree.texts.items() if path.endswith(SOURCES))
+
+
+def _is_script(tree: Tree, path: str, suffixes: Sequence[str]) -> bool:
+    here = PurePosixPath(path)
+    if not usable(path) or path.count("/") > 2 or _ASIDE.search(here.stem) or here.name.startswith("."):
+        return False
+    says_so = BENCH.search(here.stem) is not None
+    runs = here.stem.lower() in {"run", "main"} and here.parent.name in _PLACES
+    if not (says_so or runs) or "test" in here.stem.lower():
+        return False
+    if here.suffix == ".py":
+        return ".py" in suffixes and "__main__" in tree.text(path)
+    return here.suffix in suffixes if here.suffix else tree.programs[path]
+
+
+def _is_test(program: Program) -> bool:
+    parts = [*PurePosixPath(program.path).parts[:-1], program.name]
+    return not BENCH.search(program.name) and any(
+        re.search(r"(?i)(?:^|[_-])(?:tests?|fuzz(?:er)?|examples?)(?:$|[_-])|_test|test_", part)
+        for part in parts
+    )
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -1,0 +1,94 @@
+"""`init`, then `check`, then `check --try`: from a tree without a study to one that was built and started."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import perftrail
+from tests.sources.repositories import Repository
+from tests.workflows.initial.projects import PROJECTS, Project
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.system)
+def test_what_init_writes_is_checked_built_and_started(project: Project, tmp_path: Path) -> None:
+    lacking = [tool for tool in project.tools if shutil.which(tool) is None]
+    repository = Repository(tmp_path / "tiny")
+    commits = [repository.commit({**project.files, "NOTES": note}) for note in ("one", "two")]
+    done = perftrail("init", "--json", cwd=repository.path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["source"]["kind"], found["build"]["system"]) == ("git", project.system)
+    checked = perftrail("check", "--json", cwd=repository.path)
+    assert json.loads(checked.stdout)["revisions"] == 2
+    if lacking:
+        assert set(found["build"]["lacking"]) == set(lacking) - {"cc"}
+        pytest.skip(f"not installed here, so not built: {', '.join(lacking)}")
+    tried = perftrail("check", "--try", "1", "--json", cwd=repository.path)
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    report = json.loads(tried.stdout)
+    assert (report["built"], report["started"], report["tried"]) == (1, 1, [commits[-1]])
+
+
+def test_init_says_what_was_found_and_the_next_command(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    repository.commit(PROJECTS[3].files)
+    done = perftrail("init", str(repository.path), "--output", str(tmp_path / "study"))
+    assert done.returncode == 0, done.stderr
+    assert "cmake" in done.stdout
+    assert "git" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"Next: perftrail check {tmp_path / 'study' / 'perftrail.toml'}"
+
+
+def test_init_where_a_study_is_leaves_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text("mine")
+    done = perftrail("init", str(tmp_path))
+    assert done.returncode == 2
+    assert "--force" in done.stderr
+    assert (tmp_path / "perftrail.toml").read_text() == "mine"
+
+
+def test_init_where_nothing_is_still_writes_what_check_accepts(tmp_path: Path) -> None:
+    assert perftrail("init", cwd=tmp_path).returncode == 0
+    done = perftrail("check", "--try", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "\x1b[31mred\x07")
+    repository.commit({"\x1b[2J/CMakeLists.txt": "add_executable(a a.c)", "a\x07/Makefile": "a: b\n"})
+    done = perftrail("init", str(repository.path))
+    assert done.returncode == 0, done.stderr
+    assert not {"\x1b", "\x07"} & set(done.stdout + done.stderr)
+    assert perftrail("check", str(repository.path)).returncode == 0
+    inside = repository.path / "a\x07"
+    inside.mkdir()
+    for arguments in ((str(inside),), (str(repository.path), "--output", str(tmp_path))):
+        refused = perftrail("init", *arguments)
+        assert (refused.returncode, "\x07" in refused.stderr) == (2, False)
+
+
+def test_trying_where_nothing_builds_exits_1_and_says_what_to_mend(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    for note in ("one", "two", "three"):
+        repository.commit({"Makefile": "all:\n\tcc -c missing.c\n", "NOTES": note})
+    perftrail("init", str(repository.path))
+    done = perftrail("check", "--try", "3", str(repository.path))
+    assert done.returncode == 1
+    assert "0 of 3 built" in done.stdout
+    assert "3 failed at build: " in done.stdout
+    assert "missing.c" in done.stdout
+    assert "[build]" in done.stdout.splitlines()[-1]
+    known = perftrail("check", "--try", "3", "--json", str(repository.path))
+    [failure] = json.loads(known.stdout)["failures"]
+    assert (failure["stage"], failure["count"], failure["oldest"]) == ("build", 3, False)
+
+
+def test_options_of_making_are_refused_where_nothing_is_made(tmp_path: Path) -> None:
+    done = perftrail("check", "--retry-failed", str(tmp_path))
+    assert done.returncode == 2
+    assert "--try" in done.stderr
