@@ -1,9 +1,13 @@
-"""Compare searches over simulated histories: correct answers, builds and invocations of each."""
+"""Compare searches over simulated histories: correct answers, builds and invocations of each.
+
+`python -m benchmarks.search rows` runs all cases that have a goal; see its own --help.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -11,9 +15,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.search import campaign
 from benchmarks.search.bound import fewest_runs
-from benchmarks.search.simulator import Settings
-from benchmarks.search.strategies import STRATEGIES
+from benchmarks.search.histories import Settings
+from benchmarks.search.strategies import PEERS, STRATEGIES, fitting
 from benchmarks.search.trials import run_trials
 
 if TYPE_CHECKING:
@@ -24,10 +29,13 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the trials and print what came of them."""
+    if sys.argv[1:2] == ["rows"]:
+        campaign.main(sys.argv[2:])
+        return
     options = _parser().parse_args()
     settings = _settings(options)
     began = perf_counter()
-    names = [name for name in STRATEGIES if not options.only or any(part in name for part in options.only)]
+    names = _names(options, settings)
     summaries = run_trials(settings, options.seed, options.trials, names, options.processes)
     bound = fewest_runs(settings)
     seconds = perf_counter() - began
@@ -52,10 +60,20 @@ def _parser() -> argparse.ArgumentParser:
     add("--build-cost", type=float, default=10.0, help="seconds for a build; a run takes one")
     add("--most-invocations", type=int, default=1000)
     add("--most-builds", type=int, default=80)
+    add("--changes", type=int, default=1, help="so many steps, up and down by chance")
+    add("--signs", type=int, nargs="+", default=(), help="the direction of each step: 1 or -1")
+    add("--ramp", type=int, default=0, help="spread the change over so many revisions")
+    add("--branch", type=int, default=0, help="hide the culprit among the revisions of one merge's branch")
+    add("--suspects", type=float, default=1.0, help="weight of a tenth of the revisions in a wrong prior")
+    add("--redraws", action="store_true", help="builds can be run in other layouts")
     add("--trials", type=int, default=300)
     add("--seed", type=int, default=1)
     add("--processes", type=int, default=1)
-    add("--only", action="append", help="only the strategies whose name contains this; may be given again")
+    add(
+        "--only",
+        action="append",
+        help="only the strategy of this name, or all whose names contain this; may be given again",
+    )
     add("--json", action="store_true")
     return parser
 
@@ -77,7 +95,22 @@ def _settings(options: argparse.Namespace) -> Settings:
         build_cost=options.build_cost,
         most_invocations=options.most_invocations,
         most_builds=options.most_builds,
+        changes=options.changes,
+        signs=tuple(options.signs),
+        ramp=options.ramp,
+        branch=options.branch,
+        suspects=options.suspects,
+        redraws=options.redraws,
     )
+
+
+def _names(options: argparse.Namespace, settings: Settings) -> list[str]:
+    """Return the strategies asked for; by default the search that fits what is simulated, and all peers."""
+    if not options.only:
+        return [fitting(settings), *PEERS]
+    exact = [name for name in STRATEGIES if name in options.only]
+    parts = [part for part in options.only if part not in exact]
+    return [name for name in STRATEGIES if name in exact or any(part in name for part in parts)]
 
 
 def _as_json(

@@ -1,121 +1,131 @@
-"""Simulated histories, as in searching.md section 0.
+"""A simulated machine: what a search may do to a history, and what that takes.
 
-log y = mu(revision) + u(revision) + e(run) + outlier + drift: a step of log(1 + effect) at a culprit drawn
-evenly, u ~ N(0, layout * cv) once for each build, e = cv * standardised Gamma(4) (skew 1) for each run, a
-share of runs twice as slow, a random walk of drift, and unbuildable revisions in clusters of mean length 3.
-Both ends build.
+log y = level(revision) + layout(build) + e(run) + outlier + drift, with e = cv * standardised Gamma(4) (skew 1) for
+each run, a share of runs twice as slow, and a random walk of drift. Histories are drawn in `histories`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.search.histories import Settings, draw
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-CLUSTER = 3.0
+    from benchmarks.search.histories import History
+
+__all__ = ["Machine", "Settings", "draw"]
+
 SHAPE = 4.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is simulated, and what the searches are asked."""
+class _State:
+    """What all views of one machine share: the builds, the drift, the count of runs."""
 
-    revisions: int
-    effect: float
-    cv: float
-    unbuildable: float
-    layout: float
-    outliers: float
-    drift: float
-    smallest: float
-    confidence: float
-    build_cost: float
-    most_invocations: int
-    most_builds: int
-
-    @property
-    def step(self) -> float:
-        """The change on the logarithmic scale."""
-        return math.log1p(self.effect)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """One history: which revisions are broken, each build's layout, and the culprit (`None`: none)."""
-
-    settings: Settings
-    broken: npt.NDArray[np.bool_]
-    layout: npt.NDArray[np.float64]
-    culprit: int | None
-
-    def levels(self) -> npt.NDArray[np.float64]:
-        """Return the logarithm of every revision's own level."""
-        if self.culprit is None:
-            return self.layout
-        after = np.arange(self.settings.revisions) >= self.culprit
-        levels: npt.NDArray[np.float64] = self.layout + self.settings.step * after
-        return levels
+    def __init__(self) -> None:
+        self.built: set[int] = set()
+        self.drift = 0.0
+        self.invocations = 0
 
 
 class Machine:
-    """Runs benchmarks of a history and counts what that takes."""
+    """Runs benchmarks of a history and counts what that takes.
 
-    def __init__(self, history: History, rng: np.random.Generator) -> None:
+    Positions are those of `ids`, the revisions that this view shows, oldest first: of the main line at first.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        rng: np.random.Generator,
+        *,
+        ids: npt.NDArray[np.int64] | None = None,
+        state: _State | None = None,
+    ) -> None:
         self.settings = history.settings
-        self._broken = history.broken
-        self._levels = history.levels()
+        self.ids = np.arange(history.settings.revisions) if ids is None else ids
+        self._history = history
         self._rng = rng
-        self._drift = 0.0
-        self._built: set[int] = set()
-        self.invocations = 0
+        self._state = _State() if state is None else state
+
+    @property
+    def revisions(self) -> int:
+        """How many revisions this view shows."""
+        return len(self.ids)
+
+    @property
+    def prior(self) -> tuple[float, ...] | None:
+        """How likely each position of the main line is taken to be the culprit; `None` where all are alike."""
+        weights = self._history.weights
+        return None if weights is None else tuple(weights.tolist())
 
     @property
     def builds(self) -> int:
         """How many revisions were tried, broken ones too."""
-        return len(self._built)
+        return len(self._state.built)
+
+    @property
+    def invocations(self) -> int:
+        """How many runs there were, whichever view asked for them."""
+        return self._state.invocations
 
     def build(self, position: int) -> bool:
         """Try to build a revision; say whether it works."""
-        self._built.add(position)
-        return not self._broken[position]
+        revision = int(self.ids[position])
+        self._state.built.add(revision)
+        return not self._history.broken[revision]
 
     def run(self, position: int, readings: int) -> npt.NDArray[np.float64]:
         """Run a built revision; return the logarithms of its values."""
         return self.run_each(np.full(readings, position))
 
+    def run_redrawn(self, position: int, readings: int) -> npt.NDArray[np.float64]:
+        """Run a built revision in a layout of its own each time, as other environment sizes would give."""
+        layouts = self._rng.normal(0.0, self.settings.layout * self.settings.cv, readings)
+        values: npt.NDArray[np.float64] = (
+            self.run(position, readings) - self._history.layout[self.ids[position]] + layouts
+        )
+        return values
+
     def run_each(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Run built revisions one after the other, once for each entry."""
         count = len(positions)
-        self.invocations += count
-        settings, rng = self.settings, self._rng
+        state, settings, rng = self._state, self.settings, self._rng
+        state.invocations += count
         noise = settings.cv * (rng.gamma(SHAPE, size=count) - SHAPE) / math.sqrt(SHAPE)
         slow = np.where(rng.random(count) < settings.outliers, math.log(2), 0.0)
-        walk = self._drift + np.cumsum(rng.normal(0.0, settings.drift * settings.cv, count))
+        walk = state.drift + np.cumsum(rng.normal(0.0, settings.drift * settings.cv, count))
         if count:
-            self._drift = float(walk[-1])
-        values: npt.NDArray[np.float64] = self._levels[positions] + noise + slow + walk
+            state.drift = float(walk[-1])
+        revisions = self.ids[positions]
+        levels = self._history.level[revisions] + self._history.layout[revisions]
+        values: npt.NDArray[np.float64] = levels + noise + slow + walk
         return values
 
+    def is_merge(self, position: int) -> bool:
+        """Whether a revision brought a branch."""
+        return int(self.ids[position]) == self._history.merge
 
-def draw(settings: Settings, rng: np.random.Generator) -> History:
-    """Draw a history."""
-    revisions = settings.revisions
-    broken = np.zeros(revisions, dtype=np.bool_)
-    if settings.unbuildable > 0:
-        enter = settings.unbuildable / (1 - settings.unbuildable) / CLUSTER
-        state = bool(rng.random() < settings.unbuildable)
-        for position, chance in enumerate(rng.random(revisions)):
-            broken[position] = state
-            state = chance >= 1 / CLUSTER if state else chance < enter
-        broken[[0, -1]] = False
-    return History(
-        settings=settings,
-        broken=broken,
-        layout=rng.normal(0.0, settings.layout * settings.cv, revisions),
-        culprit=int(rng.integers(1, revisions)) if settings.effect else None,
-    )
+    def inside(self, position: int) -> Machine:
+        """Show the inside of a merge: first parent, merge base, the branch's own revisions, the merge itself.
+
+        Raise `ValueError` for a revision that is no merge.
+        """
+        if not self.is_merge(position):
+            raise ValueError(f"position {position}: not a merge")
+        merge = int(self.ids[position])
+        return self._view(np.concatenate([[merge - 1, self._history.base], self._history.branch, [merge]]))
+
+    def line(self) -> Machine:
+        """Show all revisions in one line, a branch before the merge that brought it, as git bisect walks them."""
+        merge = self._history.merge
+        if merge is None:
+            return self
+        return self._view(np.concatenate([self.ids[:merge], self._history.branch, self.ids[merge:]]))
+
+    def _view(self, ids: npt.NDArray[np.int64]) -> Machine:
+        return Machine(self._history, self._rng, ids=ids, state=self._state)

@@ -19,7 +19,8 @@ class Summary:
     """Shares are of all trials, but `exact_right`, of the exact answers.
 
     `claimed` and `held` compare the mean claimed confidence of the answers that name candidates with the
-    share of them that are right. `None` where there is nothing to count.
+    share of them that are right. `sure` counts the answers, of whatever kind, that claim the confidence asked
+    for or more; `sure_held` is the share of them that are right. `None` where there is nothing to count.
     """
 
     strategy: str
@@ -37,6 +38,8 @@ class Summary:
     invocations_p95: float
     claimed: float | None
     held: float | None
+    sure: int
+    sure_held: float | None
     ask_milliseconds_median: float | None
     ask_milliseconds_p95: float | None
 
@@ -45,11 +48,17 @@ class Summary:
         return asdict(self)
 
 
-def summarise(strategy: str, outcomes: Sequence[Outcome]) -> Summary:
-    """Sum up the outcomes of a strategy."""
+NAMING = frozenset({"found", "range", "several"})
+
+
+def summarise(strategy: str, outcomes: Sequence[Outcome], confidence: float) -> Summary:
+    """Sum up the outcomes of a strategy that was asked to be so confident."""
     exact = [outcome for outcome in outcomes if outcome.exact]
-    claims = [outcome for outcome in outcomes if outcome.verdict in ("found", "range")]
+    claims = [outcome for outcome in outcomes if outcome.verdict in NAMING]
     confidences = [outcome.confidence for outcome in claims if outcome.confidence is not None]
+    sure = [
+        outcome for outcome in outcomes if outcome.confidence is not None and outcome.confidence >= confidence
+    ]
     times = np.array([time for outcome in outcomes for time in outcome.ask_milliseconds])
     builds = np.array([outcome.builds for outcome in outcomes])
     invocations = np.array([outcome.invocations for outcome in outcomes])
@@ -68,7 +77,9 @@ def summarise(strategy: str, outcomes: Sequence[Outcome]) -> Summary:
         invocations_median=float(np.median(invocations)),
         invocations_p95=float(np.percentile(invocations, 95)),
         claimed=float(np.mean(confidences)) if confidences else None,
-        held=_share([not outcome.accused for outcome in claims]) if confidences else None,
+        held=_share([outcome.held for outcome in claims]) if confidences else None,
+        sure=len(sure),
+        sure_held=_share([outcome.held for outcome in sure]),
         ask_milliseconds_median=float(np.median(times)) if len(times) else None,
         ask_milliseconds_p95=float(np.percentile(times, 95)) if len(times) else None,
     )

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.search.histories import draw
 from benchmarks.search.outcome import judge
-from benchmarks.search.simulator import Machine, draw
+from benchmarks.search.simulator import Machine
 from benchmarks.search.strategies import STRATEGIES
 from benchmarks.search.summary import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from benchmarks.search.histories import Settings
     from benchmarks.search.outcome import Outcome
-    from benchmarks.search.simulator import Settings
     from benchmarks.search.summary import Summary
 
 
@@ -41,4 +42,4 @@ def run_trials(
             results = pool.map(work, range(trials), chunksize=5)
     else:
         results = [work(number) for number in range(trials)]
-    return tuple(summarise(name, [result[name] for result in results]) for name in names)
+    return tuple(summarise(name, [result[name] for result in results], settings.confidence) for name in names)

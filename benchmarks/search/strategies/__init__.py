@@ -4,16 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.search.strategies import bisect, linear, perftrail
+from benchmarks.search.strategies import asv, bayesect, bisect, inside, linear, perftrail, pinpoint, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from benchmarks.search.histories import Settings
     from benchmarks.search.outcome import Report
     from benchmarks.search.simulator import Machine
 
-STRATEGIES: dict[str, Callable[[Machine], Report]] = {
-    "perftrail": perftrail.search,
+PEERS: dict[str, Callable[[Machine], Report]] = {
+    "linear scan, largest jump": linear.largest_jump(3),
+    "linear scan, best split": linear.best_split(3),
+    "bisect, one run": bisect.median_of(1),
+    "bisect, median of 3": bisect.median_of(3),
     "bisect, median of 5": bisect.median_of(5),
-    "linear scan": linear.largest_jump(3),
+    "bisect, median of 11": bisect.median_of(11),
+    "bisect, k by the truth": bisect.knowing_the_truth,
+    "asv find": asv.find,
+    "asv find, passing over": asv.passing_over,
+    "Pinpoint": pinpoint.search,
+} | ({"git_bayesect": bayesect.search} if bayesect.is_installed() else {})
+
+OURS: dict[str, Callable[[Machine], Report]] = {
+    "perftrail": perftrail.search,
+    "perftrail survey": survey.search,
+    "perftrail survey, thorough": survey.thorough,
+    "perftrail inside": inside.search,
 }
+
+STRATEGIES = OURS | PEERS
+
+
+def fitting(settings: Settings) -> str:
+    """Return the name of our search for what is simulated."""
+    if settings.branch:
+        return "perftrail inside"
+    if settings.changes > 1:
+        cancels = bool(settings.signs) and sum(settings.signs) == 0
+        return "perftrail survey, thorough" if cancels else "perftrail survey"
+    return "perftrail survey" if settings.ramp else "perftrail"

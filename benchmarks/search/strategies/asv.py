@@ -1,0 +1,71 @@
+"""The rule of `asv find` (airspeed-velocity/asv, `asv/commands/find.py`).
+
+Of the first, middle and last revision of the range it goes into the half with the larger rise, relative to the sum
+of all three, until two neighbours are left. A figure is the median of ten readings: two rounds of up to five, what
+asv takes of something that lasts a second. It looks for regressions only, and it always names somebody.
+
+A build that fails ends it. A benchmark that gives nothing is passed over: the first moves up, the last down, the
+middle up. `passing_over` treats builds so too, which asv does not do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.search.outcome import Report
+
+if TYPE_CHECKING:
+    from benchmarks.search.simulator import Machine
+
+READINGS = 10
+
+
+class _Ended(Exception):
+    """The search ended with an error."""
+
+
+def find(machine: Machine) -> Report:
+    """Search as asv does."""
+    return _search(machine, survives=False)
+
+
+def passing_over(machine: Machine) -> Report:
+    """Search as asv would if a failed build were no more to it than a failed benchmark."""
+    return _search(machine, survives=True)
+
+
+def _search(machine: Machine, *, survives: bool) -> Report:
+    known: dict[int, float] = {}
+
+    def figure(position: int) -> float | None:
+        if not machine.build(position):
+            if survives:
+                return None
+            raise _Ended
+        if position not in known:
+            known[position] = float(np.exp(np.median(machine.run(position, READINGS))))
+        return known[position]
+
+    def first_of(positions: range) -> tuple[int, float]:
+        for position in positions:
+            value = figure(position)
+            if value is not None:
+                return position, value
+        raise _Ended
+
+    low, high = 0, machine.revisions - 1
+    try:
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, at_low = first_of(range(low, middle))
+            middle, at_middle = first_of(range(middle, high))
+            high, at_high = first_of(range(high, middle, -1))
+            total = abs(at_low) + abs(at_middle) + abs(at_high)
+            rises_first = max(0.0, (at_middle - at_low) / total)
+            rises_later = max(0.0, (at_high - at_middle) / total)
+            low, high = (low, middle) if rises_first >= rises_later else (middle, high)
+    except _Ended:
+        return Report(verdict="error", candidates=())
+    return Report(verdict="found", candidates=(high,))
