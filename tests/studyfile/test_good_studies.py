@@ -195,7 +195,11 @@ def test_release_keys_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [('"ratio"', ("ratio",)), ('["ratio", "real[threads=2]"]', ("ratio", "real[threads=2]")), ('"works"', ("works",))],
+    [
+        ('"ratio"', ("ratio",)),
+        ('["ratio", "real[threads=2]"]', ("ratio", "real[threads=2]")),
+        ('"works"', ("works",)),
+    ],
 )
 def test_metrics_to_find_are_one_or_several(written: str, meant: tuple[str, ...], tmp_path: Path) -> None:
     assert read(tmp_path, spoiled('metric = "ratio"', f"metric = {written}", text=GOOD)).find.metric == meant

@@ -12,7 +12,7 @@ from perftrail.cli.found_words import broke, headline, inside_words, levels, unu
 from perftrail.model.build import Failure
 from perftrail.model.merge import Branch, Merge
 from perftrail.model.process import Exited
-from perftrail.model.study import Benchmark, Metric
+from perftrail.model.study import Benchmark, Metric, Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import TargetError, resolve
 from perftrail.model.working import Goal, Working, every_target, resolve_goal
@@ -176,11 +176,13 @@ def test_a_table_says_what_changed_and_what_did_not(tmp_path: Path) -> None:
     )
     assert isinstance(table, FindTable)
     assert table_headline(table) == "found: 1 change of 2 of 4 metrics: r9 “change 9”"
-    assert re.fullmatch(r"No change of \S+ % or more: one.peak_memory and two.peak_memory", *unchanged(table))
+    (line,) = unchanged(table)
+    assert re.fullmatch(r"No change of \S+ % or more: one.peak_memory and two.peak_memory", line)
     changed = [(answer, 0) for answer in table.answers if answer.answer.changes]
     assert two_sided(changed) == "better in two.wall, worse in one.wall"
 
 
+BOTH: tuple[Prior, ...] = ("size", "suspect")
 FAILED = Failure(stage="link", message="")
 
 
@@ -211,15 +213,26 @@ def test_a_broken_end_is_told_in_words(tmp_path: Path) -> None:
 
 
 def test_weights_are_even_where_nothing_is_known_or_all_touch_as_much() -> None:
-    assert weigh([(), ()], priors=("size", "suspect"), suspect=("a",)).weights is None
-    assert weigh([(), ("a",), ("b",)], priors=("size",), suspect=()).weights is None
+    assert weigh([(), ()], priors=BOTH, suspect=("a",)).weights is None
+    assert weigh([(), ("a",), ("b",)], priors=BOTH[:1], suspect=()).weights is None
 
 
 def test_suspected_paths_count_ten_times_and_many_files_seven_times_at_most() -> None:
     touched = [(), ("src/a.c",), ("doc/a",), tuple(f"doc/{number}" for number in range(1000))]
-    by_path = weigh(touched, priors=("suspect",), suspect=("src",)).weights
+    by_path = weigh(touched, priors=BOTH[1:], suspect=("src",)).weights
     assert by_path is not None
     assert by_path[1] / by_path[2] == pytest.approx(10)
-    by_size = weigh(touched, priors=("size",), suspect=()).weights
+    by_size = weigh(touched, priors=BOTH[:1], suspect=()).weights
     assert by_size is not None
     assert by_size[3] / by_size[1] == pytest.approx(7)
+
+
+def test_a_budget_of_seconds_is_one_for_the_whole_walk(tmp_path: Path) -> None:
+    session = a_session(TWO, tmp_path, source=FakeSource(60), starter=FakeStarter(seconds=lambda _: 10.0))
+    request = FindRequest(
+        goal=resolve_goal(TWO, ()), range=None, smallest=0.001, confidence=0.99, budget=Budget(seconds=150)
+    )
+    table = drain(Find(session, request).events())[1]
+    assert isinstance(table, FindTable)
+    assert any("budget" in answer.answer.reason for answer in table.answers)
+    assert 150 <= table.seconds < 200

@@ -73,6 +73,7 @@ class Matrix:
         self._group = {name: group for group in self._groups for name in group}
         self._stands: set[int] = set()
         self._attempted: dict[str, set[int]] = {name: set() for name in questions}
+        self._seconds = 0.0
         self._next: Visit | AllSettled | None = None
 
     def tell(self, name: str, news: News) -> None:
@@ -88,6 +89,11 @@ class Matrix:
                 pass
             case _:
                 assert_never(news)
+        self._next = None
+
+    def spend(self, seconds: float) -> None:
+        """Say what the whole walk has cost so far; from the budget of seconds on, no series asks for more."""
+        self._seconds = seconds
         self._next = None
 
     def ask(self) -> Visit | AllSettled:
@@ -165,6 +171,7 @@ class Matrix:
                     budget,
                     invocations=_left(budget.invocations, self.invocations - survey.invocations),
                     builds=_left(budget.builds, self.builds - survey.builds),
+                    seconds=budget.seconds if self._seconds < (budget.seconds or math.inf) else 0.0,
                 )
             )
 

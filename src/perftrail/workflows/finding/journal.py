@@ -78,6 +78,11 @@ class Journal:
         self._done = ledger.done
         self._store.open_search(record)
 
+    @property
+    def seconds(self) -> float:
+        """What the search has cost so far, in all its parts."""
+        return self._ledger.seconds
+
     def step(
         self,
         *,

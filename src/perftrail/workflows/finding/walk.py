@@ -58,6 +58,7 @@ class Walk:
             news = yield from self._take(visit)
             for name, told in news.items():
                 self._matrix.tell(name, told)
+            self._matrix.spend(journal.seconds)
             yield journal.step(
                 action={
                     "measure": self._revision(visit),
