@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #define ROOM_FOR_A_READ ((size_t)4096)
-#define KEPT_BETWEEN_JOBS ((size_t)16384)
 
 enum input_read input_read(struct input *input, int descriptor)
 {
@@ -71,8 +70,5 @@ void input_trim(struct input *input)
     if (input->start < input->end)
         return;
     input->start = input->end = 0;
-    if (input->memory.size > KEPT_BETWEEN_JOBS) {
-        region_release(&input->memory);
-        forget_peak();
-    }
+    region_trim(&input->memory);
 }

@@ -32,7 +32,7 @@ static bool serve_line(char *line, size_t length, struct events *events, struct 
         run_job(&run, &job, events, cgroups);
         heard = !run.abandoned && report_run(&run);
     }
-    region_release(&slots);
+    region_trim(&slots);
     return heard;
 }
 
@@ -52,7 +52,6 @@ static void serve(struct events *events, struct cgroups *cgroups)
         if (!on)
             return;
         input_trim(&events->input);
-        stack_release();
     }
 }
 
@@ -67,9 +66,8 @@ static int be_server(int guard_pipe, int client, pid_t guard, struct cgroups *cg
     sigaddset(&child_ends, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child_ends, NULL);
     events.children = signalfd(-1, &child_ends, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (events.children < 0)
+    if (events.children < 0 || !spawn_prepare())
         return EXIT_CANNOT_START;
-    spawn_prepare();
     stack_release(); /* what the guard used of it to find the cgroups */
     forget_peak();
     if (report_hello(cgroups, guard))

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #define PAGE ((uintptr_t)4096)
+#define KEPT_BETWEEN_JOBS ((size_t)16384)
 #define STACK_PAGES 16 /* more than our deepest call takes */
 
 bool region_reserve(struct region *region, size_t size)
@@ -31,6 +32,14 @@ void region_release(struct region *region)
         munmap(region->start, region->size);
     region->start = NULL;
     region->size = 0;
+}
+
+void region_trim(struct region *region)
+{
+    if (region->size <= KEPT_BETWEEN_JOBS)
+        return;
+    region_release(region);
+    forget_peak();
 }
 
 void pages_release(void *start, size_t size)

@@ -1,7 +1,9 @@
 /* Memory that grows and is given back to the kernel.
  *
  * There is no malloc here: a child's peak memory is never below its parent's at exec, so what the
- * launcher once held for a long job line must not stay resident and show up in later figures. */
+ * launcher once held for a long job line must not stay resident and show up in later figures. What
+ * every job needs stays: the kernel counts pages by CPU and sums them in steps of 32, so that pages
+ * given back on another CPU than they were taken on would add up to a floor of 128 KiB. */
 #ifndef PERFTRAIL_REGION_H
 #define PERFTRAIL_REGION_H
 
@@ -18,6 +20,9 @@ bool region_reserve(struct region *region, size_t size);
 
 /* Give everything back. */
 void region_release(struct region *region);
+
+/* Give everything back, and forget the peak, if it is more than an ordinary job needs. */
+void region_trim(struct region *region);
 
 /* Give back the pages of a page-aligned array; they are zero when next touched. */
 void pages_release(void *start, size_t size);

@@ -14,15 +14,13 @@
 #define LIBC "musl"
 #endif
 
-static char buffer[4096] __attribute__((aligned(4096)));
+static char buffer[4096];
 
 static bool send_line(struct text *text)
 {
     text_close(text);
     text_add(text, "\n");
-    bool heard = write_all(STDOUT_FILENO, text->bytes, text->length);
-    pages_release(buffer, sizeof buffer);
-    return heard;
+    return write_all(STDOUT_FILENO, text->bytes, text->length);
 }
 
 static struct text start_line(const char *event)

@@ -9,35 +9,48 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the child needs, and what it reports. It shares our memory until it execs, hence volatile. */
+/* What the child reports, in a page that it shares with us, hence volatile. */
+struct told {
+    int64_t exec_ns;
+    const char *stage;
+    int error;
+};
+
+/* What the child needs. It has a copy of our memory, not our memory itself: what the kernel counts while it
+ * execs would be counted as ours, on one CPU, and taken off on another, and what is left over in steps of
+ * 128 KiB would be the floor of a target's peak. So few pages are copied in some ten microseconds. */
 struct child {
     const struct job *job;
     const struct cgroups *cgroups;
     const char *program;
     int stdin_fd, stdout_fd, stderr_fd;
     bool limit_address_space;
-    volatile int64_t exec_ns;
-    const char *volatile stage;
-    volatile int error;
 };
 
 #define LONGEST_PROGRAM 1024 /* found in PATH; on a stack whose pages count in every figure */
 
 static char child_stack[32768] __attribute__((aligned(64)));
+static volatile struct told *told;
 static unsigned long own_personality;
 static cpu_set_t all_cpus, current_cpus;
 
-void spawn_prepare(void)
+bool spawn_prepare(void)
 {
+    void *shared = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return false;
+    told = shared;
     own_personality = (unsigned long)personality(0xffffffff);
     sched_getaffinity(0, sizeof all_cpus, &all_cpus);
     current_cpus = all_cpus;
+    return true;
 }
 
 static bool set_limits(const struct child *child)
@@ -59,35 +72,35 @@ static bool set_aslr(bool on)
     return wanted == own_personality || personality(wanted) != -1;
 }
 
-static void stop(struct child *child, const char *stage)
+static void stop(const char *stage)
 {
-    child->error = errno;
-    child->stage = stage;
+    told->error = errno;
+    told->stage = stage;
     _exit(127);
 }
 
 static int child_main(void *context)
 {
-    struct child *child = context;
+    const struct child *child = context;
     sigset_t none;
     sigemptyset(&none);
     setpgid(0, 0); /* not setsid: a session is an autogroup of its own and gets another share of the CPU */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (child->cgroups && (errno = cgroups_enter(child->cgroups)) != 0)
-        stop(child, "cgroup");
+        stop("cgroup");
     if (chdir(child->job->directory) != 0)
-        stop(child, "chdir");
+        stop("chdir");
     if (!set_limits(child))
-        stop(child, "rlimit");
+        stop("rlimit");
     if (!set_aslr(child->job->aslr))
-        stop(child, "aslr");
+        stop("aslr");
     if (dup2(child->stdin_fd, 0) < 0 || dup2(child->stdout_fd, 1) < 0 || dup2(child->stderr_fd, 2) < 0)
-        stop(child, "dup2");
+        stop("dup2");
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    child->exec_ns = clock_now_ns();
+    told->exec_ns = clock_now_ns();
     execve(child->program, child->job->arguments, child->job->environment);
-    stop(child, "exec");
+    stop("exec");
     return 0;
 }
 
@@ -202,11 +215,12 @@ struct spawned spawn(const struct job *job, const struct cgroups *cgroups, bool 
     spawned.error = spawned.stage ? errno : 0;
     spawned.pre_ns = spawned.exec_ns = clock_now_ns();
     if (!spawned.stage) {
-        int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+        *told = (struct told){0};
+        int flags = CLONE_VFORK | SIGCHLD;
         pid_t pid = clone(child_main, child_stack + sizeof child_stack, flags, &child);
-        spawned.stage = pid < 0 ? "clone" : child.stage;
-        spawned.error = pid < 0 ? errno : child.error;
-        spawned.exec_ns = child.exec_ns ? child.exec_ns : spawned.pre_ns;
+        spawned.stage = pid < 0 ? "clone" : told->stage;
+        spawned.error = pid < 0 ? errno : told->error;
+        spawned.exec_ns = told->exec_ns ? told->exec_ns : spawned.pre_ns;
         if (pid > 0 && spawned.stage)
             waitpid(pid, NULL, 0);
         else if (pid > 0)

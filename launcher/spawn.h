@@ -20,7 +20,7 @@ struct spawned {
 /* Start the job's program. `cgroups` are entered when not NULL. */
 struct spawned spawn(const struct job *job, const struct cgroups *cgroups, bool limit_address_space);
 
-/* To be called once, before the first spawn: what a target gets unless its job says otherwise. */
-void spawn_prepare(void);
+/* To be called once, before the first spawn. False when there is no memory. */
+bool spawn_prepare(void);
 
 #endif

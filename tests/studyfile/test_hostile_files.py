@@ -124,3 +124,11 @@ def test_what_a_message_quotes_cannot_steer_a_terminal(tmp_path: Path) -> None:
     )
     assert said
     assert all(line.isprintable() for line in said)
+
+
+def test_a_location_that_cannot_be_printed_is_told_escaped(tmp_path: Path) -> None:
+    with pytest.raises(StudyError) as raised:
+        read(tmp_path, SMALL.replace('location = "', 'location = "\\u202e', 1))
+    [mistake] = [each for each in raised.value.mistakes if "location" in str(each)]
+    assert str(mistake).isprintable()
+    assert str(mistake).count("\\u202e") == 2

@@ -53,7 +53,7 @@ class Mirror:
 
     @property
     def lock(self) -> Path:
-        """The file that whoever makes worktrees holds together, and whoever tidies them alone."""
+        """The file that whoever makes worktrees holds together, and whoever tidies them or fetches alone."""
         return self._home / "worktrees.lock"
 
     def ready(self) -> Path:
@@ -128,7 +128,8 @@ class Mirror:
         self._fetched = True
 
     def _fetch(self, origin: _Origin, what: Sequence[str]) -> None:
-        with alone(self._home / "lock"):
+        # git reads the HEAD of every worktree when it fetches, and one that is just being made has none yet.
+        with alone(self._home / "lock"), alone(self.lock):
             answer = origin.git.ask(
                 "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-auto-gc",
                 "--no-write-fetch-head", "--", origin.address, *what,

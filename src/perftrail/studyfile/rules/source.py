@@ -96,7 +96,8 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     path = local_path(source, directory)
     if path is None:
         return None
-    told = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({path})"
+    resolved = str(path) if str(path).isprintable() else quoted(str(path))
+    told = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({resolved})"
     try:
         there, is_directory = path.exists(), path.is_dir()
     except OSError as error:
