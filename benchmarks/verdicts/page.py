@@ -21,11 +21,11 @@ WORDS = """\
 Each trial asks every tool in turn about the same two commands: a program of our own that computes for
 {milliseconds:g} ms, against itself (no difference) or against one that computes longer by the true difference.
 {busy}What a tool says is counted as its users get it.
-With no difference, **right** is "same" or "unclear" and **wrong** is any "faster" or "slower"; with a difference, **right** is "slower", **wrong** is "faster", and the rest is
-**undecided**. **Pairs** are the starts of each command: perftrail stops by itself, at most after {most}; hyperfine
-runs 12 of each, and its own script's Welch test at p < .05 decides; pyperf runs 30 of each in 5 processes, one loop
-for each value, and `compare_to` decides. Both programs use the same memory. A tool with fewer trials was left out
-of the later ones for the time it takes.
+With no difference, **right** is "same" or "unclear" and **wrong** is any "faster" or "slower"; with a difference,
+**right** is "slower", **wrong** is "faster", and the rest is **undecided**. **Pairs** are the starts of each
+command: perftrail stops by itself, at most after {most}; hyperfine runs 12 of each, and its own script's Welch test
+at p < .05 decides; pyperf runs 30 of each in 5 processes, one loop for each value, and `compare_to` decides. Both
+programs use the same memory. A tool with fewer trials was left out of the later ones for the time it takes.
 
 poop is not in the table. It is in no package registry that the other peers come from; built from its source it ends
 with "unable to open perf event" where, as here, the machine has no hardware counters.
