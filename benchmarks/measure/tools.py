@@ -269,7 +269,7 @@ def tools(peers: Path) -> tuple[list[Tool], list[str]]:
     """Give the tools that are installed, and a line on each that is not."""
     known: list[tuple[str, str | None, Callable[[str], CommandLine]]] = [
         (
-            "hyperfine (crates.io)",
+            "hyperfine (cargo)",
             _at(peers / "bin/hyperfine"),
             lambda path: CommandLine(
                 f"hyperfine {_version(path)}", 10, (path, *HYPERFINE), _hyperfine, repeats=True
