@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.policy import READINGS, Choice, breakage
+from perftrail.search.purse import may_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,12 +125,6 @@ def tell_apart(question: Question, evidence: Evidence, posterior: Posterior) -> 
     if not useful:
         return None
     return max(useful, key=lambda option: option.gain / option.choice.seconds).choice
-
-
-def may_build(question: Question, evidence: Evidence) -> bool:
-    """Whether the budget allows one more build."""
-    most = question.budget.builds
-    return most is None or evidence.builds < most
 
 
 def _variance(posterior: Posterior, readings: int) -> float:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
 
+from perftrail.search import purse
 from perftrail.search.answer import Answer, Verdict
-from perftrail.search.ends import may_build
 from perftrail.search.evidence import Block, Evidence, Readings, Same, Unusable
 from perftrail.search.search import Action, Measure, Settled
 from perftrail.search.survey import Survey
@@ -139,13 +139,8 @@ class Inside:
         return (unclear or settled)[0]
 
     def _affordable(self) -> bool:
-        budget, evidence = self.question.budget, self._evidence
-        readings = _LOOK * self.question.invocations_per_reading
-        return (
-            may_build(self.question, evidence)
-            and (budget.invocations is None or evidence.invocations + readings <= budget.invocations)
-            and (budget.seconds is None or evidence.seconds < budget.seconds)
-        )
+        allowed = purse.refusal(self.question, self._evidence, fresh=True) is None
+        return allowed and purse.affordable(self.question, self._evidence, _LOOK) == _LOOK
 
     def _judge(self, answer: Answer, line: _Line) -> Found:
         merge = self.question.revisions - 1
@@ -218,10 +213,10 @@ class _Line:
         """Ask the survey, which may spend what the other branches have not."""
         budget, survey = self._budget, self.survey
         survey.allow(
-            replace(
-                budget,
-                invocations=_left(budget.invocations, spent.invocations - survey.invocations),
-                builds=_left(budget.builds, spent.builds - survey.builds),
+            budget.without(
+                builds=spent.builds - survey.builds,
+                invocations=spent.invocations - survey.invocations,
+                seconds=spent.seconds - survey.seconds,
             )
         )
         action = survey.ask()
@@ -248,10 +243,6 @@ def _cancel(answer: Answer, question: Question) -> bool:
     """Whether several changes on a line take each other back, so that its ends do not differ."""
     sizes = [math.log(change.effect.value) for change in answer.changes if change.effect is not None]
     return len(sizes) > 1 and abs(sum(sizes)) < question.smallest_log / 2
-
-
-def _left(budget: int | None, elsewhere: int) -> int | None:
-    return None if budget is None else max(0, budget - elsewhere)
 
 
 def _prior(revisions: int) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ well.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
@@ -166,18 +166,14 @@ class Matrix:
         """Leave to each survey what all the others have not spent."""
         for name, survey in self._surveys.items():
             budget = self._questions[name].budget
+            over = budget.seconds is not None and self._seconds >= budget.seconds
             survey.allow(
-                replace(
-                    budget,
-                    invocations=_left(budget.invocations, self.invocations - survey.invocations),
-                    builds=_left(budget.builds, self.builds - survey.builds),
-                    seconds=budget.seconds if self._seconds < (budget.seconds or math.inf) else 0.0,
+                budget.without(
+                    builds=self.builds - survey.builds,
+                    invocations=self.invocations - survey.invocations,
+                    seconds=self._seconds if over else 0.0,
                 )
             )
-
-
-def _left(budget: int | None, elsewhere: int) -> int | None:
-    return None if budget is None else max(0, budget - elsewhere)
 
 
 def _groups(names: Iterable[str], together: Collection[frozenset[str]]) -> tuple[frozenset[str], ...]:

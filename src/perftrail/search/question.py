@@ -51,6 +51,14 @@ class Budget:
             if value is not None and not value >= 0:
                 raise ValueError(f"budget.{name} = {value!r}: must be zero or more, or None for no limit")
 
+    def without(self, *, builds: int, invocations: int, seconds: float = 0.0) -> Budget:
+        """What is left of it for one search once others have spent so much, nothing at the least."""
+        return Budget(
+            builds=None if self.builds is None else max(0, self.builds - builds),
+            invocations=None if self.invocations is None else max(0, self.invocations - invocations),
+            seconds=None if self.seconds is None else max(0.0, self.seconds - seconds),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:

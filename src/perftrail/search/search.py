@@ -6,14 +6,13 @@ resumed by telling everything again.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perftrail.search import answer as answers
-from perftrail.search import batch, ends, policy, references
+from perftrail.search import batch, ends, policy, purse, references
 from perftrail.search.belief import Posterior, infer
 from perftrail.search.evidence import Evidence
 from perftrail.search.snapshot import believe, narrowest
@@ -256,7 +255,7 @@ class Search:
 
     def _best(self, posterior: Posterior) -> policy.Choice | None:
         reading = policy.any_reading(self.question, self._evidence, posterior)
-        if not ends.may_build(self.question, self._evidence):
+        if not purse.may_build(self.question, self._evidence):
             return reading
         build = policy.best_build(self._evidence, posterior, self._cumulative)
         if reading is None or (build is not None and build.rate >= reading.rate):
@@ -265,27 +264,18 @@ class Search:
 
     def _afford(self, choice: policy.Choice) -> Action:
         """Do the chosen if the budget allows it, as much of it as it allows; else end."""
-        budget, evidence = self.question.budget, self._evidence
-        if budget.seconds is not None and evidence.seconds >= budget.seconds:
-            return self._end("the budget of seconds is spent")
-        if not evidence.is_attempted(choice.position) and not ends.may_build(self.question, evidence):
-            return self._end("the budget of builds is spent")
-        readings = choice.readings
-        if budget.invocations is not None:
-            left = (budget.invocations - evidence.invocations) // self.question.invocations_per_reading
-            if left < 1:
-                return self._end("the budget of invocations is spent")
-            readings = min(readings, left)
+        fresh = not self._evidence.is_attempted(choice.position)
+        refusal = purse.refusal(self.question, self._evidence, fresh=fresh)
+        if refusal is not None:
+            return self._end(refusal)
+        readings = purse.affordable(self.question, self._evidence, choice.readings)
         return Measure(
             position=choice.position, readings=readings, redraw=choice.redraw, reference=choice.reference
         )
 
     def _afford_all(self, choices: tuple[policy.Choice, ...]) -> tuple[Measure, ...]:
         """Do of the chosen what the budget of invocations allows together."""
-        budget, evidence = self.question.budget, self._evidence
-        left = math.inf
-        if budget.invocations is not None:
-            left = (budget.invocations - evidence.invocations) // self.question.invocations_per_reading
+        left = purse.readings_left(self.question, self._evidence)
         measures = []
         for choice in choices:
             action = self._afford(choice)

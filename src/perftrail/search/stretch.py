@@ -56,11 +56,10 @@ class Stretch:
     def ask(self, budget: Budget, *, builds: int, invocations: int, seconds: float) -> Action:
         """Say what to measure next; `budget` and what has been spent are those of the whole history."""
         question, search = self._search.question, self._search
-        left = replace(
-            budget,
-            invocations=_left(budget.invocations, search.invocations - invocations),
-            builds=_left(budget.builds, search.builds - builds),
-            seconds=None if budget.seconds is None else max(0.0, budget.seconds + self._seconds - seconds),
+        left = budget.without(
+            builds=builds - search.builds,
+            invocations=invocations - search.invocations,
+            seconds=seconds - self._seconds,
         )
         search.question = replace(question, budget=left)
         action = search.ask()
@@ -109,10 +108,6 @@ class Stretch:
 
     def _moved(self, change: Change) -> Change:
         return replace(change, positions=tuple(position + self.low for position in change.positions))
-
-
-def _left(budget: int | None, elsewhere: int) -> int | None:
-    return None if budget is None else max(0, budget + elsewhere)
 
 
 def _seconds(news: News) -> float:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.search import purse
 from perftrail.search.answer import Answer, Change, Verdict
-from perftrail.search.ends import may_build
 from perftrail.search.evidence import Evidence, Readings, Same
 from perftrail.search.picture import MOST_READINGS
 from perftrail.search.picture import picture as take_picture
@@ -112,6 +112,11 @@ class Survey:
     def invocations(self) -> int:
         """How many invocations the readings told have cost."""
         return self._evidence.invocations
+
+    @property
+    def seconds(self) -> float:
+        """How long building and reading took, by what was told."""
+        return self._evidence.seconds
 
     def _decide(self) -> Action:
         self._at = None
@@ -231,16 +236,11 @@ class Survey:
 
     def _afford(self, position: int) -> Measure | None:
         """Take a few readings of a position if the budget allows it, as many of them as it allows."""
-        budget, evidence = self.question.budget, self._evidence
-        if budget.seconds is not None and evidence.seconds >= budget.seconds:
+        fresh = not self._evidence.is_attempted(position)
+        if purse.refusal(self.question, self._evidence, fresh=fresh) is not None:
             return None
-        if not evidence.is_attempted(position) and not may_build(self.question, evidence):
-            return None
-        readings = _LOOK
-        if budget.invocations is not None:
-            left = (budget.invocations - evidence.invocations) // self.question.invocations_per_reading
-            readings = min(readings, left)
-        return Measure(position=position, readings=readings) if readings > 0 else None
+        readings = purse.affordable(self.question, self._evidence, _LOOK)
+        return Measure(position=position, readings=readings)
 
 
 def _accounted(answer: Answer, low: int, high: int, steps: Steps) -> Answer:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.search import purse
 from perftrail.search.answer import Answer, Change, Verdict
 from perftrail.search.rates import SMALLEST, Chances, entropy, infer_chances, mean, narrowest
 from perftrail.search.search import Measure, Settled
@@ -139,6 +140,11 @@ class Works:
         return sum(map(sum, self._tries.values()))
 
     @property
+    def seconds(self) -> float:
+        """How long building and trying took."""
+        return sum(map(sum, self._spent.values()))
+
+    @property
     def _posterior(self) -> Chances:
         if self._held is None:
             self._held = infer_chances(self.question, self._tries, self._cumulative)
@@ -184,14 +190,9 @@ class Works:
         return seconds
 
     def _afford(self, position: int) -> Measure | Settled:
-        budget = self.question.budget
-        spent = sum(map(sum, self._spent.values()))
-        if budget.seconds is not None and spent >= budget.seconds:
-            return self._end("the budget of seconds is spent")
-        if budget.builds is not None and position not in self._tries and self.builds >= budget.builds:
-            return self._end("the budget of builds is spent")
-        if budget.invocations is not None and self.invocations >= budget.invocations:
-            return self._end("the budget of invocations is spent")
+        refusal = purse.refusal(self.question, self, fresh=position not in self._tries)
+        if refusal is not None:
+            return self._end(refusal)
         return Measure(position=position, readings=1)
 
     def _end(self, reason: str) -> Settled:
