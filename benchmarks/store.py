@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.build import content_key
 from perftrail.model.measurement import InvocationKey, Machine, Measurement, Runnable
+from perftrail.model.metrics import MEASURED
 from perftrail.model.parameters import Point
-from perftrail.model.study import MEASURED
 from perftrail.store import open_store
 
 if TYPE_CHECKING:

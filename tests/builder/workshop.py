@@ -9,7 +9,7 @@ from pathlib import Path
 from perftrail.builder import LocalBuilder
 from perftrail.launcher import Launcher
 from perftrail.model.build import Built, Failure, Recipe
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision, Subject
 from perftrail.ports import Source
 from perftrail.sources.git import GitSource

@@ -12,8 +12,10 @@ import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.launcher import Launcher
-from perftrail.model.study import Archive, Benchmark, Study
-from perftrail.model.study import Source as Asked
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.source import Archive
+from perftrail.model.source import Source as Asked
+from perftrail.model.study import Study
 from perftrail.model.subject import Revision
 from perftrail.ports import Source
 from perftrail.sources import open_source

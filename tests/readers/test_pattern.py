@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perftrail.model.build import Failure
-from perftrail.model.study import Metric, Pick
+from perftrail.model.metrics import Metric, Pick
 from perftrail.readers.pattern import read_metrics
 
 OUTPUT = "step 3.0 ms\nstep 1.0 ms\nREAL TIME=2.5\nstep 2.0 ms\n"

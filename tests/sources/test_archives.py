@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.model.study import Archive
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Archive
+from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources import archives_unpack
 from perftrail.sources.archives import ArchiveSource

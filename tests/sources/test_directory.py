@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.model.study import Label
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Label
+from perftrail.model.source import Source as Asked
 from perftrail.sources.directory import DirectorySource
 
 

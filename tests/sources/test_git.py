@@ -12,8 +12,8 @@ import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.launcher import Launcher
-from perftrail.model.study import Label
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Label
+from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources.git import GitSource
 from tests.sources.repositories import Repository

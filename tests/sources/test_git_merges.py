@@ -11,8 +11,8 @@ import pytest
 from perftrail.errors import SourceError
 from perftrail.launcher import Launcher
 from perftrail.model.merge import Merge
-from perftrail.model.study import Link
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Link
+from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources.git import GitSource
 from tests.sources.repositories import Repository

@@ -11,7 +11,7 @@ import pytest
 from perftrail.errors import CheckoutFailed, NoAnswer, SourceError
 from perftrail.launcher import Launcher
 from perftrail.model.patch import Conflict, Patch
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.git import GitSource

@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.launcher import Launcher
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources.release import ReleaseSource
 from tests.sources.packages import PackageIndex, serving

@@ -8,23 +8,12 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.errors import StudyError
-from perftrail.model.study import (
-    PLAIN,
-    Benchmark,
-    Build,
-    Derived,
-    Era,
-    FindPolicy,
-    Invocations,
-    Label,
-    MeasurePolicy,
-    Metric,
-    Source,
-    Study,
-    Variant,
-    VariantBuild,
-    VariantRun,
-)
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.metrics import Derived, Metric
+from perftrail.model.policies import FindPolicy, Invocations, MeasurePolicy
+from perftrail.model.recipe import PLAIN, Build, Era, Variant, VariantBuild, VariantRun
+from perftrail.model.source import Label, Source
+from perftrail.model.study import Study
 from tests.studyfile.studies import GOOD, SMALL, complaints, read, spoiled, write
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import UsageError
+from perftrail.model.benchmark import Benchmark
 from perftrail.model.conditions import Quiet
+from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.process import Exited
-from perftrail.model.study import Benchmark, Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.attempt import Attempt, alike, as_tried, spread

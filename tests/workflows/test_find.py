@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Exited
-from perftrail.model.study import Benchmark, Derived, Metric
 from perftrail.model.target import resolve
 from perftrail.model.working import Goal, resolve_goal
 from perftrail.search.question import Budget

@@ -9,10 +9,12 @@ import pytest
 
 from perftrail.cli.found_table import table_headline, two_sided, unchanged
 from perftrail.cli.found_words import broke, headline, inside_words, levels, unusable_words
+from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.merge import Branch, Merge
+from perftrail.model.metrics import Metric
+from perftrail.model.policies import Prior
 from perftrail.model.process import Exited
-from perftrail.model.study import Benchmark, Metric, Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import TargetError, resolve
 from perftrail.model.working import Goal, Working, every_target, resolve_goal

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.process import Exited, TimedOut
-from perftrail.model.study import Benchmark, Invocations, MeasurePolicy
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
 from perftrail.workflows.run import Run

@@ -33,16 +33,6 @@ def json_option(function: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(function)
 
 
-def writing_options(function: Function) -> Function:
-    """What every command that makes and measures takes."""
-    function = click.option(
-        "--no-wait", is_flag=True, help="Fail at once when another perftrail holds the results."
-    )(function)
-    return click.option("--retry-failed", is_flag=True, help="Try builds that failed before once more.")(
-        function
-    )
-
-
 def only_option(function: Function) -> Function:
     """--only: a part of the plan."""
     text = "Only what matches: revision, variant, benchmark or a parameter, with * and ?; may be repeated."

@@ -13,8 +13,9 @@ from perftrail.model.quantity import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Stage
-    from perftrail.model.study import Benchmark, Study
+    from perftrail.model.study import Study
     from perftrail.workflows.attempt import AttemptReport, Trouble
     from perftrail.workflows.check import Span, Survey
     from perftrail.workflows.initial.start import Begun

@@ -13,9 +13,12 @@ from perftrail.model.subject import Revision, Subject
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Prepared
     from perftrail.model.parameters import Point
-    from perftrail.model.study import Benchmark, Era, Order, Study
+    from perftrail.model.policies import Order
+    from perftrail.model.recipe import Era
+    from perftrail.model.study import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,10 @@ from perftrail.model.wording import listed, quoted, suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.metrics import Better
     from perftrail.model.parameters import Value
-    from perftrail.model.study import Benchmark, Better, Study
+    from perftrail.model.study import Study
 
 
 class TargetError(ValueError):

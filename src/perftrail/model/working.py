@@ -20,8 +20,9 @@ from perftrail.model.wording import quoted, suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from perftrail.model.metrics import Better
     from perftrail.model.parameters import Point
-    from perftrail.model.study import Better, Study
+    from perftrail.model.study import Study
 
 WORKS = "works"
 """The metric that asks where a program began to fail; one of this name in the study goes before it."""

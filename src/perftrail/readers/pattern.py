@@ -12,7 +12,7 @@ from perftrail.model.build import Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perftrail.model.study import Metric, Pick
+    from perftrail.model.metrics import Metric, Pick
 
 _PICKS: Mapping[Pick, Callable[[Sequence[float]], float]] = {
     "first": lambda values: values[0],

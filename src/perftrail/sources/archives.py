@@ -19,8 +19,8 @@ from perftrail.sources.ranges import EVERYTHING, parse_range
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.study import Archive
-    from perftrail.model.study import Source as Asked
+    from perftrail.model.source import Archive
+    from perftrail.model.source import Source as Asked
 
 
 class ArchiveSource:

@@ -16,7 +16,7 @@ from urllib3.util import Retry
 from perftrail.errors import CheckoutFailed
 
 if TYPE_CHECKING:
-    from perftrail.model.study import Archive
+    from perftrail.model.source import Archive
 
 LARGEST_ARCHIVE_BYTES = 4 << 30
 """More than any source release has; an address that never stops sending is left then."""

@@ -16,7 +16,7 @@ from perftrail.model.subject import Revision
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.model.study import Source as Asked
+    from perftrail.model.source import Source as Asked
 
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftrail"})
 """Version control's own files, and ours: what is built from a tree does not depend on them."""

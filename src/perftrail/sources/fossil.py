@@ -19,7 +19,7 @@ from perftrail.sources.ranges import EVERYTHING, Ends, parse_range
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.study import Source as Asked
+    from perftrail.model.source import Source as Asked
     from perftrail.ports import Starter
 
 _AT_ONCE = 200

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from perftrail.model.study import Label
+    from perftrail.model.source import Label
     from perftrail.sources.fossil_copy import FossilCopy
     from perftrail.sources.fossil_graph import Graph
     from perftrail.sources.fossil_tree import FossilTrees

@@ -18,8 +18,8 @@ from perftrail.sources.ranges import EVERYTHING, Ends, parse_range
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.study import Label
-    from perftrail.model.study import Source as Asked
+    from perftrail.model.source import Label
+    from perftrail.model.source import Source as Asked
     from perftrail.ports import Starter
 
 _FORMAT = "tformat:%H%x00%T%x00%P%x00%cI%x00%s"

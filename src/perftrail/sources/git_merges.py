@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.study import Link
+    from perftrail.model.source import Link
     from perftrail.model.subject import Revision
     from perftrail.sources.git_mirror import Mirror
 

@@ -18,7 +18,7 @@ from perftrail.sources.patched import apply_some, changes_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perftrail.model.study import Source as Asked
+    from perftrail.model.source import Source as Asked
     from perftrail.model.subject import Revision
     from perftrail.ports import Starter
     from perftrail.sources.client import Answer

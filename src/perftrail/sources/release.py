@@ -24,7 +24,7 @@ from perftrail.sources.ranges import EVERYTHING, parse_range
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.study import Source as Asked
+    from perftrail.model.source import Source as Asked
     from perftrail.ports import Starter
     from perftrail.sources.package_index import Release
 

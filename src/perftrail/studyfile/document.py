@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from perftrail.model.benchmark import Benchmark
 from perftrail.model.key import FIGURE, NAME, Key
-from perftrail.model.study import (
-    Benchmark,
-    Build,
-    Derived,
-    FindPolicy,
-    MeasurePolicy,
-    Source,
-    Variant,
-)
+from perftrail.model.metrics import Derived
+from perftrail.model.policies import FindPolicy, MeasurePolicy
+from perftrail.model.recipe import Build, Variant
+from perftrail.model.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from perftrail.errors import Mistake, StudyError
-from perftrail.model.study import PLAIN, Study, Variant
+from perftrail.model.recipe import PLAIN, Variant
+from perftrail.model.study import Study
 from perftrail.studyfile.complaints import Complaints
 from perftrail.studyfile.locations import absolute_location
 from perftrail.studyfile.positions import key_lines

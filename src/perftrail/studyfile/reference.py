@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
 
+from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.parameters import Value
-from perftrail.model.study import COUNTED, MEASURED
 from perftrail.studyfile.document import Document
 from perftrail.studyfile.fields import FileKey, Hint, keys_of
 from perftrail.studyfile.schema import default_of, described
 
-_BANNER = "<!-- made by perftrail.studyfile.reference from src/perftrail/model/study.py: edit that -->"
+_BANNER = "<!-- made by perftrail.studyfile.reference from src/perftrail/model/study.py and its parts: edit them -->"
 _FORMS = {
     "duration": 'seconds, or text as `"10min"`, `"1h30min"`, `"500ms"`',
     "size": 'bytes, or text as `"512MiB"`, `"2GiB"`, `"1GB"`',

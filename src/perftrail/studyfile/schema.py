@@ -9,8 +9,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from perftrail.model.conditions import Quiet
 from perftrail.model.key import LONGEST_NAME, Key
+from perftrail.model.metrics import OWN_METRICS, Metric
 from perftrail.model.parameters import Value
-from perftrail.model.study import OWN_METRICS, Invocations, Metric
+from perftrail.model.policies import Invocations
 from perftrail.model.units import DURATION, SIZE
 from perftrail.studyfile.document import Document
 from perftrail.studyfile.fields import FileKey, Hint, keys_of

@@ -19,7 +19,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from perftrail.model.conditions import Quiet
 from perftrail.model.key import Key
 from perftrail.model.parameters import Value
-from perftrail.model.study import Invocations
+from perftrail.model.policies import Invocations
 from perftrail.model.wording import listed, nearest, quoted
 from perftrail.studyfile import values
 from perftrail.studyfile.document import Document

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from perftrail.model.conditions import Quiet
 from perftrail.model.key import LONGEST_NAME, NAME_RULES, Key
-from perftrail.model.study import Invocations
+from perftrail.model.policies import Invocations
 from perftrail.model.units import parse_duration, parse_size
 from perftrail.model.wording import quoted, suggestion
 

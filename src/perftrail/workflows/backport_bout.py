@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from perftrail.analysis.carried import Carried
     from perftrail.analysis.compare import Comparison
-    from perftrail.model.study import MeasurePolicy, Study
+    from perftrail.model.policies import MeasurePolicy
+    from perftrail.model.study import Study
     from perftrail.model.target import Target
     from perftrail.workflows.backport_units import Unit
     from perftrail.workflows.events import Event

@@ -31,11 +31,12 @@ from perftrail.workflows.instructions import KEPT, InstructionCounter, padded
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Stage
     from perftrail.model.conditions import Conditions
     from perftrail.model.measurement import InvocationKey, Outcome
     from perftrail.model.process import Ended, Ran
-    from perftrail.model.study import Benchmark, Study
+    from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
     from perftrail.workflows.quiet import Lookout
     from perftrail.workflows.workshop import Ready, Start

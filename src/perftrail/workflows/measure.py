@@ -12,7 +12,7 @@ from perftrail.analysis.findings import findings
 from perftrail.launcher import Launcher
 from perftrail.machine import Watch
 from perftrail.model.conditions import Quiet
-from perftrail.model.study import MeasurePolicy
+from perftrail.model.policies import MeasurePolicy
 from perftrail.workflows.quiet import Lookout
 from perftrail.workflows.trying import Noticed, Trier, notice_nothing
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.model.measurement import Outcome, Phase
-    from perftrail.model.study import MeasurePolicy
+    from perftrail.model.policies import MeasurePolicy
     from perftrail.workflows.workshop import Ready
 
 

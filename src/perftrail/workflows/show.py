@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from perftrail.analysis.estimate import Estimate
     from perftrail.model.expression import Reference
     from perftrail.model.measurement import Outcome
+    from perftrail.model.metrics import MeasuredMetric, Metric
     from perftrail.model.parameters import Point
     from perftrail.model.plan import Cell
-    from perftrail.model.study import MeasuredMetric, Metric
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
     from perftrail.model.trail import Json, SearchRecord, StepRecord

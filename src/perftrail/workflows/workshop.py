@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from perftrail.model.build import Recipe
     from perftrail.model.measurement import InvocationKey
     from perftrail.model.plan import Cell
-    from perftrail.model.study import Era, Study
+    from perftrail.model.recipe import Era
+    from perftrail.model.study import Study
     from perftrail.model.subject import Subject
     from perftrail.ports import Builder, Source, Store
     from perftrail.workflows.events import Event

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perftrail.launcher import Launcher
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Source as Asked
 from perftrail.sources.fossil import FossilSource
 from tests.sources.fossil.looking import Open
 from tests.sources.fossil_repositories import FossilRepository, fossil

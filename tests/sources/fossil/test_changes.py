@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.model.study import Label
+from perftrail.model.source import Label
 from tests.sources.fossil.looking import Open, ids, line, named
 from tests.sources.fossil_repositories import FossilRepository, needs_fossil
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.model.study import Label
+from perftrail.model.source import Label
 from tests.sources.fossil.looking import Open, ids, line, put
 from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fossil, serving
 

@@ -12,7 +12,7 @@ import pytest
 
 from perftrail.errors import CheckoutFailed
 from perftrail.launcher import Launcher
-from perftrail.model.study import Source as Asked
+from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources.fossil import FossilSource
 from tests.sources.fossil.looking import Open, files_below, ids, line, put

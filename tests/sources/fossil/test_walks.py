@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.model.study import Link
+from perftrail.model.source import Link
 from tests.sources.fossil.looking import Open, ids, line, named
 from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fossil
 

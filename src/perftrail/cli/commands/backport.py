@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import json_option, load_study, store_option, study_argument, writing_options
+from perftrail.cli.options import json_option, load_study, study_argument
+from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
+    from perftrail.cli.writing import Writing
     from perftrail.workflows.backport_patch import Wanted
 
 LARGEST_PATCH_BYTES = 64 << 20
@@ -26,7 +28,6 @@ LARGEST_PATCH_BYTES = 64 << 20
     "--output", metavar="FILE", help="Where the patch is written: perftrail-backport-OLD.patch by the study."
 )
 @writing_options
-@store_option
 @json_option
 def command(
     fix: str | None,
@@ -34,9 +35,7 @@ def command(
     onto: str,
     patch: str | None,
     output: str | None,
-    retry_failed: bool,
-    no_wait: bool,
-    store: str | None,
+    writing: Writing,
     as_json: bool,
 ) -> None:
     """Carry the change of FIX onto an old revision and measure what it gains and costs there.
@@ -50,17 +49,14 @@ def command(
     explained, or when what comes of it cannot be built or measured.
     """
     from perftrail.cli.backports import print_blocked, print_report
-    from perftrail.cli.console import Watcher
     from perftrail.workflows.backport import Backport
     from perftrail.workflows.backport_patch import Carriage, make_patch, patch_file, write_patch
     from perftrail.workflows.backport_report import blocked_json
-    from perftrail.workflows.opening import open_session
 
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
-    wanted = _wanted(fix, onto=onto, patch=patch)
     loaded = load_study(study)
-    made = make_patch(loaded, wanted, store=store)
+    made = make_patch(loaded, _wanted(fix, onto=onto, patch=patch), store=writing.store)
     if not isinstance(made, Carriage):
         if as_json:
             click.echo(json.dumps(blocked_json(made), indent=1))
@@ -71,19 +67,7 @@ def command(
     written = patch is None or output is not None
     if written:
         write_patch(file, made)
-    with (
-        Watcher() as watcher,
-        open_session(
-            loaded,
-            store=store,
-            wait=not no_wait,
-            on_wait=watcher.waiting,
-            on_noise=watcher.noisy,
-            retry_failed=retry_failed,
-            own=made.patched,
-        ) as session,
-    ):
-        report = watcher.follow(Backport(session, made).events())
+    report = writing.follow(loaded, lambda session: Backport(session, made).events(), own=made.patched)
     if as_json:
         click.echo(json.dumps(report.as_json(file=str(file) if written else None), indent=1))
     else:

@@ -11,13 +11,13 @@ from perftrail.cli.options import (
     json_option,
     load_study,
     only_option,
-    store_option,
     study_argument,
-    writing_options,
 )
+from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
+    from perftrail.cli.writing import Writing
     from perftrail.model.study import Study
     from perftrail.workflows.selection import Selection
 
@@ -34,16 +34,13 @@ if TYPE_CHECKING:
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
 @writing_options
-@store_option
 @json_option
 def command(
     study: str | None,
     only: tuple[str, ...],
     attempts: int | None,
     schema: bool,
-    retry_failed: bool,
-    no_wait: bool,
-    store: str | None,
+    writing: Writing,
     as_json: bool,
 ) -> None:
     """Validate a study and print its plan: subjects, builds, points, invocations, what is stored, the time.
@@ -58,30 +55,19 @@ def command(
 
         click.echo(json.dumps(studyfile.schema(), indent=2))
         return
-    if attempts is None and (retry_failed or no_wait):
+    if attempts is None and (writing.retry_failed or not writing.wait):
         raise UsageError("--retry-failed and --no-wait are for --try N; without it nothing is made")
     loaded = load_study(study)
     selection = select(loaded, only)
     if attempts is None:
-        show_plan(loaded, selection, store=store, as_json=as_json, named=study)
+        show_plan(loaded, selection, store=writing.store, as_json=as_json, named=study)
         return
-    from perftrail.cli.console import Watcher
     from perftrail.cli.plans import print_attempt
     from perftrail.workflows.attempt import Attempt, as_tried
-    from perftrail.workflows.opening import open_session
 
-    with (
-        Watcher() as watcher,
-        open_session(
-            as_tried(loaded),
-            store=store,
-            wait=not no_wait,
-            on_wait=watcher.waiting,
-            on_noise=watcher.noisy,
-            retry_failed=retry_failed,
-        ) as session,
-    ):
-        report = watcher.follow(Attempt(session, selection, count=attempts).events())
+    report = writing.follow(
+        as_tried(loaded), lambda session: Attempt(session, selection, count=attempts).events()
+    )
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:

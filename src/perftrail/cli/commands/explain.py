@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,10 +11,17 @@ from perftrail.cli.options import (
     json_option,
     load_study,
     only_option,
-    store_option,
     study_argument,
-    writing_options,
 )
+from perftrail.cli.writing import writing_options
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from perftrail.cli.writing import Writing
+    from perftrail.workflows.events import Event
+    from perftrail.workflows.explain import Explained
+    from perftrail.workflows.session import Session
 
 
 @click.command("explain")
@@ -29,7 +37,6 @@ from perftrail.cli.options import (
 )
 @only_option
 @writing_options
-@store_option
 @json_option
 def command(
     culprit: str,
@@ -37,9 +44,7 @@ def command(
     against: str | None,
     starts: int,
     only: tuple[str, ...],
-    retry_failed: bool,
-    no_wait: bool,
-    store: str | None,
+    writing: Writing,
     as_json: bool,
 ) -> None:
     """Say what differs between a revision and the one before it, what differs most first.
@@ -50,30 +55,21 @@ def command(
 
     Builds are kept. Exits 1 when neither could be looked at.
     """
-    from perftrail.cli.console import Watcher
     from perftrail.cli.explained import print_explained
     from perftrail.workflows.explain import Explain
     from perftrail.workflows.explain.looks import every_look
     from perftrail.workflows.explain.pairing import pair_up
-    from perftrail.workflows.opening import open_session
     from perftrail.workflows.selection import select
 
     loaded = load_study(study)
     selection = select(loaded, only)
-    with (
-        Watcher() as watcher,
-        open_session(
-            loaded,
-            store=store,
-            wait=not no_wait,
-            on_wait=watcher.waiting,
-            on_noise=watcher.noisy,
-            retry_failed=retry_failed,
-        ) as session,
-    ):
-        pair = pair_up(session, culprit=culprit, against=against, store=store)
+
+    def work(session: Session) -> Generator[Event, None, Explained]:
+        pair = pair_up(session, culprit=culprit, against=against, store=writing.store)
         looks = every_look(loaded, session.bench.invoker, starts=starts)
-        explained = watcher.follow(Explain(session, pair, looks=looks, selection=selection).events())
+        return Explain(session, pair, looks=looks, selection=selection).events()
+
+    explained = writing.follow(loaded, work)
     if as_json:
         click.echo(json.dumps(explained.as_json(), indent=1))
     else:

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from perftrail.cli.options import json_option, load_study, store_option, study_argument, writing_options
+from perftrail.cli.options import json_option, load_study, study_argument
+from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
+    from perftrail.cli.writing import Writing
     from perftrail.model.study import Study
     from perftrail.workflows.finding.request import FindRequest
+
+
+class Asked(TypedDict):
+    """What the command line says over the study's `[find]`, by the names of the options."""
+
+    part: str | None
+    variant: str | None
+    smallest: float | None
+    confidence: float | None
+    budget: str | None
+    thorough: bool
+    no_prior: bool
 
 
 @click.command("find")
@@ -36,23 +51,14 @@ if TYPE_CHECKING:
 @click.option("--thorough", is_flag=True, help="Look also for changes that were taken back again.")
 @click.option("--no-prior", is_flag=True, help="Take every revision for equally likely beforehand.")
 @writing_options
-@store_option
 @json_option
 def command(
     study: str | None,
     metrics: tuple[str, ...],
     everything: bool,
-    part: str | None,
-    variant: str | None,
-    smallest: float | None,
-    confidence: float | None,
-    budget: str | None,
-    thorough: bool,
-    no_prior: bool,
-    retry_failed: bool,
-    no_wait: bool,
-    store: str | None,
+    writing: Writing,
     as_json: bool,
+    **asked: Unpack[Asked],
 ) -> None:
     """Find which revision changed a metric, how sure that is, and by how much.
 
@@ -62,36 +68,13 @@ def command(
     also "none"; 1 when it stayed unclear.
     """
     from perftrail.cli.answers import print_find
-    from perftrail.cli.console import Watcher
     from perftrail.workflows.find import Find
-    from perftrail.workflows.opening import open_session
 
     if metrics and everything:
         raise UsageError("--all and --metric: give one of them")
     loaded = load_study(study)
-    request = _request(
-        loaded,
-        metrics=() if everything else metrics or loaded.find.metric,
-        part=part,
-        variant=variant,
-        smallest=smallest,
-        confidence=confidence,
-        budget=budget,
-        thorough=thorough,
-        no_prior=no_prior,
-    )
-    with (
-        Watcher() as watcher,
-        open_session(
-            loaded,
-            store=store,
-            wait=not no_wait,
-            on_wait=watcher.waiting,
-            on_noise=watcher.noisy,
-            retry_failed=retry_failed,
-        ) as session,
-    ):
-        answer = watcher.follow(Find(session, request).events())
+    request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
+    answer = writing.follow(loaded, lambda session: Find(session, request).events())
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))
     else:
@@ -100,18 +83,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _request(
-    study: Study,
-    *,
-    metrics: Sequence[str],
-    part: str | None,
-    variant: str | None,
-    smallest: float | None,
-    confidence: float | None,
-    budget: str | None,
-    thorough: bool,
-    no_prior: bool,
-) -> FindRequest:
+def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> FindRequest:
     """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
     from perftrail.model.target import TargetError
     from perftrail.model.units import parse_duration
@@ -121,22 +93,23 @@ def _request(
 
     policy = study.find
     try:
-        goal = resolve_goal(study, metrics, variant or policy.variant)
+        goal = resolve_goal(study, metrics, asked["variant"] or policy.variant)
     except TargetError as error:
-        named = " ".join(f"--metric {text}" for text in metrics) or f"--variant {variant}"
+        named = " ".join(f"--metric {text}" for text in metrics) or f"--variant {asked['variant']}"
         raise UsageError(f"{named}: {error}") from error
+    smallest, confidence, budget = asked["smallest"], asked["confidence"], asked["budget"]
     try:
         seconds = policy.budget_seconds if budget is None else parse_duration(budget)
     except ValueError as error:
         raise UsageError(f"--budget {budget}: {error}") from error
     request = FindRequest(
         goal=goal,
-        range=part,
+        range=asked["part"],
         smallest=policy.smallest if smallest is None else smallest,
         confidence=policy.confidence if confidence is None else confidence,
         budget=Budget(seconds=seconds, invocations=policy.budget_invocations, builds=policy.budget_builds),
-        thorough=thorough,
-        priors=() if no_prior else policy.prior,
+        thorough=asked["thorough"],
+        priors=() if asked["no_prior"] else policy.prior,
         suspect=policy.suspect,
     )
     try:

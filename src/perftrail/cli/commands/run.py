@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,10 +11,12 @@ from perftrail.cli.options import (
     json_option,
     load_study,
     only_option,
-    store_option,
     study_argument,
-    writing_options,
 )
+from perftrail.cli.writing import writing_options
+
+if TYPE_CHECKING:
+    from perftrail.cli.writing import Writing
 
 
 @click.command("run")
@@ -21,15 +24,12 @@ from perftrail.cli.options import (
 @only_option
 @click.option("--dry-run", is_flag=True, help="Show the plan and what it costs; make and measure nothing.")
 @writing_options
-@store_option
 @json_option
 def command(
     study: str | None,
     only: tuple[str, ...],
     dry_run: bool,
-    retry_failed: bool,
-    no_wait: bool,
-    store: str | None,
+    writing: Writing,
     as_json: bool,
 ) -> None:
     """Make every subject and measure it, in interleaved order, until the figures are precise enough.
@@ -39,28 +39,15 @@ def command(
     """
     from perftrail.cli.answers import print_run
     from perftrail.cli.commands.check import show_plan
-    from perftrail.cli.console import Watcher
-    from perftrail.workflows.opening import open_session
     from perftrail.workflows.run import Run
     from perftrail.workflows.selection import select
 
     loaded = load_study(study)
     selection = select(loaded, only)
     if dry_run:
-        show_plan(loaded, selection, store=store, as_json=as_json, named=study)
+        show_plan(loaded, selection, store=writing.store, as_json=as_json, named=study)
         return
-    with (
-        Watcher() as watcher,
-        open_session(
-            loaded,
-            store=store,
-            wait=not no_wait,
-            on_wait=watcher.waiting,
-            on_noise=watcher.noisy,
-            retry_failed=retry_failed,
-        ) as session,
-    ):
-        report = watcher.follow(Run(session, selection).events())
+    report = writing.follow(loaded, lambda session: Run(session, selection).events())
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:

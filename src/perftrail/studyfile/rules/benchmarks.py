@@ -13,8 +13,9 @@ from perftrail.studyfile.rules.builds import check_environment, check_placeholde
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perftrail.model.benchmark import Benchmark
     from perftrail.model.parameters import Value
-    from perftrail.model.study import Benchmark, Study
+    from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
     from perftrail.studyfile.positions import KeyPath
 

@@ -10,7 +10,8 @@ from perftrail.studyfile.rules.texts import inside_wrong, range_wrong, unknown_p
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.study import Build, Era, Study, Variant
+    from perftrail.model.recipe import Build, Era, Variant
+    from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
     from perftrail.studyfile.positions import KeyPath
 

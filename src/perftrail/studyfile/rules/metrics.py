@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.model.expression import ExpressionError, parse, references
-from perftrail.model.study import OWN_METRICS
+from perftrail.model.metrics import OWN_METRICS
 from perftrail.model.target import TargetError, derived_targets, known_value
 from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.model.working import asks_whether_it_works, resolve_goal
 from perftrail.studyfile.rules.texts import inside_wrong, pattern_wrong
 
 if TYPE_CHECKING:
+    from perftrail.model.benchmark import Benchmark
     from perftrail.model.expression import Reference
-    from perftrail.model.study import Benchmark, Study
+    from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
     from perftrail.studyfile.positions import KeyPath
 

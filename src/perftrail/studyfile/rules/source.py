@@ -20,7 +20,8 @@ from perftrail.studyfile.rules.texts import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.study import Archive, Source, SourceKind, Study
+    from perftrail.model.source import Archive, Source, SourceKind
+    from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
 
 _ONLY_HISTORY = ("range", "walk", "touching", "label", "link")

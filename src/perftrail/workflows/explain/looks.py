@@ -15,8 +15,8 @@ from perftrail.errors import LauncherError
 from perftrail.launcher.binary import launcher_path
 from perftrail.launcher.locks import locks_object
 from perftrail.model.build import Failure
+from perftrail.model.metrics import MEASURED
 from perftrail.model.process import Command, Exited
-from perftrail.model.study import MEASURED
 from perftrail.workflows.explain.cachegrind import read_functions
 from perftrail.workflows.explain.strace import read_calls
 from perftrail.workflows.instructions import FIXED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perftrail.search.question import Question
 
 if TYPE_CHECKING:
-    from perftrail.model.study import Prior
+    from perftrail.model.policies import Prior
     from perftrail.model.working import Goal
     from perftrail.search.question import Budget
 

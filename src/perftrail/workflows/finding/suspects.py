@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from perftrail.model.study import Prior
+    from perftrail.model.policies import Prior
 
 UNSUSPECTED = 0.1
 """The weight of a revision that touches none of the suspected paths, beside one that does."""

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.model.study import Source
+from perftrail.model.source import Source
 from perftrail.model.wording import quoted
 from perftrail.sources.fossil import FossilSource
 from perftrail.sources.git_command import local_git

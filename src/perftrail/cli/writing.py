@@ -1,0 +1,77 @@
+"""Commands that make and measure: the options they share, and following what they do."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from perftrail.cli.options import store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from perftrail.model.patch import Patched
+    from perftrail.model.study import Study
+    from perftrail.workflows.events import Event
+    from perftrail.workflows.session import Session
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """How a command writes to a study's results: where, whether it waits for them, what it tries once more."""
+
+    store: str | None
+    wait: bool
+    retry_failed: bool
+
+    def follow(
+        self,
+        study: Study,
+        work: Callable[[Session], Generator[Event, None, Result]],
+        *,
+        own: Patched | None = None,
+    ) -> Result:
+        """Open the study, do the work while showing its progress, and give what it returns.
+
+        `own` is a patched revision that the source is to know beside its own.
+        """
+        from perftrail.cli.console import Watcher
+        from perftrail.workflows.opening import open_session
+
+        with (
+            Watcher() as watcher,
+            open_session(
+                study,
+                store=self.store,
+                wait=self.wait,
+                on_wait=watcher.waiting,
+                on_noise=watcher.noisy,
+                retry_failed=self.retry_failed,
+                own=own,
+            ) as session,
+        ):
+            return watcher.follow(work(session))
+
+
+def writing_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of all that make and measure, put together as its `writing`."""
+
+    @click.option("--retry-failed", is_flag=True, help="Try builds that failed before once more.")
+    @click.option("--no-wait", is_flag=True, help="Fail at once when another perftrail holds the results.")
+    @store_option
+    @functools.wraps(function)
+    def command(
+        *arguments: object, retry_failed: bool, no_wait: bool, store: str | None, **others: object
+    ) -> None:
+        function(
+            *arguments,
+            writing=Writing(store=store, wait=not no_wait, retry_failed=retry_failed),
+            **others,
+        )
+
+    return command

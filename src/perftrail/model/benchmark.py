@@ -1,0 +1,82 @@
+"""What is run and measured, at which points."""
+
+# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from perftrail.model.key import AXIS, ENVIRONMENT, FIGURE, Key
+from perftrail.model.metrics import COUNTED, MEASURED, Counter, MeasuredMetric, Metric
+from perftrail.model.parameters import Point, Value, every_point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A command to run at each point of its parameters, and what to read from it.
+
+    `build` holds shell lines that make what the command needs in ``{out}``. `command` is split into words
+    unless `shell`. `give_up`: after a point fails on time or memory, larger values of that axis are skipped.
+    """
+
+    command: Annotated[
+        str,
+        Key("What is run and measured, split into words; {parameter} stands for its value.", stand_in="-"),
+    ]
+    build: Annotated[
+        tuple[str, ...], Key("Shell lines (sh -eu) that make what the command needs in {out}.")
+    ] = ()
+    parameters: Annotated[
+        Mapping[str, tuple[Value, ...]], Key("The axes: for each parameter, its values.", names=AXIS)
+    ] = field(default_factory=dict)
+    exclude: Annotated[
+        tuple[Mapping[str, Value], ...],
+        Key("Points to leave out: each rule gives values of parameters, or a variant.", names=AXIS),
+    ] = ()
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+    stdin: Annotated[str | None, Key("A file that the command reads as its standard input.")] = None
+    shell: Annotated[bool, Key("true: the command is one shell line.")] = False
+    timeout_seconds: Annotated[
+        float, Key("How long one invocation may take.", name="timeout", form="duration", above=0)
+    ] = 300.0
+    memory_limit_bytes: Annotated[
+        int | None,
+        Key("How much memory one invocation may take.", name="memory_limit", form="size", above=0),
+    ] = None
+    give_up: Annotated[
+        bool, Key("true: after a point fails on time or memory, larger values of that axis are skipped.")
+    ] = False
+    counters: Annotated[
+        tuple[Counter, ...],
+        Key(
+            "What else is counted: locks (pthread locks, through a preloaded object, beside all else), or "
+            "instructions (executed, which noise does not reach; nothing else is measured then)."
+        ),
+    ] = ()
+    metrics: Annotated[
+        Mapping[str, Metric], Key("Figures read from what the command prints.", names=FIGURE)
+    ] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> Mapping[str, MeasuredMetric]:
+        """Every metric of this benchmark that needs no declaration."""
+        if "instructions" in self.counters:
+            return COUNTED["instructions"]
+        return {**MEASURED, **(COUNTED["locks"] if "locks" in self.counters else {})}
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The metrics that tables show and that `run` measures until they are precise enough."""
+        return tuple(self.metrics) or tuple(self.measured)[:1]
+
+    def points(self, variant: str) -> tuple[Point, ...]:
+        """Every point at which this benchmark runs for a variant, exclusions left out."""
+        return tuple(point for point in every_point(self.parameters) if not self._excludes(point, variant))
+
+    def _excludes(self, point: Point, variant: str) -> bool:
+        known = {**point.as_dict(), "variant": variant}
+        return any(all(known.get(name) == value for name, value in rule.items()) for rule in self.exclude)

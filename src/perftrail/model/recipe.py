@@ -1,0 +1,90 @@
+"""How a revision is made usable: the build, its eras, and what variants change of it."""
+
+# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from perftrail.model.key import ENVIRONMENT, Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Era:
+    """Another recipe for a stretch of the history; what it leaves out stays as in `[build]`."""
+
+    range: Annotated[str, Key("The stretch, A..B; either end may be left open.", stand_in="..")]
+    directory: Annotated[str | None, Key("Where the steps run, relative to the revision's root.")] = None
+    steps: Annotated[tuple[str, ...] | None, Key("Shell lines that build a revision.")] = None
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+    timeout_seconds: Annotated[
+        float | None, Key("How long a build may take.", name="timeout", form="duration", above=0)
+    ] = None
+    outputs: Annotated[
+        tuple[str, ...] | None, Key("Files a benchmark may use, relative to the revision's root.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """How a revision is made usable: shell lines, run in `directory` of a clean tree."""
+
+    directory: Annotated[str, Key("Where the steps run, relative to the revision's root.")] = "."
+    steps: Annotated[tuple[str, ...], Key("Shell lines (sh -eu) that build a revision.")] = ()
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+    timeout_seconds: Annotated[
+        float, Key("How long a build may take.", name="timeout", form="duration", above=0)
+    ] = 1800.0
+    outputs: Annotated[
+        tuple[str, ...],
+        Key(
+            "Files a benchmark may use, relative to the revision's root, * and ? allowed. "
+            "Builds with equal outputs are one build, measured once."
+        ),
+    ] = ()
+    when: Annotated[
+        tuple[Era, ...], Key("Other recipes for eras of the history; the last that fits wins.")
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantBuild:
+    """What a variant changes of the build."""
+
+    steps: Annotated[tuple[str, ...] | None, Key("Shell lines instead of those of [build].")] = None
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantRun:
+    """What a variant changes of the run: environment, and words put before the command."""
+
+    env: Annotated[
+        Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
+    ] = field(default_factory=dict)
+    prefix: Annotated[tuple[str, ...], Key("Words put before the command, one item each.")] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A named way to build or to run; `rebuild = false` shares the plain build."""
+
+    rebuild: Annotated[bool, Key("false: this variant only changes how the command is run.")] = True
+    build: Annotated[VariantBuild, Key("What this variant changes of the build.")] = field(
+        default_factory=VariantBuild
+    )
+    run: Annotated[VariantRun, Key("What this variant changes of the run.")] = field(
+        default_factory=VariantRun
+    )
+
+
+PLAIN = "plain"
+"""The variant of a study that names none."""

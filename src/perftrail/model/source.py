@@ -1,0 +1,84 @@
+"""Where revisions come from, as the study file says it."""
+
+# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from perftrail.model.key import Key
+
+SourceKind = Literal["git", "fossil", "release", "directory"]
+Walk = Literal["first-parent", "all", "merges", "tags"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """Where a revision's human name (its release, say) is written: a file and a pattern with one group."""
+
+    file: Annotated[str, Key("A file of the revision, relative to its root.", stand_in="-")]
+    pattern: Annotated[str, Key("A regular expression whose only group is the label.", stand_in="()")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A branch that was squashed: which one, and the revision that its work went into."""
+
+    branch: Annotated[str, Key("The branch, its tip, or a tag on it.", stand_in="-")]
+    merge: Annotated[str, Key("The revision that the branch was squashed into.", stand_in="-")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """One release as an archive, tar or zip: its version, where it lies and what it must be."""
+
+    version: Annotated[str, Key("The name of this release.", stand_in="-")]
+    file: Annotated[str, Key("The archive: a path below source.location, or an address.", stand_in="-")]
+    sha256: Annotated[
+        str, Key("Its checksum, SHA-256 in 64 digits; of a file of this machine it may be left out.")
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where revisions come from.
+
+    `location` is a path, made absolute against the study's directory, or an address; of releases it is
+    ``ECOSYSTEM:NAME``, for instance ``pypi:packaging``, or where the `archives` lie. `range` is ``A..B`` with A
+    the known-old end, part of the history. `requires`, `index`, `prereleases` and `yanked` are for packages.
+    """
+
+    kind: Annotated[SourceKind, Key("What the history is kept in.", stand_in="git")]
+    location: Annotated[
+        str,
+        Key(
+            "A repository's path, relative to this file, or its address; of releases, pypi:NAME, "
+            "or the directory or address that their archives lie below.",
+            stand_in=".",
+        ),
+    ]
+    range: Annotated[
+        str | None, Key("The stretch of history, A..B; A is the known-old end and belongs to it.")
+    ] = None
+    walk: Annotated[Walk, Key("Which revisions of a git or Fossil history; always in topological order.")] = (
+        "first-parent"
+    )
+    touching: Annotated[
+        tuple[str, ...], Key("Only revisions that change one of these files, relative to the root.")
+    ] = ()
+    label: Annotated[Label | None, Key("Where a revision says which release it belongs to.")] = None
+    link: Annotated[
+        tuple[Link, ...],
+        Key("Squashed branches: when the culprit is such a revision, the search goes into its branch."),
+    ] = ()
+    requires: Annotated[
+        tuple[str, ...], Key("Releases only: what else to install beside each release, as for pip.")
+    ] = ()
+    index: Annotated[str | None, Key("Releases only: the address of another package index.")] = None
+    prereleases: Annotated[bool, Key("Releases only: whether pre-releases belong to the history.")] = False
+    yanked: Annotated[bool, Key("Releases only: whether yanked releases belong to the history.")] = False
+    archives: Annotated[
+        tuple[Archive, ...],
+        Key("Releases only: instead of a package, an archive for each version, the oldest first."),
+    ] = ()
