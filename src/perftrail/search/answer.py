@@ -73,13 +73,23 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """A build unlike the others on its side of the changes: its level and theirs, in the metric's own unit."""
+
+    position: int
+    level: float
+    beside: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The end of a search.
 
     `confidence` is the probability that the verdict is right: that the culprit is among the positions, that
     no change of `smallest` exists; for `unclear` the best of these. `smallest_seen` is the smallest
-    relative change that would have been seen, infinite when nothing was measured. `reason` says in plain
-    words why the search ended here.
+    relative change that would have been seen, infinite when nothing was measured; of `none` it has been shown
+    that there is none of that size. `reason` says in plain words why the search ended here. `strays` are the
+    builds that no change of the answer explains.
     """
 
     verdict: Verdict
@@ -87,6 +97,7 @@ class Answer:
     confidence: float
     smallest_seen: float
     reason: str
+    strays: tuple[Stray, ...] = ()
 
 
 def nothing_usable(reason: str) -> Answer:
@@ -99,9 +110,12 @@ def no_change(question: Question, posterior: Posterior, reason: str) -> Answer:
     return Answer(
         verdict=Verdict.NONE,
         changes=(),
-        confidence=posterior.nothing + posterior.small,
-        # That no change of `smallest` exists has been shown, whatever the errors of the levels.
-        smallest_seen=min(question.smallest, smallest_seen(question, posterior)),
+        confidence=min(1.0, posterior.nothing + posterior.small),
+        # That no change of `smallest` exists has been shown, whatever the errors of the levels; a lesser one
+        # may be there, and then no less than it can be ruled out.
+        smallest_seen=min(
+            question.smallest, max(smallest_seen(question, posterior), _not_ruled_out(question, posterior))
+        ),
         reason=reason,
     )
 
@@ -171,6 +185,19 @@ def _differences(posterior: Posterior, chosen: npt.NDArray[np.bool_]) -> tuple[F
     weight = posterior.rows.weight[chosen] / (before.sum(axis=1) * after.sum(axis=1))
     joint = (before * weight[:, None]).T @ after
     return (nodes[None, :] - nodes[:, None]).ravel(), joint.ravel()
+
+
+def _not_ruled_out(question: Question, posterior: Posterior) -> float:
+    """Return the largest relative change that exists with more than the probability left to errors."""
+    inside = posterior.rows.gap < len(posterior.gaps)
+    if not inside.any():
+        return 0.0
+    shifts, weight = _differences(posterior, inside)
+    sizes = np.abs(shifts)
+    order = np.argsort(-sizes, kind="stable")
+    exists = np.cumsum(weight[order]) / weight.sum() * float(posterior.gaps.sum())
+    first = int(np.searchsorted(exists, 1 - question.confidence))
+    return math.expm1(float(sizes[order][first])) if first < len(sizes) else 0.0
 
 
 def smallest_seen(question: Question, posterior: Posterior) -> float:

@@ -228,7 +228,7 @@ class _Line:
                     replace(change, positions=tuple(self._places[number] for number in change.positions))
                     for change in action.answer.changes
                 )
-                return Settled(answer=replace(action.answer, changes=changes))
+                return Settled(answer=replace(action.answer, changes=changes, strays=()))
             case _:
                 assert_never(action)
 

@@ -42,7 +42,9 @@ LEAST_BITS = 1e-3
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 _POINTS = _HERMITE[0]
 _POINT_WEIGHTS = _HERMITE[1] / _HERMITE[1].sum()
-_PARTS = np.concatenate([[0.0, 0.02, 0.07], np.linspace(0.15, 0.85, 8), [0.93, 0.98, 1.0]])
+_BELOW_HALF = np.array([0.0, 0.02, 0.07, 0.15, 0.25, 0.35, 0.43, 0.47])
+# With the half itself: between two parts beside it the middle of a gap would look worse than either.
+_PARTS = np.concatenate([_BELOW_HALF, [0.5], 1 - _BELOW_HALF[::-1]])
 _LOST = np.where(READINGS == 1, OUTLIERS, np.where(READINGS == 2, OUTLIERS / 3, OUTLIERS / 10))
 
 
@@ -81,9 +83,9 @@ def is_drowned(posterior: Posterior) -> bool:
     return abs(posterior.after[0] - posterior.before[0]) < DROWNED * posterior.tau
 
 
-def best_reading(evidence: Evidence, posterior: Posterior, *, redraw: bool = False) -> Choice | None:
-    """Choose among more readings of builds that exist, in their own layouts or each in a new one."""
-    rows = np.array(
+def readable(evidence: Evidence, posterior: Posterior) -> Indices:
+    """Return which built positions can be read again, by their numbers; of equal artefacts one."""
+    return np.array(
         [
             row
             for row, position in enumerate(posterior.positions)
@@ -91,6 +93,11 @@ def best_reading(evidence: Evidence, posterior: Posterior, *, redraw: bool = Fal
         ],
         dtype=np.int64,
     )
+
+
+def best_reading(evidence: Evidence, posterior: Posterior, *, redraw: bool = False) -> Choice | None:
+    """Choose among more readings of builds that exist, in their own layouts or each in a new one."""
+    rows = readable(evidence, posterior)
     if len(rows) == 0:
         return None
     bits = reading_information(evidence, posterior, rows, redraw=redraw)

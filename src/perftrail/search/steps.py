@@ -14,6 +14,7 @@ size worth finding at least: a lesser one is no second change. At most one step 
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -98,15 +99,18 @@ def find_steps(question: Question, likelihoods: Likelihoods, levels: Floats, mas
         if weight[most].sum() < _MATTERS:
             break
     counts = weight.sum(axis=1)
+    noise_weight = np.zeros(len(noise))
+    noise_weight[kept] = weight.sum(axis=0)
     count = int(np.searchsorted(np.cumsum(counts), 0.5))
+    next_best = count + 1 + int(np.argmax(counts[count + 1 :])) if count < most else count
+    asked = weight[[count, next_best]]
+    matters = (asked > _MATTERS * asked.max(axis=1, keepdims=True)).any(axis=0)
+    chain, weight = chain.only(matters), weight[:, matters]
     places = chain.places(count, weight[count])
     further = np.zeros(len(mass))
     if count < most:
-        next_best = count + 1 + int(np.argmax(counts[count + 1 :]))
         others = chain.places(next_best, weight[next_best]).sum(axis=0)
         further = np.maximum(others - places.sum(axis=0), 0.0)
-    noise_weight = np.zeros(len(noise))
-    noise_weight[kept] = weight.sum(axis=0)
     return Steps(
         counts=counts,
         count=count,
@@ -148,6 +152,16 @@ class _Chain:
         self._peaks = levels.max(axis=2)
         self._own = np.exp(levels - self._peaks[:, :, None]).astype(np.float32)
         self._forward, self._forward_scale = self._run(self._own, self._peaks, mass)
+
+    def only(self, pairs: npt.NDArray[np.bool_]) -> _Chain:
+        """Return the chain of some pairs of sigma and tau: where the steps are is asked of these alone."""
+        chain = copy(self)
+        chain._noise = self._noise[pairs]
+        chain._peaks = self._peaks[:, pairs]
+        chain._own = self._own[:, pairs]
+        chain._forward = self._forward[:, :, pairs]
+        chain._forward_scale = self._forward_scale[:, pairs]
+        return chain
 
     @cached_property
     def _backward(self) -> tuple[Halves, Floats]:

@@ -22,6 +22,7 @@ from perftrail.search.evidence import Evidence, Readings, Same
 from perftrail.search.picture import MOST_READINGS
 from perftrail.search.picture import picture as take_picture
 from perftrail.search.search import Action, Measure, Search, Settled
+from perftrail.search.strays import strays
 from perftrail.search.stretch import Stretch
 
 if TYPE_CHECKING:
@@ -136,7 +137,10 @@ class Survey:
         look = self._look_further(picture) if steps.more > enough else None
         if look is None and self._thorough:
             look = self._spread()
-        return look or Settled(answer=_together(answers))
+        if look is not None:
+            return look
+        answer = _together(answers)
+        return Settled(answer=replace(answer, strays=strays(self.question, self._evidence, answer.changes)))
 
     def _picture(self) -> Picture | None:
         """Return what has been measured as steps; `None` where there is too little, or drift explains more."""

@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 SHOWN = 0.25
 """The order of time is believed to matter once drift is this likely."""
 
+ROUND_TO = 4.0
+"""A frame's levels are rounded to so many sigma: less than they are doubted by, `Frame`'s spreads."""
+
 _PAIRS = 6
-_WIDER = 1.3
+_WIDER = 1.5
 _SIGMAS = 4
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 
@@ -70,24 +73,29 @@ class Timeline:
 
 
 def _frame(evidence: Evidence, still: Posterior) -> Frame:
-    """Lay the frame around the belief without order: wide, and on round numbers."""
-    sigma = still.likelihoods.centre
+    """Lay the frame around the belief without order: wide, and on numbers so round that they seldom change.
+
+    Each time they do, everything has to be followed anew.
+    """
+    pooled = still.likelihoods.centre
+    sigma = noise.on_ladder(pooled, 1)
     first = evidence.sequence[0]
     likely = noise.likely_levels(evidence.values(first.position))
     change = still.after[0] - still.before[0]
     blocks = evidence.offsets
     return Frame(
-        level=_round(float(np.median(likely)) + (blocks[first.block] or 0.0), 2 * sigma),
+        level=_round(float(np.median(likely)) + (blocks[first.block] or 0.0), ROUND_TO * sigma),
         level_spread=max(5 * sigma, noise.on_ladder(max(float(np.ptp(likely)), sigma), 1)),
-        change=_round(change, 2 * sigma),
+        change=_round(change, ROUND_TO * sigma),
         change_spread=max(
             6 * sigma, noise.on_ladder(max(2 * math.hypot(still.before[1], still.after[1]), sigma), 1)
         ),
         blocks=tuple(
-            (name, None if offset is None else _round(offset, 2 * sigma)) for name, offset in blocks.items()
+            (name, None if offset is None else _round(offset, ROUND_TO * sigma))
+            for name, offset in blocks.items()
         ),
-        sigma=_scatters(evidence, sigma),
-        layout=float(still.likelihoods.grid.tau[0, -1]),
+        sigma=_scatters(evidence, pooled),
+        layout=noise.on_ladder(float(still.likelihoods.grid.tau[0, -1]), 1),
         garbage=noise.garbage_density(sigma),
     )
 
@@ -104,9 +112,9 @@ def _scatters(evidence: Evidence, pooled: float) -> tuple[float, ...]:
         if (earlier.position, earlier.block) == (later.position, later.block)
     ]
     apart = float(np.median(pairs)) / 0.9539 if len(pairs) >= _PAIRS else pooled / 2
-    # Four within a factor of 1.3 of the two: coarse, but each costs as much as all of the rest.
-    low = noise.on_ladder(min(max(apart, pooled / 4), pooled), 2) / _WIDER
-    high = noise.on_ladder(pooled, 2) * _WIDER
+    # Four within a factor of 1.5 of the two: coarse, but each costs as much as all of the rest.
+    low = noise.on_ladder(min(max(apart, pooled / 4), pooled), 1) / _WIDER
+    high = noise.on_ladder(pooled, 1) * _WIDER
     return tuple(np.geomspace(low, high, _SIGMAS).tolist())
 
 
@@ -172,7 +180,8 @@ def _believe(
         after=after,
         sigma=math.sqrt(float(noise_weight @ drift.sigma**2)),
         tau=math.sqrt(float(noise_weight @ drift.layout**2)),
-        rows=_rows(weight, gap, moved, drift, level, still),
+        # The lattice holds the levels of the first block, whichever is being measured in.
+        rows=_rows(weight, gap, moved, drift, drift.blocks[evidence.sequence[0].block], still),
         hypotheses=hypotheses,
         track=track,
     )
