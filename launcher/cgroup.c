@@ -25,32 +25,45 @@ static const struct leaf *first_with(const struct cgroups *cgroups, bool (*has)(
 static bool has_memory(const struct leaf *leaf) { return leaf->memory; }
 static bool has_cpu(const struct leaf *leaf) { return leaf->cpu; }
 static bool has_kill(const struct leaf *leaf) { return leaf->kill; }
+static bool has_processes(const struct leaf *leaf) { return leaf->processes; }
 
 const struct leaf *cgroups_for_memory(const struct cgroups *cgroups) { return first_with(cgroups, has_memory); }
 const struct leaf *cgroups_for_cpu(const struct cgroups *cgroups) { return first_with(cgroups, has_cpu); }
 const struct leaf *cgroups_for_kill(const struct cgroups *cgroups) { return first_with(cgroups, has_kill); }
 
-/* Swap is part of the limit where the kernel counts it; its file is missing where it does not. */
-static bool limit_memory(const struct leaf *leaf, int64_t bytes)
+const struct leaf *cgroups_for_processes(const struct cgroups *cgroups)
+{
+    return first_with(cgroups, has_processes);
+}
+
+static bool write_number(const struct leaf *leaf, const char *file, int64_t number)
 {
     char digits[24];
     struct text text = text_in(digits, sizeof digits);
-    text_add_number(&text, bytes);
+    text_add_number(&text, number);
+    return file_write_in(leaf->path, file, digits);
+}
+
+/* Swap is part of the limit where the kernel counts it; its file is missing where it does not. */
+static bool limit_memory(const struct leaf *leaf, int64_t bytes)
+{
     if (leaf->version == 2) {
         file_write_in(leaf->path, "memory.swap.max", "0");
         file_write_in(leaf->path, "memory.oom.group", "1");
-        return file_write_in(leaf->path, "memory.max", digits);
+        return write_number(leaf, "memory.max", bytes);
     }
-    bool limited = file_write_in(leaf->path, "memory.limit_in_bytes", digits);
-    file_write_in(leaf->path, "memory.memsw.limit_in_bytes", digits);
+    bool limited = write_number(leaf, "memory.limit_in_bytes", bytes);
+    write_number(leaf, "memory.memsw.limit_in_bytes", bytes);
     return limited;
 }
 
-static bool make_leaf(struct leaf *leaf, int64_t memory_limit_bytes)
+static bool make_leaf(struct leaf *leaf, int64_t memory_limit_bytes, int64_t process_limit)
 {
     if (mkdir(leaf->path, 0755) != 0)
         return false;
     if (leaf->memory && memory_limit_bytes > 0 && !limit_memory(leaf, memory_limit_bytes))
+        return false;
+    if (leaf->processes && process_limit > 0 && !write_number(leaf, "pids.max", process_limit))
         return false;
     char path[LEAF_PATH + 16];
     struct text text = text_in(path, sizeof path);
@@ -60,10 +73,10 @@ static bool make_leaf(struct leaf *leaf, int64_t memory_limit_bytes)
     return leaf->procs >= 0;
 }
 
-bool cgroups_make(struct cgroups *cgroups, int64_t memory_limit_bytes)
+bool cgroups_make(struct cgroups *cgroups, int64_t memory_limit_bytes, int64_t process_limit)
 {
     for (int i = 0; i < cgroups->count; i++)
-        if (!make_leaf(&cgroups->leaves[i], memory_limit_bytes)) {
+        if (!make_leaf(&cgroups->leaves[i], memory_limit_bytes, process_limit)) {
             cgroups_remove(cgroups);
             return false;
         }
@@ -137,6 +150,11 @@ int64_t cgroups_oom_kills(const struct cgroups *cgroups)
 {
     const struct leaf *leaf = cgroups_for_memory(cgroups);
     return leaf ? read_number(leaf, leaf->version == 2 ? "memory.events" : "memory.oom_control", "oom_kill ") : -1;
+}
+
+int64_t cgroups_refused_processes(const struct cgroups *cgroups)
+{
+    return read_number(cgroups_for_processes(cgroups), "pids.events", "max ");
 }
 
 static void remove_directory(const char *path);

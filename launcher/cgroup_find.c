@@ -121,7 +121,7 @@ static bool try_leaf(struct cgroups *cgroups, const char *directory, pid_t owner
     bool good = file_read_in(leaf->path, needed, buffer, sizeof buffer) >= 0 && can_enter(leaf->path);
     leaf->version = version;
     leaf->procs = -1;
-    leaf->memory = leaf->cpu = leaf->kill = false;
+    leaf->memory = leaf->cpu = leaf->kill = leaf->processes = false;
     rmdir(leaf->path);
     cgroups->count += good;
     return good;
@@ -190,4 +190,39 @@ void cgroups_find(struct cgroups *cgroups, pid_t owner)
             find_version_1(cgroups, own, mounts, owner, "cpuacct");
     }
     region_release(&tables);
+}
+
+static bool has_file(const struct leaf *leaf, const char *name)
+{
+    char buffer[64];
+    return file_read_in(leaf->path, name, buffer, sizeof buffer) >= 0;
+}
+
+/* What a leaf is good for shows in the files that the kernel puts into it. */
+static void look_into(struct leaf *leaf)
+{
+    leaf->version = has_file(leaf, "cgroup.controllers") ? 2 : 1;
+    leaf->memory = has_file(leaf, leaf->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    leaf->cpu = has_file(leaf, leaf->version == 2 ? "cpu.stat" : "cpuacct.usage");
+    leaf->processes = has_file(leaf, "pids.max");
+    leaf->kill = leaf->version == 2;
+    leaf->procs = -1;
+}
+
+void cgroups_take(struct cgroups *cgroups, const char *descriptor, const char *name)
+{
+    if (cgroups->count == MOST_LEAVES || strlen(descriptor) > 10)
+        return;
+    struct leaf *leaf = &cgroups->leaves[cgroups->count];
+    struct text path = text_in(leaf->path, sizeof leaf->path);
+    text_add(&path, "/proc/self/fd/");
+    text_add(&path, descriptor);
+    text_add(&path, "/");
+    text_add(&path, name);
+    if (path.cut || (mkdir(leaf->path, 0755) != 0 && access(leaf->path, F_OK) != 0))
+        return;
+    look_into(leaf);
+    bool useful = leaf->memory || leaf->cpu || leaf->processes;
+    cgroups->count += useful && can_enter(leaf->path);
+    rmdir(leaf->path);
 }

@@ -30,6 +30,7 @@ struct job {
     int64_t output_cap_bytes;   /* 0: none */
     int64_t timeout_ns;         /* 0: none */
     int64_t memory_limit_bytes; /* 0: none */
+    int64_t process_limit;      /* 0: none */
     bool cpus_chosen;
     cpu_set_t cpus;
     bool aslr;

@@ -51,6 +51,11 @@ static const char *read_timeout(struct job *job, char *value)
 
 /* Until it execs, the child shares the launcher's memory, and the kernel's OOM killer would take
  * both: the new program's first pages (arguments, environment) must fit in any case. */
+static const char *read_process_limit(struct job *job, char *value)
+{
+    return read_number(value, &job->process_limit, "process_limit: must be a number of processes");
+}
+
 static const char *read_memory_limit(struct job *job, char *value)
 {
     const char *wrong =
@@ -179,6 +184,7 @@ static const struct job_key keys[] = {
     {"output_cap", read_output_cap, false},
     {"timeout_ns", read_timeout, false},
     {"memory_limit", read_memory_limit, false},
+    {"process_limit", read_process_limit, false},
     {"cpus", read_cpus, false},
     {"aslr", read_aslr, false},
     {"orphans", read_orphans, false},

@@ -5,6 +5,7 @@
 #include "guard.h"
 #include "report.h"
 #include "run.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,6 +88,38 @@ static void clean_inheritance(void)
         fcntl(descriptor, F_SETFD, FD_CLOEXEC);
 }
 
+/* What whoever starts us in a sandbox hands over, since in there we could not find it. */
+struct handed {
+    bool any;
+    int client;       /* a pipe that closes when the client ends; -1: the client is our parent */
+    const char *name; /* of the cgroups */
+};
+
+static const char *value_of(const char *argument, const char *key)
+{
+    size_t length = strlen(key);
+    return strncmp(argument, key, length) == 0 ? argument + length : NULL;
+}
+
+/* The name comes before the directories of cgroups. False for an argument that is none of ours. */
+static bool take_handed(struct handed *handed, struct cgroups *cgroups, int count, char **arguments)
+{
+    *handed = (struct handed){.any = count > 1, .client = -1, .name = "perftrail"};
+    for (int i = 1; i < count; i++) {
+        const char *client = value_of(arguments[i], "client="), *name = value_of(arguments[i], "name=");
+        const char *directory = value_of(arguments[i], "cgroup=");
+        if (client)
+            handed->client = (int)number_in(client);
+        else if (name)
+            handed->name = name;
+        else if (directory)
+            cgroups_take(cgroups, directory, handed->name);
+        else
+            return false;
+    }
+    return true;
+}
+
 static int client_descriptor(void)
 {
     pid_t client = getppid();
@@ -108,11 +141,17 @@ static void take_another_name(char *argument)
 int main(int count, char **arguments)
 {
     static struct cgroups cgroups;
+    static struct handed handed;
     int lifeline[2];
     clean_inheritance();
-    int client = client_descriptor();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    cgroups_find(&cgroups, getpid());
+    if (!take_handed(&handed, &cgroups, count, arguments))
+        return EXIT_CANNOT_START;
+    if (handed.any)
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* what we hold open leads out of the sandbox: /proc/PID/fd is for no target */
+    else
+        cgroups_find(&cgroups, getpid());
+    int client = handed.any ? handed.client : client_descriptor();
     if (pipe2(lifeline, O_CLOEXEC) != 0)
         return EXIT_CANNOT_START;
     pid_t guard = getpid();

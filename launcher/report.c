@@ -62,6 +62,7 @@ bool report_hello(const struct cgroups *cgroups, pid_t guard)
     text_string(&text, "memory", version_name(cgroups_for_memory(cgroups)));
     text_string(&text, "cpu", version_name(cgroups_for_cpu(cgroups)));
     text_string(&text, "kill", version_name(cgroups_for_kill(cgroups)));
+    text_string(&text, "processes", version_name(cgroups_for_processes(cgroups)));
     text_key(&text, "paths");
     text_add(&text, "[");
     for (int i = 0; i < cgroups->count; i++) {
@@ -183,6 +184,8 @@ bool report_run(const struct run *run)
     if (!limit && run->job->memory_limit_bytes > 0)
         limit = version_name(cgroups_for_memory(run->cgroups));
     text_string(&text, "memory_limit_method", limit);
+    if (run->refused_processes >= 0)
+        text_number(&text, "refused_processes", run->refused_processes);
     if (run->job->counters)
         add_counters(&text, &run->counters);
     text_open(&text, "orphans");

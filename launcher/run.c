@@ -143,14 +143,15 @@ static void take_cgroup_figures(struct run *run)
     run->tree_peak_bytes = cgroups_peak_memory_bytes(run->cgroups);
     run->tree_file_bytes = cgroups_file_memory_bytes(run->cgroups);
     run->tree_cpu_ns = cgroups_cpu_ns(run->cgroups);
+    run->refused_processes = cgroups_refused_processes(run->cgroups);
     look_for_oom(run);
 }
 
 void run_job(struct run *run, const struct job *job, struct events *events, struct cgroups *cgroups)
 {
     *run = (struct run){.job = job, .events = events, .tree_peak_bytes = -1, .tree_file_bytes = -1,
-                        .tree_cpu_ns = -1, .sampling = sampling_off()};
-    if (job->tree_memory == TREE_AUTO && cgroups_make(cgroups, job->memory_limit_bytes))
+                        .tree_cpu_ns = -1, .refused_processes = -1, .sampling = sampling_off()};
+    if (job->tree_memory == TREE_AUTO && cgroups_make(cgroups, job->memory_limit_bytes, job->process_limit))
         run->cgroups = cgroups;
     bool memory_by_cgroup = run->cgroups && cgroups_for_memory(cgroups);
     run->limited_by_address_space = job->memory_limit_bytes > 0 && !memory_by_cgroup;

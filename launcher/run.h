@@ -36,7 +36,7 @@ struct run {
     bool timed_out, memory_exceeded, cancelled, abandoned;
     bool limited_by_address_space;
     bool stdout_cut, stderr_cut;
-    int64_t tree_peak_bytes, tree_file_bytes, tree_cpu_ns; /* by cgroup, or -1 */
+    int64_t tree_peak_bytes, tree_file_bytes, tree_cpu_ns, refused_processes; /* by cgroup, or -1 */
 };
 
 /* Start the job, wait for its tree, remove all traces. Check `abandoned` before reporting. */

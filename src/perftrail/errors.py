@@ -10,8 +10,10 @@
     ├── StoreError            the results cannot be read or written               exit 1
     │   └── StoreHeld         another perftrail is writing to them                exit 1
     ├── LauncherError         the launcher is missing, died or answered nonsense  exit 1
+    ├── SandboxError          a sandbox is asked for and cannot be had here       exit 1
     ├── MachineBusy           others use the CPUs, and the study refuses that     exit 1
     ├── SettingsError         this machine's settings cannot be changed           exit 1
+    ├── StaleBuilds           builds were found to be wrong and are made again    exit 1
     └── NoAnswer              the question could not be answered                  exit 1
 
 A build that fails or a benchmark that crashes is no error: it is a recorded `Failure`.
@@ -83,12 +85,30 @@ class LauncherError(PerftrailError):
     """The launcher is missing, died, or answered something that is not its protocol."""
 
 
+class SandboxError(PerftrailError):
+    """A sandbox is asked for and cannot be had here; nothing was built or run without one."""
+
+
 class MachineBusy(PerftrailError):
     """Others use the CPUs, and the study says to refuse measuring then; what was measured before is kept."""
 
 
 class SettingsError(PerftrailError):
     """A setting of this machine cannot be changed, or another perftrail holds them changed."""
+
+
+class StaleBuilds(PerftrailError):
+    """Builds that went on in a used tree may be wrong, as a comparison with a clean one showed.
+
+    They were taken back: whoever used them starts over, and they are made in clean trees. `keys` names them.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.keys = tuple(keys)
+        super().__init__(
+            f"incremental = true does not fit this project: {len(self.keys)} builds may hold stale objects and "
+            "were taken back; start again, and they are made in clean trees"
+        )
 
 
 class NoAnswer(PerftrailError):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
-    from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Recipe
+    from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Recipe, Workplace
     from perftrail.model.conditions import Busy, Conditions
     from perftrail.model.measurement import Machine, Outcome, Runnable
     from perftrail.model.merge import Merge
     from perftrail.model.process import Command, Ran
+    from perftrail.model.sandbox import Phase
     from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json, SearchRecord, StepRecord
 
@@ -27,6 +29,21 @@ class Starter(Protocol):
 
         Raises `LauncherError` when the launcher itself fails, `KeyboardInterrupt` after killing the tree.
         """
+        ...
+
+
+class Enclosing(Protocol):
+    """Decides where what is built or run is kept: on this machine like anything else, or in a sandbox."""
+
+    def around(self, phase: Phase, writable: Sequence[str]) -> AbstractContextManager[Starter]:
+        """Give a starter whose processes may change these directories, which are there and stay there.
+
+        Raises `SandboxError` where that cannot be had.
+        """
+        ...
+
+    def sees(self, phase: Phase) -> Sequence[object]:
+        """Say for a content key what of it may change what comes out; nothing where nothing is kept from it."""
         ...
 
 
@@ -94,6 +111,15 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class PartlyRead(Protocol):
+    """A source that can leave paths out of account when it names a tree."""
+
+    def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
+        """Name the content of a revision's tree but for what lies in the paths that globs match."""
+        ...
+
+
 class Builder(Protocol):
     """Makes subjects usable, each in its own directory, and keeps what came of it by content."""
 
@@ -113,18 +139,48 @@ class Builder(Protocol):
         env: Mapping[str, str],
         files: Collection[str],
         timeout_seconds: float,
+        sources: Mapping[str, Revision] = ...,
     ) -> Prepared | Failure:
         """Run a benchmark's own build lines against a built subject, in an ``{out}`` of its own.
 
-        `steps` and `env` still hold their placeholders. `files` are absolute paths of the study's own
+        `steps` and `env` still hold their placeholders. `sources` are the other sources whose trees the lines
+        or the command name, each at its revision; none unless given. `files` are absolute paths of the study's own
         files that the command uses: their content goes into the artefact beside what the lines make.
         """
         ...
 
+    def need(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
+        """Keep what is there of subjects that are used later; may be called at any time, again too."""
+        ...
+
+    def news(self) -> tuple[str, ...]:
+        """Give what was done beside making subjects since this was asked last, in words for people."""
+        ...
+
+    def confirm(self) -> None:
+        """Compare with clean builds what was made in used trees and not checked yet.
+
+        Raises `StaleBuilds` when they differ, as `make` may: the builds are taken back then.
+        """
+        ...
+
     def link_key(
-        self, built: Built, *, steps: Sequence[str], env: Mapping[str, str], files: Collection[str]
+        self,
+        built: Built,
+        *,
+        steps: Sequence[str],
+        env: Mapping[str, str],
+        files: Collection[str],
+        sources: Mapping[str, Revision] = ...,
     ) -> str:
         """Name what goes into a benchmark's build, as `prepare` would make it; makes nothing."""
+        ...
+
+    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:
+        """Put a subject's tree, repaired, into a new directory below `directory`, as `make` does before its steps.
+
+        What is stored of the subject is left as it is. What fails is told with what is there.
+        """
         ...
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:

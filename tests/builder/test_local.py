@@ -272,7 +272,7 @@ def test_ccache_is_used_said_and_changes_nothing(place: Place, monkeypatch: pyte
     assert "through ccache" in Path(cached.log).read_text()
     assert any((place.builds / "ccache").iterdir())
     docs = place.made(place.commit({**PROJECT, "README": "two\n"}), how)
-    monkeypatch.setattr("perftrail.builder.local.has_compiler_cache", lambda: False)
+    monkeypatch.setattr("perftrail.builder.workbench.has_compiler_cache", lambda: False)
     shutil.rmtree(Path(docs.directory).parent)
     plain = place.made(Revision(id=place.repository.git("rev-parse", "main")), how)
     assert "through ccache" not in Path(plain.log).read_text()
@@ -283,3 +283,10 @@ def test_a_missing_program_and_a_missing_header_are_both_told(place: Place) -> N
     assert "no-such-tool" in place.failed(place.commit(), recipe("no-such-tool --build")).message
     bad = place.commit({**PROJECT, "Makefile": MAKEFILE.replace("program.c", "programme.c")})
     assert "No rule to make target 'programme.c'" in place.failed(bad, recipe("make")).message
+
+
+def test_what_lies_in_the_tree_is_told_by_its_name_alone(place: Place) -> None:
+    broken = place.commit({**PROJECT, "lib/a.c": "this is no C\n"})
+    failure = place.failed(broken, recipe("cc -c {build}/lib/a.c"))
+    assert failure.message.startswith("lib/a.c:1:1: error: ")
+    assert str(place.builds) in Path(failure.log).read_text()

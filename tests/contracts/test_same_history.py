@@ -1,4 +1,4 @@
-"""One history kept in four ways has the same revisions, and the same question the same answer.
+"""One history kept in seven ways has the same revisions, and the same question the same answer.
 
 What the program prints is a count, so no answer depends on how fast the machine is.
 """
@@ -22,7 +22,12 @@ from perftrail.sources import open_source
 from perftrail.studyfile import load
 from tests.e2e.histories import HOSTILE
 from tests.sources.archives import tar_of, zip_of
+from tests.sources.crates import CrateRegistry, needs_cargo
+from tests.sources.crates import serving as serving_crates
+from tests.sources.debian_archive import DebianArchive, needs_apt
 from tests.sources.fossil_repositories import FossilRepository, needs_fossil
+from tests.sources.npm_packages import NpmRegistry, needs_npm
+from tests.sources.npm_packages import serving as serving_npm
 from tests.sources.packages import PackageIndex, serving
 from tests.sources.repositories import Repository
 
@@ -95,10 +100,11 @@ def date(number: int) -> int:
 
 @dataclass(frozen=True)
 class Kept:
-    """One way to keep the history: its `[source]`, and each revision's id by its version."""
+    """One way to keep the history: its `[source]`, each revision's id by its version, and how that is labelled."""
 
     source: str
     ids: Mapping[str, str]
+    label: str = "{}"
 
 
 def in_git(directory: Path, _: ExitStack) -> Kept:
@@ -176,6 +182,32 @@ def in_an_index(directory: Path, stack: ExitStack) -> Kept:
     return Kept(source, dict(zip(VERSIONS, VERSIONS, strict=True)))
 
 
+def in_crates(_: Path, stack: ExitStack) -> Kept:
+    registry = stack.enter_context(serving_crates(CrateRegistry()))
+    for number in range(REVISIONS):
+        registry.add("perftrail-planted", f"{version(number)}.0", files(number))
+    return released("crates", registry.index, "{}.0")
+
+
+def in_npm(_: Path, stack: ExitStack) -> Kept:
+    registry = stack.enter_context(serving_npm(NpmRegistry()))
+    for number in range(REVISIONS):
+        registry.add("perftrail-planted", f"{version(number)}.0", files(number))
+    return released("npm", registry.url, "{}.0")
+
+
+def in_debian(directory: Path, _: ExitStack) -> Kept:
+    archive = DebianArchive(directory / "archive")
+    for number in range(REVISIONS):
+        archive.add("perftrail-planted", f"{version(number)}-1", files(number))
+    return released("debian", archive.index, "{}-1")
+
+
+def released(ecosystem: str, index: str, form: str) -> Kept:
+    source = f'kind = "release"\nlocation = "{ecosystem}:perftrail-planted"\nindex = "{index}"'
+    return Kept(source, {each: form.format(each) for each in VERSIONS}, form)
+
+
 def perftrail(*arguments: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", "perftrail", *arguments, "--json"],
@@ -204,6 +236,9 @@ WAYS = [
     pytest.param(in_fossil, id="Fossil", marks=needs_fossil),
     pytest.param(in_archives, id="archives"),
     pytest.param(in_an_index, id="a package index"),
+    pytest.param(in_crates, id="crates", marks=needs_cargo),
+    pytest.param(in_npm, id="npm", marks=needs_npm),
+    pytest.param(in_debian, id="Debian", marks=needs_apt),
 ]
 
 
@@ -223,7 +258,7 @@ def test_it_has_the_same_revisions_in_the_same_order(asked: Asked, tmp_path: Pat
     with Launcher() as launcher:
         source = open_source(load(str(asked.study)), cache=str(tmp_path), starter=launcher)
         history = source.history()
-    assert [revision.label for revision in history] == VERSIONS
+    assert [revision.label for revision in history] == [asked.kept.label.format(each) for each in VERSIONS]
     assert [revision.id for revision in history] == [asked.kept.ids[each] for each in VERSIONS]
     assert asked.answer["revisions"] == REVISIONS
 

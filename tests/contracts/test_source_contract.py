@@ -1,4 +1,4 @@
-"""What every source promises, over one planted history kept in six ways."""
+"""What every source promises, over one planted history kept in eight ways."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from perftrail.ports import Source
 from perftrail.sources import open_source
 from tests.fakes.source import InMemorySource
 from tests.sources.archives import tar_of
+from tests.sources.crates import CrateRegistry, needs_cargo
+from tests.sources.crates import serving as serving_crates
+from tests.sources.debian_archive import DebianArchive, needs_apt
 from tests.sources.fossil_repositories import FossilRepository, needs_fossil
 from tests.sources.packages import PackageIndex, serving
 from tests.sources.repositories import Repository
@@ -58,6 +61,16 @@ def in_git(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
     return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
 
 
+def in_git_elsewhere(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
+    """At an address, and only the one file of it."""
+    repository = Repository(tmp_path / "repository")
+    for name, text in PLANTED:
+        repository.tag(name, repository.commit({"planted.py": text, "docs/a": "a"}, subject=name))
+    asked = Asked(kind="git", location=f"file://{repository.path}", sparse=("*.py",))
+    source = open_source(study(asked, tmp_path), cache=str(tmp_path / "cache"), starter=launcher)
+    return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
+
+
 def in_fossil(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
     repository = FossilRepository(tmp_path / "project.fossil")
     for name, text in PLANTED:
@@ -86,6 +99,24 @@ def in_an_index(tmp_path: Path, launcher: Launcher, stack: ExitStack) -> Case:
     return Case(source, "perftrail_planted.py", tuple(text for _, text in PLANTED), names)
 
 
+def in_crates(tmp_path: Path, launcher: Launcher, stack: ExitStack) -> Case:
+    registry = stack.enter_context(serving_crates(CrateRegistry()))
+    for name, text in PLANTED:
+        registry.add("perftrail-planted", f"{name}.0", {"planted.py": text})
+    asked = Asked(kind="release", location="crates:perftrail-planted", index=registry.index)
+    source = open_source(study(asked, tmp_path), cache=str(tmp_path / "cache"), starter=launcher)
+    return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
+
+
+def in_debian(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
+    archive = DebianArchive(tmp_path / "archive")
+    for name, text in PLANTED:
+        archive.add("perftrail-planted", name, {"planted.py": text})
+    asked = Asked(kind="release", location="debian:perftrail-planted", index=archive.index)
+    source = open_source(study(asked, tmp_path), cache=str(tmp_path / "cache"), starter=launcher)
+    return Case(source, "planted.py", tuple(text for _, text in PLANTED), tuple(name for name, _ in PLANTED))
+
+
 def in_a_directory(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
     directory = tmp_path / "tree"
     directory.mkdir()
@@ -101,7 +132,17 @@ def in_memory(tmp_path: Path, launcher: Launcher, _: ExitStack) -> Case:
 
 
 Make = Callable[[Path, Launcher, ExitStack], Case]
-MAKERS: tuple[Make, ...] = (in_git, in_fossil, in_archives, in_an_index, in_a_directory, in_memory)
+MAKERS: tuple[Make, ...] = (
+    in_git,
+    in_git_elsewhere,
+    in_fossil,
+    in_archives,
+    in_an_index,
+    in_crates,
+    in_debian,
+    in_a_directory,
+    in_memory,
+)
 
 
 def cases(*makers: Make) -> pytest.MarkDecorator:
@@ -109,6 +150,8 @@ def cases(*makers: Make) -> pytest.MarkDecorator:
     marks: Mapping[Make, list[pytest.MarkDecorator]] = {
         in_an_index: [pytest.mark.slow],
         in_fossil: [needs_fossil],
+        in_crates: [needs_cargo],
+        in_debian: [needs_apt],
     }
     params = [pytest.param(maker, id=maker.__name__, marks=marks.get(maker, [])) for maker in makers]
     return pytest.mark.parametrize("case", params, indirect=True)
@@ -122,7 +165,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 every_source = cases(*MAKERS)
-with_history = cases(in_git, in_fossil, in_archives, in_an_index, in_memory)
+with_history = cases(in_git, in_fossil, in_archives, in_an_index, in_crates, in_debian, in_memory)
 
 
 @every_source

@@ -244,7 +244,7 @@ def test_a_directory_takes_a_patch_and_says_what_it_cannot_take(tmp_path: Path) 
     assert metric(answer, "work.steps")["patched_against_old"]["effect"]["value"] == pytest.approx(0.8)
     assert (program / "work.sh").read_text() == "echo steps 100\n"
     refused = perftrail("backport", ".", str(study), "--onto", ".", expect=2)
-    assert "only a git history" in refused.stderr
+    assert "only a git or Fossil history" in refused.stderr
 
 
 def test_the_study_of_these_tests_is_what_it_says(releases: Releases) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from perftrail.model.build import Built, Failure, Prepared, Recipe, content_key
+from perftrail.builder.trees import NO_SOURCES
+from perftrail.model.build import Built, Failure, Prepared, Recipe, Workplace, content_key
 from perftrail.model.merge import Merge
 from perftrail.model.process import Command, Ended, Exited, Orphans, Ran
 from perftrail.model.subject import Revision, Subject
@@ -72,7 +73,13 @@ class FakeBuilder:
         )
 
     def link_key(
-        self, built: Built, *, steps: Sequence[str], env: Mapping[str, str], files: Collection[str]
+        self,
+        built: Built,
+        *,
+        steps: Sequence[str],
+        env: Mapping[str, str],
+        files: Collection[str],
+        sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> str:
         return content_key("link", built.key, list(steps), dict(env), sorted(files))
 
@@ -84,8 +91,21 @@ class FakeBuilder:
         env: Mapping[str, str],
         files: Collection[str],
         timeout_seconds: float,
+        sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> Prepared | Failure:
         return Prepared(built=built, out=f"{built.directory}/out", artefact="")
+
+    def need(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
+        pass
+
+    def news(self) -> tuple[str, ...]:
+        return ()
+
+    def confirm(self) -> None:
+        pass
+
+    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:
+        raise NotImplementedError
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
         return {"build": prepared.built.directory, "out": prepared.out, "study": "/study", "cpus": "2"}

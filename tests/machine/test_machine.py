@@ -49,6 +49,7 @@ def make(root: Path, files: dict[str, str]) -> str:
         "proc/self/cgroup": "0::/\n",
         "proc/sys/kernel/osrelease": "6.18.44\n",
         "proc/sys/kernel/random/boot_id": "de07d436\n",
+        "proc/stat": "cpu  1 2 3\nbtime 1795227844\nprocesses 7\n",
         "sys/devices/system/cpu/online": "0-63\n",
     }
     for name, content in (usual | files).items():
@@ -73,6 +74,7 @@ def test_the_facts_of_a_machine_are_read(tmp_path: Path) -> None:
         "libc": "glibc 2.36",
         "virtualisation": "unknown",
         "boot_id": "de07d436",
+        "booted": "2026-11-21T02:24:04.000+00:00",
         "microcode": "0x1",
     }
 

@@ -34,14 +34,15 @@ class Repository:
         return done.stdout.decode("utf-8", errors="surrogateescape").strip()
 
     def tree(self, files: Mapping[str, str]) -> str:
-        """Write a tree of files; a text that begins with ``link:`` makes a symbolic link."""
+        """Write a tree of files; ``link:PLACE`` makes a symbolic link, ``commit:ID`` a submodule."""
         index = str(self.path / ".git" / f"index-{self._clock}")
         lines = []
         for name, text in sorted(files.items()):
-            blob = self.git("hash-object", "-w", "--stdin", stdin=text.encode())
+            if text.startswith("commit:"):
+                lines.append(f"160000 {text.removeprefix('commit:')}\t{name}\0")
+                continue
+            blob = self.git("hash-object", "-w", "--stdin", stdin=text.removeprefix("link:").encode())
             mode = "120000" if text.startswith("link:") else "100644"
-            if mode == "120000":
-                blob = self.git("hash-object", "-w", "--stdin", stdin=text.removeprefix("link:").encode())
             lines.append(f"{mode} {blob}\t{name}\0")
         env = {"GIT_INDEX_FILE": index}
         self.git("update-index", "-z", "--index-info", stdin="".join(lines).encode(), env=env)

@@ -76,3 +76,19 @@ def test_a_range_makes_no_sense_here_and_a_missing_directory_is_said(root: Path)
         opened(root).within("..b")
     with pytest.raises(SourceError, match="no such directory"):
         opened(root / "gone").history()
+
+
+def test_only_the_folders_that_are_used_belong_to_it(root: Path, tmp_path: Path) -> None:
+    (root / "other").mkdir()
+    (root / "other" / "b").write_text("b")
+
+    def source() -> DirectorySource:
+        return DirectorySource(Asked(kind="directory", location=str(root)), folders=("src",))
+
+    before = source().history()
+    (root / "other" / "b").write_text("c")
+    assert source().history() == before
+    source().materialise(before[0], str(tmp_path / "copy"), str(tmp_path / "log"))
+    assert [path.name for path in (tmp_path / "copy").iterdir()] == ["src"]
+    (root / "src" / "a.c").write_text("int c;")
+    assert source().history() != before

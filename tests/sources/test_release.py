@@ -15,6 +15,7 @@ from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources.release import ReleaseSource
 from tests.sources.packages import PackageIndex, serving
+from tests.sources.releases import ids, open_releases
 
 Open = Callable[..., ReleaseSource]
 """Opens the planted package; everything else as keys of the study's source."""
@@ -59,10 +60,6 @@ def opened(tmp_path: Path, launcher: Launcher, index: PackageIndex, monkeypatch:
         )
 
     return open_it
-
-
-def ids(revisions: tuple[Revision, ...]) -> list[str]:
-    return [revision.id for revision in revisions]
 
 
 def imported(directory: Path, expression: str) -> str:
@@ -137,7 +134,7 @@ def test_an_unknown_package_and_an_index_that_is_away_are_told_apart(
 
 
 @pytest.mark.parametrize(
-    "location", ["planted", "npm:planted", "pypi:", "pypi:a==1", "pypi:--index-url=x", "pypi:a b"]
+    "location", ["planted", "gem:planted", "pypi:", "pypi:a==1", "pypi:--index-url=x", "pypi:a b"]
 )
 def test_a_location_is_an_ecosystem_and_a_name(opened: Open, location: str) -> None:
     with pytest.raises(SourceError):
@@ -164,6 +161,33 @@ def test_a_release_is_installed_alone_and_compiled(
 def test_a_source_distribution_is_built(opened: Open, tmp_path: Path) -> None:
     opened().materialise(Revision(id="1.7"), str(tmp_path / "tree"), str(tmp_path / "log"))
     assert imported(tmp_path / "tree", f"import {NAME}; print({NAME}.V)") == "from source"
+
+
+@pytest.mark.slow
+def test_a_study_may_ask_for_source_distributions_or_for_wheels_alone(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    with serving(PackageIndex()) as served:
+        served.add(NAME, "1.0", "V = 'wheel'\n")
+        served.add_source(NAME, "1.0", "V = 'source'\n")
+        served.add_source(NAME, "1.1", "V = 'source'\n")
+        found = {}
+        for form in ("wheel", "sdist"):
+            source = open_releases(
+                "pypi:perftrail-planted",
+                cache=tmp_path / "cache",
+                starter=launcher,
+                index=served.url,
+                distribution=form,
+            )
+            source.materialise(Revision(id="1.0"), str(tmp_path / form), str(tmp_path / "log"))
+            text = (tmp_path / form / f"{NAME}.py").read_text()
+            found[form] = (ids(source.history()), text, source.content(Revision(id="1.0")))
+    assert found["wheel"][:2] == (["1.0"], "V = 'wheel'\n")
+    assert found["sdist"][:2] == (["1.0", "1.1"], "V = 'source'\n")
+    assert found["wheel"][2] != found["sdist"][2]
 
 
 @pytest.mark.slow

@@ -13,9 +13,10 @@ from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.process import Exited
 from perftrail.model.subject import Revision
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.attempt import Attempt, alike, as_tried, spread
+from perftrail.workflows.attempt import Attempt, as_tried, spread
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
+from perftrail.workflows.troubles import alike
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 
@@ -72,7 +73,7 @@ def test_failures_that_say_the_same_are_one_trouble(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
     _, report = drain(Attempt(session, ALL, count=5).events())
     assert (report.built, report.started) == (2, 1)
-    built, crashed = report.troubles
+    built, crashed = (advised.trouble for advised in report.troubles)
     assert (built.failure.stage, len(built.subjects), built.oldest) == ("build", 3, False)
     assert (crashed.failure.stage, [str(each) for each in crashed.subjects]) == ("crash", ["r3"])
     assert report.as_json()["built"] == 2
@@ -85,8 +86,10 @@ def test_failures_of_the_oldest_alone_are_told_apart(tmp_path: Path) -> None:
         a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
     )
     _, report = drain(Attempt(session, ALL, count=5).events())
-    [trouble] = report.troubles
-    assert trouble.oldest
+    [advised] = report.troubles
+    assert advised.trouble.oldest
+    assert advised.trouble.stretch is not None
+    assert advised.trouble.stretch.range == "..r1"
 
 
 def test_nothing_that_starts_is_of_no_use(tmp_path: Path) -> None:

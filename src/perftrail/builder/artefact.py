@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builder.debug_info import without_debug_information
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 _PIECES = {"*": "[^/]*", "?": "[^/]"}
 _LEFT_OUT = frozenset({".git", "__pycache__"})
@@ -23,12 +23,15 @@ _LEFT_OUT = frozenset({".git", "__pycache__"})
 class Content:
     """What files hold: a digest over names, modes and contents, and how many they are.
 
-    `mentions_build`: something that counts when they are used leads back to the build's own directory.
+    `mentions_build`: something that counts when they are used leads back to the build's own directory, be it
+    by its name (`names_build`) or from where it lies. `parts` tells each file's own content by its name.
     """
 
     digest: str
     files: int
     mentions_build: bool
+    names_build: bool = False
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) -> Content:
@@ -37,19 +40,24 @@ def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) 
     Debug information is left out. `keys` are the names of build directories, looked for in what remains.
     """
     wanted = None if globs is None else re.compile("|".join(map(_pattern, globs)))
-    digest, files, mentions = hashlib.sha256(), 0, False
+    digest, parts, named, mentions = hashlib.sha256(), dict[str, str](), False, False
     for name in sorted(_files(root)):
         if wanted is not None and not wanted.fullmatch(name):
             continue
         path = root / name
         kind, content = _read(path)
         content = without_debug_information(content)
-        digest.update(
-            f"{name}\0{kind}\0{hashlib.sha256(content).hexdigest()}\n".encode(errors="surrogateescape")
-        )
-        files += 1
-        mentions = mentions or b"$ORIGIN" in content or any(key.encode() in content for key in keys)
-    return Content(digest=digest.hexdigest(), files=files, mentions_build=mentions)
+        parts[name] = f"{kind}\0{hashlib.sha256(content).hexdigest()}"
+        digest.update(f"{name}\0{parts[name]}\n".encode(errors="surrogateescape"))
+        named = named or any(key.encode() in content for key in keys)
+        mentions = mentions or named or b"$ORIGIN" in content
+    return Content(
+        digest=digest.hexdigest(),
+        files=len(parts),
+        mentions_build=mentions,
+        names_build=named,
+        parts=parts,
+    )
 
 
 def content_of_files(paths: Collection[str], *, below: Path) -> str:

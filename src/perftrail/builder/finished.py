@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What is remembered of a finished build: what came out, how long it took, where its log is."""
+    """What is remembered of a finished build: what came out, how long it took, where its log is.
+
+    `bytes` is the room that it takes, 0 when that was not asked.
+    """
 
     artefact: str
     seconds: float
     log: str
+    bytes: float = 0.0
 
 
 def read_finished(marker: Path) -> Finished | None:
@@ -23,33 +30,35 @@ def read_finished(marker: Path) -> Finished | None:
     try:
         facts = json.loads(marker.read_bytes())
         return Finished(
-            artefact=str(facts["artefact"]), seconds=float(facts["seconds"]), log=str(facts["log"])
+            artefact=str(facts["artefact"]),
+            seconds=float(facts["seconds"]),
+            log=str(facts["log"]),
+            bytes=float(facts.get("bytes", 0.0)),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def write_finished(marker: Path, finished: Finished) -> None:
     """Mark a build as finished: durable, and seen by others whole or not at all."""
-    ours = marker.with_suffix(".new")
+    write_durably(marker, asdict(finished))
+
+
+def write_durably(path: Path, facts: Mapping[str, object]) -> None:
+    """Write facts as JSON so that they are seen whole or not at all, and outlive a power cut."""
+    ours = path.with_suffix(".new")
     with ours.open("w", encoding="utf-8") as file:
-        json.dump(asdict(finished), file)
+        json.dump(facts, file)
         file.flush()
         os.fsync(file.fileno())
-    ours.replace(marker)
-    directory = os.open(marker.parent, os.O_RDONLY)
+    ours.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make what was renamed or removed in a directory outlive a power cut."""
+    directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
-
-
-def remove_tree(directory: Path) -> None:
-    """Remove a directory with all that is in it, also what a build made read-only."""
-    if directory.is_symlink() or directory.is_file():
-        directory.unlink()
-    if not directory.is_dir():
-        return
-    for name, _, _ in os.walk(directory):
-        Path(name).chmod(0o700)
-    shutil.rmtree(directory)

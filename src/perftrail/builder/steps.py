@@ -19,6 +19,7 @@ from perftrail.model.process import (
     Signalled,
     TimedOut,
 )
+from perftrail.model.sandbox import with_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,13 +99,15 @@ class Steps:
         )
         ended = self._in_words(ran.ended)
         log.take(output)
+        if ran.refused:
+            log.note(f"[{with_refusals('', ran.refused)}]")
         log.note(f"[{ended or 'done'}, {time.monotonic() - began:.2f} s]")
         said = _read_ends(output)
         output.unlink(missing_ok=True)
         if not ended:
             return ""
         telling = "" if isinstance(ran.ended, TimedOut) else telling_lines(said)
-        return telling or f"{ended}: {line}"
+        return with_refusals(telling or f"{ended}: {line}", ran.refused)
 
     def _in_words(self, ended: Ended) -> str:
         """How a line failed, nothing when it did not."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from perftrail.cli.console import output
+from perftrail.cli.failures import left_out_words, more_lines
 from perftrail.cli.found_table import print_table
 from perftrail.cli.found_words import (
     MOST_NAMED,
+    block_words,
     broke,
     change_words,
     cost,
@@ -19,7 +21,10 @@ from perftrail.cli.found_words import (
     inside_words,
     levels,
     noise_words,
+    note_words,
+    pins_words,
     revision_name,
+    stray_words,
     unusable_words,
 )
 from perftrail.workflows.found import FindTable
@@ -54,10 +59,16 @@ def print_run(report: RunReport, *, named: str | None) -> None:
             style="bold",
         )
     )
+    for line in pins_words(report.pins):
+        console.print(Text(f"  {line}"))
     for name, failure in list(report.failures.items())[:MOST_NAMED]:
         console.print(Text(f"  {name}: {failure_words(failure)}"))
+        for line in more_lines(failure):
+            console.print(Text(f"    {line}"))
     if len(report.failures) > MOST_NAMED:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
+    for left_out in report.left_out:
+        console.print(Text(f"skipped {left_out_words(left_out)}"))
     where = f" {shlex.quote(named)}" if named else ""
     console.print(Text(f"Next: perftrail show{where}    the figures", style="dim"))
 
@@ -65,14 +76,16 @@ def print_run(report: RunReport, *, named: str | None) -> None:
 def _print_answer(answer: FindAnswer) -> None:
     console = output()
     console.print(Text(headline(answer), style="bold"))
+    for line in pins_words(answer.pins):
+        console.print(Text(f"  {line}"))
     for number in range(len(answer.answer.changes)):
         for line in _details(answer, number):
             console.print(Text(f"  {line}"))
-    for line in broke(answer):
+    for line in (*stray_words(answer), *broke(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text(cost(answer)))
-    for line in (*noise_words(answer), *answer.priors):
+    for line in (*noise_words(answer), *block_words(answer), *answer.priors):
         console.print(Text(f"{line[:1].upper()}{line[1:]}."))
     if answer.unusable:
         console.print(Text(unusable_words(answer)))
@@ -86,6 +99,8 @@ def _details(answer: FindAnswer, number: int) -> Iterator[str]:
         yield f"{number + 1}. {change_words(answer, number)}"
     if known := levels(answer, change):
         yield known
+    if note := note_words(answer, change):
+        yield note
     candidates = answer.candidates(change)
     if len(candidates) > 1:
         yield from (revision_name(revision) for revision in candidates[:MOST_NAMED])

@@ -12,9 +12,10 @@ from rich.text import Text
 from perftrail.analysis.carried import Share
 from perftrail.cli.changes import change_words
 from perftrail.cli.console import output
+from perftrail.cli.failures import telling
 from perftrail.cli.found_words import revision_name
 from perftrail.cli.obstacles import told_obstacle
-from perftrail.cli.speech import first_line, plain
+from perftrail.cli.speech import plain
 from perftrail.model.quantity import change, decimals, number, percent, quantity
 from perftrail.workflows.backport_report import Role
 
@@ -235,7 +236,7 @@ def _notes(report: BackportReport, shown: Sequence[Stand]) -> Iterator[str]:
         yield f"{one.capitalize()} and {other} are one build, measured once"
     for missing in report.missing[:MOST_NAMED]:
         failure = missing.failure
-        told = f"{failure.stage}: {first_line(failure.message)} (log: {failure.log})"
+        told = f"{failure.stage}: {telling(failure)} (log: {failure.log})"
         yield f"{missing.role.capitalize()}, {missing.where}: {told}"
     if len(report.missing) > MOST_NAMED:
         yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"

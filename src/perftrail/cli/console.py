@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, assert_never
 from rich.console import Console
 from rich.text import Text
 
-from perftrail.cli.speech import first_line
+from perftrail.cli.failures import left_out_words, telling
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.quantity import duration, number
 from perftrail.workflows.events import (
+    BuilderSaid,
     BuildFinished,
     BuildStarted,
     GivenUp,
@@ -21,6 +22,7 @@ from perftrail.workflows.events import (
     LinkFailed,
     Progress,
     SameArtefact,
+    Skipped,
     Stepped,
 )
 
@@ -91,13 +93,17 @@ class Watcher:
             case HistoryRead():
                 first, last = event.revisions[0], event.revisions[-1]
                 self._say(f"{len(event.revisions)} revisions, {first.short} to {last.short}", style="dim")
+            case Skipped():
+                self._say(f"skipped {left_out_words(event.left_out)}", style="dim")
             case BuildStarted():
                 self._now(f"making {event.subject}")
             case BuildFinished():
                 self._build_finished(event)
+            case BuilderSaid():
+                self._say(event.text, style="yellow")
             case LinkFailed():
                 self._say(
-                    f"{event.subject}: {event.benchmark} cannot be made: {first_line(event.failure.message)}"
+                    f"{event.subject}: {event.benchmark} cannot be made: {telling(event.failure)}"
                     f" (log: {event.failure.log})",
                     style="yellow",
                 )
@@ -127,7 +133,7 @@ class Watcher:
         if isinstance(event.outcome, Failure):
             failed = "could not be had" if event.outcome.stage == "checkout" else "does not build"
             known = ", as known from before" if event.known else ""
-            why = f"{first_line(event.outcome.message)} (log: {event.outcome.log})"
+            why = f"{telling(event.outcome)} (log: {event.outcome.log})"
             self._say(f"{event.subject} {failed}{known}: {why}", style="yellow")
         elif not event.known:
             self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
@@ -136,7 +142,7 @@ class Watcher:
         if isinstance(event.outcome, FailedInvocation):
             failure = event.outcome.failure
             self._say(
-                f"{event.cell}: {failure.stage}: {first_line(failure.message)} (log: {failure.log})",
+                f"{event.cell}: {failure.stage}: {telling(failure)} (log: {failure.log})",
                 style="yellow",
             )
         else:

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from perftrail.cli.changes import change_words
 from perftrail.cli.console import output
+from perftrail.cli.failures import telling
 from perftrail.cli.found_words import revision_name
-from perftrail.cli.speech import first_line, plain
+from perftrail.cli.speech import plain
 from perftrail.model.quantity import change, quantity
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def print_explained(explained: Explained, *, named: str | None) -> None:
         _print_cell(cell)
     console.print()
     for name, failure in explained.failures:
-        console.print(Text(f"{name}: {failure.stage}: {first_line(failure.message)} (log: {failure.log})"))
+        console.print(Text(f"{name}: {failure.stage}: {telling(failure)} (log: {failure.log})"))
     for each in explained.unavailable:
         console.print(Text(f"Cannot be had here: {each.what}: {plain(each.why, longest=200)}", style="dim"))
     where = f" {shlex.quote(named)}" if named else ""

@@ -9,12 +9,14 @@ from rich.text import Text
 
 from perftrail.cli.console import output
 from perftrail.cli.found_words import (
+    block_words,
     change_size,
     cost,
     innermost,
     inside_words,
     judgement,
     levels,
+    pins_words,
     revision_name,
 )
 from perftrail.model.quantity import change as relative
@@ -35,6 +37,8 @@ def print_table(table: FindTable) -> None:
     console = output()
     gathered = by_culprit(table.answers)
     console.print(Text(table_headline(table), style="bold"))
+    for line in pins_words(table.pins):
+        console.print(Text(f"  {line}"))
     rows = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in COLUMNS:
         rows.add_column(column)
@@ -51,7 +55,9 @@ def print_table(table: FindTable) -> None:
         console.print(Text(line))
     console.print()
     console.print(Text(cost(table)))
-    for line in dict.fromkeys(line for answer in table.answers for line in answer.priors):
+    for line in dict.fromkeys(
+        line for answer in table.answers for line in (*block_words(answer), *answer.priors)
+    ):
         console.print(Text(f"{line[:1].upper()}{line[1:]}."))
 
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.cli.speech import first_line, plain
+from perftrail.cli.failures import telling, trouble_lines
+from perftrail.cli.speech import plain
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import decimals, duration, probability, quantity
+from perftrail.model.recipe import PLAIN
+from perftrail.model.subject import Subject
 from perftrail.model.working import Working
 from perftrail.search.answer import Kind
+from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perftrail.model.build import Failure
+    from perftrail.model.pins import Pins
     from perftrail.model.subject import Revision
     from perftrail.search.answer import Change
     from perftrail.workflows.found import FindAnswer, FindTable, InsideMerge
 
 MOST_NAMED = 5
+
+LONGEST_LINE = 400
 
 
 def headline(answer: FindAnswer) -> str:
@@ -135,6 +142,16 @@ def levels(answer: FindAnswer, change: Change) -> str:
     return f"before {quantity(change.before, unit)}, after {quantity(change.after, unit)}"
 
 
+def stray_words(answer: FindAnswer) -> Iterator[str]:
+    """Name the builds that no change explains."""
+    unit = answer.target.unit
+    for stray in answer.answer.strays:
+        yield (
+            f"{answer.revisions[stray.position].short} stands out: {quantity(stray.level, unit)}, where its side has "
+            f"{quantity(stray.beside, unit)}; what changed there was taken back, or its build is of another kind"
+        )
+
+
 def broke(answer: FindAnswer) -> Iterator[str]:
     """Say where the history appears to be broken."""
     for stretch in answer.broke:
@@ -149,7 +166,12 @@ def broke(answer: FindAnswer) -> Iterator[str]:
         else:
             before, after = answer.revisions[stretch.before], answer.revisions[stretch.after]
             came = f"after {before.short}, usable again at {after.short}"
-        yield f"It appears to be broken ({stretch.stage}) here: {where}{f'; {came}' if came else ''}"
+        what = (
+            "The study skips it here"
+            if stretch.stage == "skipped"
+            else f"It appears to be broken ({stretch.stage}) here"
+        )
+        yield f"{what}: {where}{f'; {came}' if came else ''}"
 
 
 def cost(answer: FindAnswer | FindTable) -> str:
@@ -161,6 +183,12 @@ def cost(answer: FindAnswer | FindTable) -> str:
     )
 
 
+def pins_words(pins: Pins) -> Iterator[str]:
+    """Say which of several sources was walked and where the others were held; nothing where there is one."""
+    if told := str(pins):
+        yield plain(told, longest=LONGEST_LINE)
+
+
 def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Say what became of readings that noise marks."""
     if answer.set_aside:
@@ -169,18 +197,41 @@ def noise_words(answer: FindAnswer) -> Iterator[str]:
         yield f"{answer.marked} readings were taken while others used the machine, and used all the same"
 
 
+def block_words(answer: FindAnswer) -> Iterator[str]:
+    """Say that the machine was not one all the time, and what that means."""
+    if len(answer.boots) > 1:
+        yield (
+            f"the machine was started again on the way ({len(answer.boots)} boots): their levels are compared only "
+            "by revisions that were measured in both"
+        )
+    yield from (plain(each, longest=LONGEST_LINE) for each in answer.elsewhere)
+
+
+def note_words(answer: FindAnswer, change: Change) -> str:
+    """Say that a culprit's own message speaks of speed, where that made it likelier; else nothing."""
+    noted = answer.notes(change)
+    if len(change.positions) > 1 or not noted:
+        return ""
+    ((revision, word),) = noted.items()
+    return f"its message speaks of it ({plain(word)}): “{plain(revision.summary)}”"
+
+
 def failure_words(failure: Failure) -> str:
-    """Say a failure: its stage, the first line of what it said, its log."""
+    """Say a failure: its stage, the most telling line of what it said, its log."""
     log = f" (log: {failure.log})" if failure.log else ""
-    return f"{failure.stage}: {first_line(failure.message)}{log}"
+    return f"{failure.stage}: {telling(failure)}{log}"
 
 
 def unusable_words(answer: FindAnswer) -> str:
-    """Name the revisions that could not be used, some of many."""
-    shown = answer.unusable[:MOST_NAMED]
-    lines = [f"  {each.revision.short}: {failure_words(each.failure)}" for each in shown]
-    if len(answer.unusable) > MOST_NAMED:
-        lines.append(f"  and {len(answer.unusable) - MOST_NAMED} more; --json names all")
+    """Name the revisions that could not be used, by cause."""
+    failures = {
+        Subject(revision=each.revision, variant=PLAIN): each.failure
+        for each in sorted(answer.unusable, key=lambda each: answer.revisions.index(each.revision))
+    }
+    troubles = common(tuple(failures), failures)
+    lines = [f"  {line}" for trouble in troubles[:MOST_NAMED] for line in trouble_lines(trouble)]
+    if len(troubles) > MOST_NAMED:
+        lines.append(f"  and {len(troubles) - MOST_NAMED} more causes; --json names all")
     heading = "Failed:" if isinstance(answer.target, Working) else "Could not be used:"
     return "\n".join([heading, *lines])
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "init": "Write a first study of a program.",
     "check": "Validate a study and show what it would take.",
+    "build": "Make one revision, or go through its recipe by hand.",
     "run": "Make and measure what the plan still lacks.",
     "find": "Find which revision changed a metric.",
     "measure": "Measure one command, or compare several; no study file.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -37,6 +38,17 @@ def only_option(function: Function) -> Function:
     """--only: a part of the plan."""
     text = "Only what matches: revision, variant, benchmark or a parameter, with * and ?; may be repeated."
     return click.option("--only", multiple=True, metavar="NAME=PATTERN", help=text)(function)
+
+
+def sandbox_option(function: Function) -> Function:
+    """--sandbox, --no-sandbox: instead of what the study says."""
+    text = "Whether builds and runs are kept in a sandbox: no network, no home, nothing to write to (bubblewrap)."
+    return click.option("--sandbox/--no-sandbox", default=None, help=text)(function)
+
+
+def contained(study: Study, sandbox: bool | None) -> Study:
+    """Give a study with what the command line says of its sandbox, if anything."""
+    return study if sandbox is None else replace(study, sandbox=replace(study.sandbox, always=sandbox))
 
 
 def load_study(named: str | None) -> Study:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.failures import left_out_words, remedy_lines, trouble_lines
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import duration
 
@@ -15,16 +16,15 @@ if TYPE_CHECKING:
 
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Stage
+    from perftrail.model.recipe import Variant
     from perftrail.model.study import Study
-    from perftrail.workflows.attempt import AttemptReport, Trouble
+    from perftrail.workflows.attempt import AttemptReport
     from perftrail.workflows.check import Span, Survey
     from perftrail.workflows.initial.start import Begun
 
 LONGEST_LINE = 1000
 TRIED_FIRST = 5
 """How many revisions are worth trying before anything was made."""
-
-MOST_NAMED = 6
 
 _REMEDIES: Mapping[Stage, str] = {
     "checkout": "mend [source], or the repository, then ",
@@ -45,8 +45,10 @@ def print_survey(study: Study, plan: Survey, *, named: str | None) -> None:
     to_make = plan.subjects - plan.built - plan.failed
     lines = [
         ("revisions", f"{len(plan.revisions)}, {first.short} to {last.short}"),
-        ("variants", ", ".join(study.variants)),
+        *([("sources", str(plan.pins))] if study.sources else []),
+        ("variants", ", ".join(_variant(name, each) for name, each in study.variants.items())),
         ("builds", f"{plan.subjects}: {plan.built} made, {plan.failed} failed, {to_make} to make"),
+        *(("skipped", left_out_words(each)) for each in plan.left_out),
         *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
         ("points", f"{plan.points}"),
         ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
@@ -55,6 +57,9 @@ def print_survey(study: Study, plan: Survey, *, named: str | None) -> None:
     click.echo(click.style(plain(plan.title), bold=True))
     for name, text in lines:
         click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
+    for trouble in plan.troubles:
+        for line in trouble_lines(trouble):
+            click.echo(line)
     made = plan.built + plan.failed
     if made:
         _next(study, named)
@@ -67,14 +72,17 @@ def print_attempt(study: Study, report: AttemptReport, *, named: str | None) -> 
     tried, started = len(report.tried), report.started
     share = f"{report.built} of {tried} built ({report.built / tried:.0%}), {started} of them started"
     click.echo(click.style(share, bold=True))
-    for trouble in report.troubles:
-        for line in _trouble(trouble):
+    for advised in report.troubles:
+        for line in trouble_lines(advised.trouble):
             click.echo(line)
+        if advised.trouble.stretch is not None:
+            for line in remedy_lines(advised.trouble.stretch, advised.remedies):
+                click.echo(line)
     click.echo(f"{'time left':<12} {_time(report.plan.seconds)}; {len(report.plan.revisions)} revisions")
     if report.useful:
         _next(study, named)
     else:
-        _say_next("check --try 1", named, first=_REMEDIES[report.troubles[0].failure.stage])
+        _say_next("check --try 1", named, first=_REMEDIES[report.troubles[0].trouble.failure.stage])
 
 
 def print_begun(begun: Begun) -> None:
@@ -102,21 +110,6 @@ def print_begun(begun: Begun) -> None:
     _say_next("check", None if str(begun.file.parent) == "." else str(begun.file))
 
 
-def _trouble(trouble: Trouble) -> list[str]:
-    names = ", ".join(str(subject) for subject in trouble.subjects[:MOST_NAMED])
-    more = len(trouble.subjects) - MOST_NAMED
-    lines = [
-        f"{len(trouble.subjects)} failed at {trouble.failure.stage}: {trouble.line}",
-        f"    {names}{f' and {more} more' if more > 0 else ''}; log: {trouble.failure.log}",
-    ]
-    if trouble.oldest:
-        last = trouble.subjects[-1].revision.short
-        lines.append(
-            f'    only the oldest do: give them a recipe of their own, [[build.when]] range = "..{last}" or later'
-        )
-    return [plain(line, longest=LONGEST_LINE) for line in lines]
-
-
 def _next(study: Study, named: str | None) -> None:
     _say_next("find" if study.find.metric else "run", named)
 
@@ -126,6 +119,10 @@ def _say_next(command: str, named: str | None, *, first: str = "") -> None:
     verb, *options = command.split(" ", 1)
     text = f"Next: {first}perftrail {' '.join([verb + plain(where, longest=LONGEST_LINE), *options])}"
     click.echo(click.style(text, dim=True))
+
+
+def _variant(name: str, variant: Variant) -> str:
+    return f"{name} ({variant.directory}/)" if variant.directory else name
 
 
 def _benchmark(name: str, benchmark: Benchmark) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 LONGEST = 72
 
 
-def first_line(text: str) -> str:
+def first_line(text: str, *, longest: int = LONGEST) -> str:
     """The first line of a hostile text that has several, fit for a terminal."""
     lines = text.strip().splitlines()
-    return plain(lines[0]) if lines else ""
+    return plain(lines[0], longest=longest) if lines else ""
 
 
 def plain(text: str, *, longest: int = LONGEST) -> str:

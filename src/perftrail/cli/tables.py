@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from perftrail.cli.console import output
-from perftrail.cli.found_words import revision_name
+from perftrail.cli.found_words import LONGEST_LINE, pins_words, revision_name
+from perftrail.cli.row_notes import row_notes
+from perftrail.cli.side_by_side import fits, side_by_side
 from perftrail.cli.speech import plain
-from perftrail.model.conditions import NOISE
+from perftrail.model.pins import ALONE, pins_asked
 from perftrail.model.quantity import change, decimals, quantity
+from perftrail.model.subject import Revision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from perftrail.model.pins import Pins
     from perftrail.model.trail import Json, SearchRecord, StepRecord
     from perftrail.workflows.history import HistoryChange
     from perftrail.workflows.show import Row
 
 
-def print_rows(rows: Sequence[Row]) -> None:
-    """Print one line for each metric of each subject at each point."""
+def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
+    """Print one line for each metric of each subject at each point; alternatives beside each other.
+
+    `pins` say which of several sources was walked.
+    """
+    for line in pins_words(pins):
+        output().print(Text(line))
+    beside = side_by_side(rows)
+    if beside is not None and fits(beside, output()):
+        output().print(beside)
+        return
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     columns = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
     shown = [name for name in columns if _needed(name, rows)]
@@ -43,16 +57,28 @@ def print_changes(changes: Sequence[HistoryChange]) -> None:
         console.print(Text(f"  {_changed_metric(each.row)}: {_change(each)}"), soft_wrap=True)
 
 
+def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
+    """List the searches that there are, and say which of them follows."""
+    console = output()
+    console.print(Text(f"{len(records)} searches; {shown} follows, --search N shows another:"))
+    for number, record in enumerate(records, start=1):
+        first, last = (Revision(id=str(record.question[end])).short for end in ("first", "last"))
+        asked = ", ".join(
+            (f"{record.question['metric']}, {first} to {last}", *pins_words(pins_asked(record.question)))
+        )
+        line = f"{number:>3}  {record.started[:16].replace('T', ' ')}  {asked}: {_verdicts(record.answer)}"
+        console.print(Text(plain(line, longest=LONGEST_LINE), style="bold" if number == shown else ""))
+    console.print()
+
+
 def print_search(record: SearchRecord, steps: Sequence[StepRecord]) -> None:
     """Replay a search in words."""
     console = output()
     question = record.question
-    console.print(
-        Text(
-            f"What changed {question['metric']} between {question['first']} and {question['last']}?",
-            style="bold",
-        )
-    )
+    asked = f"What changed {question['metric']} between {question['first']} and {question['last']}?"
+    console.print(Text(asked, style="bold"))
+    for line in pins_words(pins_asked(question)):
+        console.print(Text(line))
     for step in steps:
         console.print(Text(f"{step.number:>3}  {step.words}"))
     if record.answer is None:
@@ -60,6 +86,17 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord]) -> None:
     else:
         for line in _ended(record.answer):
             console.print(Text(f"     {line}"))
+
+
+def _verdicts(answer: Mapping[str, Json] | None) -> str:
+    """Say how a search ended in a word or two, or that it has not."""
+    if answer is None:
+        return "not ended"
+    several = answer.get("metrics")
+    if not isinstance(several, list):
+        return str(answer["verdict"])
+    verdicts = Counter(str(each["verdict"]) for each in several if isinstance(each, dict))
+    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
 
 
 def _ended(answer: Mapping[str, Json]) -> Iterator[str]:
@@ -85,14 +122,6 @@ def _needed(name: str, rows: Sequence[Row]) -> bool:
 def _texts(row: Row) -> dict[str, str]:
     found = row.estimate
     label = row.subject.revision.label
-    notes = [flag for flag in row.flags if flag not in NOISE]
-    notes += [row.noise] if row.noise else []
-    notes += [f"{row.failures} failed"] if row.failures else []
-    reached = found.confidence if found else 0.0
-    if found and found.count == 1:
-        notes.append("one value, no interval")
-    elif found and reached < 0.9495:
-        notes.append(f"interval only {reached * 100:.0f} %")
     return {
         "revision": f"{row.subject.revision.short}{f' {plain(label)}' if label else ''}",
         "variant": row.subject.variant,
@@ -101,7 +130,7 @@ def _texts(row: Row) -> dict[str, str]:
         "metric": row.metric,
         "median [95 % interval]": _estimate(row),
         "n": str(found.count if found else 0),
-        "notes": ", ".join(notes),
+        "notes": ", ".join(row_notes(row)),
     }
 
 

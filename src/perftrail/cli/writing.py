@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from perftrail.cli.options import store_option
+from perftrail.cli.options import contained, sandbox_option, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -23,11 +23,19 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """How a command writes to a study's results: where, whether it waits for them, what it tries once more."""
+    """How a command makes and measures: where results go, whether it waits for them, what it tries once more.
+
+    `sandbox` says whether it does so in a sandbox, `None` to do as the study says.
+    """
 
     store: str | None
     wait: bool
     retry_failed: bool
+    sandbox: bool | None
+
+    def contained(self, study: Study) -> Study:
+        """Give the study with what the command line says of its sandbox, if anything."""
+        return contained(study, self.sandbox)
 
     def follow(
         self,
@@ -46,7 +54,7 @@ class Writing:
         with (
             Watcher() as watcher,
             open_session(
-                study,
+                self.contained(study),
                 store=self.store,
                 wait=self.wait,
                 on_wait=watcher.waiting,
@@ -63,14 +71,20 @@ def writing_options(function: Callable[..., None]) -> Callable[..., None]:
 
     @click.option("--retry-failed", is_flag=True, help="Try builds that failed before once more.")
     @click.option("--no-wait", is_flag=True, help="Fail at once when another perftrail holds the results.")
+    @sandbox_option
     @store_option
     @functools.wraps(function)
     def command(
-        *arguments: object, retry_failed: bool, no_wait: bool, store: str | None, **others: object
+        *arguments: object,
+        retry_failed: bool,
+        no_wait: bool,
+        sandbox: bool | None,
+        store: str | None,
+        **others: object,
     ) -> None:
         function(
             *arguments,
-            writing=Writing(store=store, wait=not no_wait, retry_failed=retry_failed),
+            writing=Writing(store=store, wait=not no_wait, retry_failed=retry_failed, sandbox=sandbox),
             **others,
         )
 

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Self
 from perftrail.errors import LauncherError
 from perftrail.launcher.binary import launcher_path
 from perftrail.launcher.cgroups import remove_cgroups
+from perftrail.launcher.enclosure import Handed, broken_off
 from perftrail.launcher.locks import lock_file
 from perftrail.launcher.protocol import (
     CANCEL,
@@ -30,11 +31,15 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from perftrail.launcher.enclosure import Enclosure
     from perftrail.model.process import Command, Ran
 
 SECONDS_TO_LEAVE = 10.0
 """How long a launcher may take to kill everything and go, before it is killed itself."""
 
+
+LONGEST_PATIENCE_SECONDS = 1e6
+"""What poll can wait for; longer than any timeout that is meant."""
 
 SECONDS_BETWEEN_CANCELS = 0.05
 """How often closing asks another thread's run to end: one that comes before its job would be lost."""
@@ -45,10 +50,14 @@ class Launcher:
 
     A launcher runs one command at a time: `run` may be called from any thread, and calls wait for each
     other. Leaving the context, the end of this process and the launcher's own death all kill what runs.
+
+    With an `enclosure` it runs inside that, where programs may do it harm: when one kills it, or keeps it
+    from answering, that is how the program ended.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, enclosure: Enclosure | None = None) -> None:
         self._path = path
+        self._enclosure = enclosure
         self._turn = threading.RLock()
         self._server: _Server | None = None
         self._ids = itertools.count(1)
@@ -69,7 +78,7 @@ class Launcher:
         """
         with self._turn:
             if self._server is None:
-                self._server = _Server(self._path or launcher_path())
+                self._server = _Server(self._path or launcher_path(), self._enclosure)
             return self._server.capabilities
 
     def run(self, command: Command) -> Ran:
@@ -81,22 +90,36 @@ class Launcher:
         """
         if command.lock_counter == "off":
             return self._run(command)
-        with lock_file(self._path or launcher_path(), command) as (counting, locks):
+        exchange = None if self._enclosure is None else self._enclosure.exchange
+        path = self._path or launcher_path()
+        with lock_file(path, command, directory=exchange) as (counting, locks):
             return replace(self._run(counting), locks=locks.counted())
 
     def _run(self, command: Command) -> Ran:
         with self._turn:
             id = str(next(self._ids))
-            line = job_line(command, id=id)
             self.start()
             server = self._server
             assert server is not None
+            line = job_line(server.given(command), id=id)
+            began = time.monotonic()
             try:
-                answer = read_answer(server.ask(line))
+                answer = read_answer(server.ask(line, patience_seconds=self._patience(command)))
+            except LauncherError:
+                self.close()
+                if self._enclosure is None:
+                    raise
+                return broken_off(command, began=began)
             except BaseException:
                 self.close()
                 raise
             return read_result(answer, id=id)
+
+    def _patience(self, command: Command) -> float | None:
+        """How long an answer is waited for: inside an enclosure a program can stop its launcher."""
+        if self._enclosure is None or command.timeout_seconds is None:
+            return None
+        return min(command.timeout_seconds + SECONDS_TO_LEAVE, LONGEST_PATIENCE_SECONDS)
 
     def cancel(self) -> None:
         """Kill what another thread's `run` has started; that call gives `Cancelled`. Else does nothing."""
@@ -122,7 +145,10 @@ class Launcher:
 class _Server:
     """One started launcher, its two pipes and its complaints."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, enclosure: Enclosure | None) -> None:
+        self._handed = None if enclosure is None else Handed(enclosure)
+        prefix = () if enclosure is None else enclosure.prefix
+        arguments = () if self._handed is None else self._handed.words()
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         self._waiting = bytearray()
         self._writing = threading.Lock()
@@ -130,19 +156,23 @@ class _Server:
         try:
             # In a session of its own: Ctrl-C in the terminal reaches us, and we tell the launcher.
             self._process = subprocess.Popen(
-                [path],
+                [*prefix, path, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._complaints,
                 env={},  # it needs none, and its stack is part of the floor under every figure
                 bufsize=0,
                 start_new_session=True,
+                pass_fds=() if self._handed is None else self._handed.descriptors,
             )
         except OSError as error:
             self._complaints.close()
-            raise LauncherError(f"{path} — the launcher cannot be started: {error.strerror}") from error
+            self._let_go()
+            started = prefix[0] if prefix else path
+            raise LauncherError(f"{started} — the launcher cannot be started: {error.strerror}") from error
         try:
-            self._capabilities = read_hello(read_answer(self._read_line()))
+            said = read_hello(read_answer(self._read_line(None)))
+            self._capabilities = said if self._handed is None else self._handed.outer(said, self._process.pid)
         except BaseException:
             self.close()
             raise
@@ -152,10 +182,13 @@ class _Server:
         assert self._capabilities is not None
         return self._capabilities
 
-    def ask(self, line: bytes) -> bytes:
+    def given(self, command: Command) -> Command:
+        return command if self._handed is None else self._handed.inside(command)
+
+    def ask(self, line: bytes, *, patience_seconds: float | None) -> bytes:
         if not self.tell(line):
             raise self._death()
-        return self._read_line()
+        return self._read_line(patience_seconds)
 
     def tell(self, line: bytes) -> bool:
         assert self._process.stdin is not None
@@ -168,9 +201,13 @@ class _Server:
                 return False
         return True
 
-    def _read_line(self) -> bytes:
+    def _read_line(self, patience_seconds: float | None) -> bytes:
         assert self._process.stdout is not None
+        output = select.poll()
+        output.register(self._process.stdout, select.POLLIN)
         while b"\n" not in self._waiting:
+            if not output.poll(None if patience_seconds is None else patience_seconds * 1000):
+                raise LauncherError("launcher — does not answer; was it stopped from outside?")
             more = os.read(self._process.stdout.fileno(), 65536)
             if not more:
                 raise self._death()
@@ -195,6 +232,8 @@ class _Server:
         assert process.stdout is not None
         with self._writing:
             process.stdin.close()
+        if self._handed is not None:
+            self._handed.hang_up()
         try:
             self._wait_for_end()
         finally:
@@ -202,6 +241,11 @@ class _Server:
             process.wait()
             process.stdout.close()
             self._complaints.close()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._handed is not None:
+            self._handed.close()
 
     def _wait_for_end(self) -> None:
         """Wait for both of its processes: the guard is our child, the server holds the end of a pipe."""

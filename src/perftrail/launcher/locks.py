@@ -7,7 +7,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from perftrail.errors import LauncherError
 from perftrail.model.process import LockCounts
@@ -29,14 +29,19 @@ _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the file is made by mkstemp
 class LockFile:
     """Where one invocation's threads count their locks; see ``launcher/preload/locks.c``."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
 
     def counted(self) -> LockCounts | None:
         """Give the sums over the tree; None when the object was loaded into no process of it."""
-        with self._path.open("rb") as file:
-            taken, processes = _HEAD.unpack(file.read(_HEAD.size))
-            slots = file.read(min(taken, _SLOTS - 1) * _SLOT.size)
+        # Through the open file: what has its name by now, a program may have put there.
+        self._file.seek(0)
+        head = self._file.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            return None
+        taken, processes = _HEAD.unpack(head)
+        slots = self._file.read(min(taken, _SLOTS - 1) * _SLOT.size)
+        slots = slots[: len(slots) - len(slots) % _SLOT.size]
         if not processes:
             return None
         sums = [sum(column) for column in zip(*_SLOT.iter_unpack(slots), strict=True)] or [0, 0, 0]
@@ -57,11 +62,16 @@ def locks_object(launcher: Path) -> Path:
 
 
 @contextmanager
-def lock_file(launcher: Path, command: Command) -> Iterator[tuple[Command, LockFile]]:
-    """Make a command count its locks: gives it with the environment that does, and what it counts into."""
+def lock_file(
+    launcher: Path, command: Command, *, directory: str | None = None
+) -> Iterator[tuple[Command, LockFile]]:
+    """Make a command count its locks: gives it with the environment that does, and what it counts into.
+
+    The file is made in `directory`, in memory unless one is given.
+    """
     preloaded = str(locks_object(launcher))
-    directory = _IN_MEMORY if _IN_MEMORY.is_dir() else None
-    with tempfile.NamedTemporaryFile(prefix="perftrail-locks-", dir=directory) as file:
+    where = directory or (_IN_MEMORY if _IN_MEMORY.is_dir() else None)
+    with tempfile.NamedTemporaryFile(prefix="perftrail-locks-", dir=where) as file:
         file.truncate(_SLOTS * _SLOT.size)
         others = command.environment.get("LD_PRELOAD")
         environment = {
@@ -69,4 +79,4 @@ def lock_file(launcher: Path, command: Command) -> Iterator[tuple[Command, LockF
             "LD_PRELOAD": f"{preloaded}:{others}" if others else preloaded,
             "PERFTRAIL_LOCKS": file.name,
         }
-        yield replace(command, environment=environment, lock_counter="off"), LockFile(Path(file.name))
+        yield replace(command, environment=environment, lock_counter="off"), LockFile(file.file)

@@ -86,6 +86,8 @@ def _fields(command: Command, id: str) -> Iterator[tuple[str, str]]:
         yield "timeout_ns", str(max(1, round(command.timeout_seconds * NANOSECONDS)))
     if command.memory_limit_bytes is not None:
         yield "memory_limit", str(command.memory_limit_bytes)
+    if command.process_limit is not None:
+        yield "process_limit", str(command.process_limit)
     if command.cpus is not None:
         yield "cpus", ",".join(str(cpu) for cpu in command.cpus)
     yield "aslr", "on" if command.aslr else "off"
@@ -165,6 +167,7 @@ def read_result(answer: Mapping[str, Any], *, id: str) -> Ran:
         tree_cpu=_tree_cpu(answer["cpu_tree"]),
         memory_limit_method=answer["memory_limit_method"],
         counters=answer.get("counters") or {},
+        refused_processes=answer.get("refused_processes", 0),
     )
 
 

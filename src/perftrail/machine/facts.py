@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,12 +63,23 @@ def read_facts(root: Path, platform: Platform) -> dict[str, str]:
         "virtualisation": _virtualisation(root),
         "container": _container(root),
         "boot_id": _text(root / "proc/sys/kernel/random/boot_id"),
+        "booted": _booted(root),
         "governor": _each(sorted(cpus.glob("cpufreq/policy*/scaling_governor"))),
         "turbo": _turbo(cpus),
         "smt": _text(cpus / "smt/control"),
         "microcode": _cpuinfo(root).get("microcode", ""),
     }
     return {name: fact for name, fact in facts.items() if fact}
+
+
+def _booted(root: Path) -> str:
+    """When the machine was started, by its clock: UTC, ISO 8601 as the store writes times."""
+    for line in _text(root / "proc/stat").splitlines():
+        name, _, seconds = line.partition(" ")
+        if name == "btime" and seconds.isdigit() and len(seconds) < 11:  # after year 2286 it is no time
+            started = datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)
+            return started.isoformat(timespec="milliseconds")
+    return ""
 
 
 def _text(file: Path) -> str:

@@ -10,19 +10,50 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Stage = Literal["checkout", "build", "link", "start", "crash", "timeout", "memory", "metric"]
-"""Where making or running a subject can fail; ``link`` is the build of a benchmark against it."""
+    from perftrail.model.subject import Revision
+
+Stage = Literal["checkout", "build", "link", "start", "crash", "timeout", "memory", "metric", "skipped"]
+"""Where making or running a subject can fail; ``link`` is the build of a benchmark against it.
+
+``skipped`` is no failure of the program: the study says that the revision is not to be built.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repairs:
+    """What is done to a revision's tree before its recipe: files put into it, then patches applied.
+
+    `overlay` gives for each place in the tree the study's file that goes there; `patches` come in order. The
+    study's files are named relative to its directory.
+    """
+
+    overlay: Mapping[str, str] = field(default_factory=dict)
+    patches: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.overlay or self.patches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """The shell lines that make a subject from a clean tree, with nothing left open but placeholders."""
+    """What makes a subject from a clean tree: repairs, then shell lines in which only placeholders are open.
+
+    `sources` are the other sources whose trees it names, each at its revision. `root` is the folder that
+    the tree is made of, of a variant that has one. `incremental` allows it to go on in the tree of another
+    revision; only `outputs` are kept then. Changes in the paths that `unaffected_by` matches do not count.
+    """
 
     directory: str
     steps: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     timeout_seconds: float = 1800.0
     outputs: tuple[str, ...] = ()
+    repairs: Repairs = field(default_factory=Repairs)
+    sources: Mapping[str, Revision] = field(default_factory=dict)
+    root: str = ""
+    incremental: bool = False
+    unaffected_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +83,21 @@ class Built:
     seconds: float
     log: str = ""
     reused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """Where a subject's recipe can be gone through by hand: its tree, nothing made in it yet.
+
+    `directory` and `environment` are those in which the steps run, `lines` the steps with nothing left open.
+    `failure` says why the tree could not be had or repaired; it is then as far as it got.
+    """
+
+    directory: str
+    environment: Mapping[str, str]
+    lines: tuple[str, ...]
+    log: str
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,9 @@ MACHINE = ("build", "study", "cpus", "revision")
 OUT = "out"
 """Where a benchmark's own build puts things: in that build's lines and in the command."""
 
-_TOKEN = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}|(\$\{)|(\{\{)|(\}\})|(\})")
+_SOURCE = "source."
+
+_TOKEN = re.compile(r"\{((?:source\.)?[A-Za-z_][A-Za-z0-9_-]*)\}|(\$\{)|(\{\{)|(\}\})|(\})")
 _STUDY_FILE = re.compile(r"\{study\}/+([^\s'\"<>|;&()]+)")
 
 
@@ -48,6 +50,25 @@ def names(text: str) -> tuple[str, ...]:
     ('out', 'threads')
     """
     return tuple(dict.fromkeys(piece.name for piece in _pieces(text) if isinstance(piece, _Placeholder)))
+
+
+def source_placeholder(name: str) -> str:
+    """Give the placeholder, without braces, of another source's tree.
+
+    >>> source_placeholder("app")
+    'source.app'
+    """
+    return f"{_SOURCE}{name}"
+
+
+def sources_named(texts: Iterable[str]) -> tuple[str, ...]:
+    """Name the other sources whose trees texts mention, each once, in the order they come.
+
+    >>> sources_named(["make -C {build} APP={source.app}"])
+    ('app',)
+    """
+    found = (name for text in texts for name in names(text) if name.startswith(_SOURCE))
+    return tuple(dict.fromkeys(name.removeprefix(_SOURCE) for name in found))
 
 
 def fill(text: str, values: Mapping[str, str], quote: Quote | None = None) -> str:
@@ -87,6 +108,21 @@ def fill_some(text: str, values: Mapping[str, str], quote: Quote | None = None) 
             parts.append(_literal(value))
         else:
             parts.append(f"{{{piece.name}}}")
+    return "".join(parts)
+
+
+def put_texts(text: str, texts: Mapping[str, str]) -> str:
+    """Put texts in place of their placeholders as they are written: placeholders in them are filled later.
+
+    >>> put_texts("{program} {size} {{x}}", {"program": "python3 {build}/run.py"})
+    'python3 {build}/run.py {size} {{x}}'
+    """
+    parts = []
+    for piece in _pieces(text):
+        if isinstance(piece, _Text):
+            parts.append(piece.written)
+        else:
+            parts.append(texts.get(piece.name, f"{{{piece.name}}}"))
     return "".join(parts)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.build import Recipe, content_key
-from perftrail.model.placeholders import fill_some
+from perftrail.model.build import Recipe, Repairs, content_key
+from perftrail.model.placeholders import fill_some, put_texts, sources_named
 from perftrail.model.subject import Revision, Subject
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import Prepared
     from perftrail.model.parameters import Point
     from perftrail.model.policies import Order
-    from perftrail.model.recipe import Era
+    from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.study import Study
 
 
@@ -51,7 +52,10 @@ def cells(study: Study, subject: Subject) -> tuple[Cell, ...]:
 
 
 def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
-    """The recipe of a variant at a revision that lies in these eras; later eras win, the variant last."""
+    """The recipe of a variant at a revision that lies in these eras; later eras win, the variant last.
+
+    Variables and repairs add up; of two for one name or one place, the later wins.
+    """
     build = study.build
     directory, steps, outputs, timeout = build.directory, build.steps, build.outputs, build.timeout_seconds
     env = dict(build.env)
@@ -63,9 +67,44 @@ def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
         env.update(era.env)
     chosen = study.variants[variant]
     if chosen.rebuild:
-        steps = steps if chosen.build.steps is None else chosen.build.steps
-        env.update(chosen.build.env)
-    return Recipe(directory=directory, steps=steps, env=env, timeout_seconds=timeout, outputs=outputs)
+        own = chosen.build
+        directory = directory if own.directory is None else own.directory
+        steps = steps if own.steps is None else own.steps
+        outputs = outputs if own.outputs is None else own.outputs
+        env.update(own.env)
+    return Recipe(
+        directory=directory,
+        steps=steps,
+        env=env,
+        timeout_seconds=timeout,
+        outputs=outputs,
+        repairs=_repairs((build, *eras, *([chosen.build] if chosen.rebuild else []))),
+        root=chosen.directory or "",
+        incremental=build.incremental and bool(outputs),
+        unaffected_by=build.unaffected_by,
+    )
+
+
+def _repairs(parts: Sequence[Build | Era | VariantBuild]) -> Repairs:
+    """Put repairs together: one file for each place, the later wins; each patch once, where it comes first."""
+    overlay = {posixpath.normpath(place): file for part in parts for file, place in part.overlay.items()}
+    patches = (posixpath.normpath(file) for part in parts for file in part.patch)
+    return Repairs(overlay=overlay, patches=tuple(dict.fromkeys(patches)))
+
+
+def named_sources(how: Recipe) -> tuple[str, ...]:
+    """Name the other sources whose trees a recipe uses or takes outputs from."""
+    return sources_named((*how.steps, *how.env.values(), *how.outputs))
+
+
+def command_line(study: Study, cell: Cell) -> str:
+    """The command of a cell's benchmark with the variant's parts put in; other placeholders unfilled."""
+    return _with_parts(study, cell, study.benchmarks[cell.benchmark].command)
+
+
+def _with_parts(study: Study, cell: Cell, text: str) -> str:
+    """Put a variant's parts in as they are written, so that what is left open in them stays open."""
+    return put_texts(text, study.variants[cell.subject.variant].run.parts)
 
 
 def run_environment(study: Study, cell: Cell) -> dict[str, str]:
@@ -77,14 +116,17 @@ def mentioning(study: Study, cell: Cell) -> tuple[str, ...]:
     """Every text of a study in which what a cell runs, or what that uses, may be named."""
     benchmark = study.benchmarks[cell.benchmark]
     prefix = study.variants[cell.subject.variant].run.prefix
-    return (benchmark.command, benchmark.stdin or "", *prefix, *run_environment(study, cell).values())
+    return (command_line(study, cell), benchmark.stdin or "", *prefix, *run_environment(study, cell).values())
 
 
-def runnable_key(study: Study, cell: Cell, prepared: Prepared) -> str:
+def runnable_key(
+    study: Study, cell: Cell, prepared: Prepared, *, beside: Mapping[str, str] | None = None
+) -> str:
     """Name everything that can matter to what a cell's invocation gives, and nothing else.
 
     The subject's artefact counts only when the command or its environment mentions ``{build}``: what is
-    linked into the benchmark is named by the benchmark's own artefact already.
+    linked into the benchmark is named by the benchmark's own artefact already. `beside` names the content of
+    each other source's tree that they mention.
     """
     benchmark = study.benchmarks[cell.benchmark]
     environment = run_environment(study, cell)
@@ -93,7 +135,7 @@ def runnable_key(study: Study, cell: Cell, prepared: Prepared) -> str:
         prepared.built.artefact if "{build}" in mentioned else "",
         prepared.artefact,
         cell.subject.revision.id if "{revision}" in mentioned else "",
-        benchmark.command,
+        command_line(study, cell),
         benchmark.shell,
         benchmark.stdin,
         list(study.variants[cell.subject.variant].run.prefix),
@@ -102,6 +144,10 @@ def runnable_key(study: Study, cell: Cell, prepared: Prepared) -> str:
         benchmark.timeout_seconds,
         benchmark.memory_limit_bytes,
         _metrics_content(benchmark),
+        # nothing where there is none, so that samples of studies with one source keep their names
+        *([dict(beside)] if beside else []),
+        # what is measured in a sandbox is not pooled with what is not
+        *(study.sandbox.sees("run") if study.sandbox.always else []),
     )
 
 
@@ -145,4 +191,5 @@ def benchmark_steps(study: Study, cell: Cell) -> tuple[str, ...]:
     """A benchmark's own build lines with revision and parameters filled in, shell-quoted."""
     filled = {name: str(value) for name, value in cell.point.as_dict().items()}
     filled["revision"] = cell.subject.revision.id
-    return tuple(fill_some(step, filled, shlex.quote) for step in study.benchmarks[cell.benchmark].build)
+    lines = (_with_parts(study, cell, step) for step in study.benchmarks[cell.benchmark].build)
+    return tuple(fill_some(step, filled, shlex.quote) for step in lines)

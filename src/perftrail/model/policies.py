@@ -11,7 +11,7 @@ from perftrail.model.conditions import Quiet
 from perftrail.model.key import Key
 
 Order = Literal["interleaved", "random", "sequential"]
-Prior = Literal["suspect", "size", "measured"]
+Prior = Literal["suspect", "size", "notes", "measured"]
 """What may make a revision a likelier culprit before anything is measured."""
 
 
@@ -87,6 +87,7 @@ class FindPolicy:
         tuple[Prior, ...],
         Key(
             "What is believed beforehand, all of it unless said: suspect (touches those paths), size (how many "
-            "files it touches), measured (near a change that earlier measurements show)."
+            "files it touches), notes (its message speaks of speed or memory), measured (near a change that "
+            "earlier measurements show)."
         ),
-    ] = ("suspect", "size", "measured")
+    ] = ("suspect", "size", "notes", "measured")

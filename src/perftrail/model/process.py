@@ -23,6 +23,7 @@ class Command:
     `orphans` says what happens to descendants that outlive the process: ``kill`` at its end, or ``wait``
     for them (until the timeout). `tree_memory` chooses how the tree's memory is summed: ``auto`` takes a
     cgroup where one may be made and samples elsewhere, ``sampled`` always samples, ``off`` does neither.
+    `process_limit` is of the tree and holds where a cgroup can keep it.
     `cpus` binds the process to these CPUs. `limits` are soft and hard at once; None is unlimited.
     `lock_counter` counts pthread locks by an object that is preloaded into every dynamic glibc program.
     """
@@ -36,6 +37,7 @@ class Command:
     output_cap_bytes: int | None = None
     timeout_seconds: float | None = None
     memory_limit_bytes: int | None = None
+    process_limit: int | None = None
     cpus: tuple[int, ...] | None = None
     aslr: bool = True
     orphans: Literal["wait", "kill"] = "kill"
@@ -154,7 +156,8 @@ class Ran:
     and the counts are sums over the process, the descendants that were waited for and the orphans;
     `user_seconds` and `system_seconds` split it as the kernel's tick saw it, which below about 0.1 s says
     nothing. `max_rss_bytes` is the largest single process. `locks` is None unless they were to be counted and
-    could be.
+    could be. `refused_processes` counts forks beyond the process limit; `refused` says in words what a sandbox
+    did not let it do, as far as that is known.
     """
 
     ended: Ended
@@ -179,3 +182,5 @@ class Ran:
     memory_limit_method: Literal["cgroup1", "cgroup2", "rlimit_as"] | None
     counters: Mapping[str, float] = field(default_factory=dict)
     locks: LockCounts | None = None
+    refused_processes: int = 0
+    refused: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from perftrail.model.key import ENVIRONMENT, Key
+from perftrail.model.key import AXIS, ENVIRONMENT, Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,10 @@ class Era:
     outputs: Annotated[
         tuple[str, ...] | None, Key("Files a benchmark may use, relative to the revision's root.")
     ] = None
+    overlay: Annotated[Mapping[str, str], Key("Files to put into the tree beside those of [build].")] = field(
+        default_factory=dict
+    )
+    patch: Annotated[tuple[str, ...], Key("Patches to apply after those of [build].")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +52,47 @@ class Build:
             "Builds with equal outputs are one build, measured once."
         ),
     ] = ()
+    overlay: Annotated[
+        Mapping[str, str],
+        Key(
+            "Files of the study to put into the tree before the steps: a path below this file's directory = "
+            "the place in the tree, relative to the revision's root."
+        ),
+    ] = field(default_factory=dict)
+    patch: Annotated[
+        tuple[str, ...],
+        Key("Patches to apply before the steps, after the overlay: paths below this file's directory."),
+    ] = ()
+    incremental: Annotated[
+        bool,
+        Key(
+            "Build each revision in the tree of one before, where make does only what changed; checked against "
+            "clean builds now and then. Only the outputs are kept."
+        ),
+    ] = False
+    unaffected_by: Annotated[
+        tuple[str, ...],
+        Key(
+            "Paths that no build and no benchmark uses, relative to the revision's root, *, ? and ** allowed. "
+            "Revisions that differ in nothing else are one build, made once (git)."
+        ),
+    ] = ()
+    disk_bytes: Annotated[
+        float | None,
+        Key(
+            "How much room the builds may take. Beyond it, those go first that are cheap to make again, large "
+            "and long not used, never those that this run needs.",
+            name="disk",
+            form="size",
+            above=0,
+        ),
+    ] = None
     when: Annotated[
-        tuple[Era, ...], Key("Other recipes for eras of the history; the last that fits wins.")
+        tuple[Era, ...],
+        Key(
+            "Other recipes for eras of the history; the last that fits wins. Variables, overlays and patches "
+            "of all that fit add up."
+        ),
     ] = ()
 
 
@@ -57,26 +100,49 @@ class Build:
 class VariantBuild:
     """What a variant changes of the build."""
 
+    directory: Annotated[
+        str | None, Key("Where the steps run, instead of where [build] says; relative to the variant's root.")
+    ] = None
     steps: Annotated[tuple[str, ...] | None, Key("Shell lines instead of those of [build].")] = None
     env: Annotated[
         Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
     ] = field(default_factory=dict)
+    outputs: Annotated[
+        tuple[str, ...] | None, Key("Files a benchmark may use, instead of those of [build].")
+    ] = None
+    overlay: Annotated[
+        Mapping[str, str], Key("Files to put into the tree beside those of [build] and its eras.")
+    ] = field(default_factory=dict)
+    patch: Annotated[tuple[str, ...], Key("Patches to apply after those of [build] and its eras.")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantRun:
-    """What a variant changes of the run: environment, and words put before the command."""
+    """What a variant changes of the run: environment, words before the command, parts of it."""
 
     env: Annotated[
         Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
     ] = field(default_factory=dict)
     prefix: Annotated[tuple[str, ...], Key("Words put before the command, one item each.")] = ()
+    parts: Annotated[
+        Mapping[str, str],
+        Key(
+            "Parts of benchmarks' commands and builds: {NAME} there is this text in this variant.", names=AXIS
+        ),
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """A named way to build or to run; `rebuild = false` shares the plain build."""
 
+    directory: Annotated[
+        str | None,
+        Key(
+            "Directory sources only: the folder that is this variant, relative to source.location. "
+            "Nothing else of the source is in its build, and only a change in it makes it anew."
+        ),
+    ] = None
     rebuild: Annotated[bool, Key("false: this variant only changes how the command is run.")] = True
     build: Annotated[VariantBuild, Key("What this variant changes of the build.")] = field(
         default_factory=VariantBuild

@@ -13,14 +13,19 @@ from dataclasses import dataclass, field
 
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived
+from perftrail.model.pins import MAIN
 from perftrail.model.policies import FindPolicy, MeasurePolicy
 from perftrail.model.recipe import PLAIN, Build, Variant
+from perftrail.model.sandbox import Sandbox
 from perftrail.model.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """One question, read from one file; `directory` is where that file lies."""
+    """One question, read from one file; `directory` is where that file lies.
+
+    `sources` are those beside `source`; `along` names the one whose history is walked.
+    """
 
     title: str
     file: str
@@ -32,3 +37,16 @@ class Study:
     derived: Mapping[str, Derived] = field(default_factory=dict)
     measure: MeasurePolicy = field(default_factory=MeasurePolicy)
     find: FindPolicy = field(default_factory=FindPolicy)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    along: str = MAIN
+
+    @property
+    def every_source(self) -> Mapping[str, Source]:
+        """Every source by its name, that of `[source]` first."""
+        return {MAIN: self.source, **self.sources}
+
+    @property
+    def walked(self) -> Source:
+        """The source whose history is walked."""
+        return self.every_source[self.along]

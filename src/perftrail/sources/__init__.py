@@ -6,26 +6,35 @@ from typing import TYPE_CHECKING
 
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.fossil import FossilSource
+from perftrail.sources.fossil_patch import FossilPatches
 from perftrail.sources.git import GitSource
 from perftrail.sources.git_patch import GitPatches
 from perftrail.sources.patched import PlainPatches
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.source import Source as Asked
     from perftrail.model.study import Study
     from perftrail.ports import Source, Starter
 
 
 def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
-    """Open a study's source; what it copies or downloads is kept below the directory `cache`.
+    """Open the source whose history a study walks, as `open_asked` does."""
+    return open_asked(study.walked, cache=cache, starter=starter)
 
-    Reads nothing yet. Raises `SourceError` when the tool that it needs is not installed.
+
+def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[str] = ()) -> Source:
+    """Open a source; what it copies or downloads is kept below the directory `cache`.
+
+    `folders` are all of a directory that is used, the whole of it without any. Reads nothing yet. Raises
+    `SourceError` when the tool that it needs is not installed.
     """
-    asked = study.source
     match asked.kind:
         case "git":
             return GitSource(asked, cache=cache, starter=starter)
         case "directory":
-            return DirectorySource(asked)
+            return DirectorySource(asked, folders=folders)
         case "release" if asked.archives:
             from perftrail.sources.archives import ArchiveSource  # noqa: PLC0415 - a network client is heavy
 
@@ -39,7 +48,9 @@ def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
 
 
 def open_patches(study: Study, source: Source, *, cache: str, starter: Starter) -> GitPatches | PlainPatches:
-    """Give what fits patches to a study's revisions: in a git history also what a revision changed."""
-    if study.source.kind == "git":
-        return GitPatches(study.source, cache=cache, starter=starter)
+    """Give what fits patches to a study's revisions: in a history also what a revision changed."""
+    if study.walked.kind == "git":
+        return GitPatches(study.walked, cache=cache, starter=starter)
+    if isinstance(source, FossilSource):
+        return FossilPatches(source, cache=cache, starter=starter)
     return PlainPatches(source, cache=cache, starter=starter)

@@ -14,6 +14,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from perftrail.errors import CheckoutFailed
+from perftrail.file_lock import alone
 
 if TYPE_CHECKING:
     from perftrail.model.source import Archive
@@ -29,7 +30,7 @@ _RETRIES = Retry(total=3, backoff_factor=0.25, status_forcelist=(500, 502, 503, 
 def place_of(archive: Archive, base: str) -> str:
     """Say where an archive lies: its own path or address, or its name below what the source says.
 
-    >>> from perftrail.model.study import Archive
+    >>> from perftrail.model.source import Archive
     >>> place_of(Archive(version="1", file="a-1.tgz"), "https://x.org/dist")
     'https://x.org/dist/a-1.tgz'
     >>> place_of(Archive(version="1", file="a-1.tgz"), "/var/dist")
@@ -66,8 +67,16 @@ def _downloaded(archive: Archive, address: str, cache: Path) -> Path:
     kept = cache / archive.sha256.lower()
     if kept.is_file():
         return kept
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=cache, prefix="making-", delete=False) as file:
+    with alone(cache.with_name(f"{cache.name}.lock")):
+        cache.mkdir(parents=True, exist_ok=True)
+        if not kept.is_file():
+            _keep(archive, address, kept)
+    return kept
+
+
+def _keep(archive: Archive, address: str, kept: Path) -> None:
+    """Download an archive into a file that is there only once it was checked."""
+    with tempfile.NamedTemporaryFile(dir=kept.parent, prefix="making-", delete=False) as file:
         making = Path(file.name)
     try:
         _compare(archive, _download(address, making), address)
@@ -76,7 +85,6 @@ def _downloaded(archive: Archive, address: str, cache: Path) -> Path:
         raise CheckoutFailed(f"{address}: cannot be downloaded: {type(error).__name__}: {error}") from error
     finally:
         making.unlink(missing_ok=True)
-    return kept
 
 
 def _download(address: str, to: Path) -> str:
@@ -101,5 +109,5 @@ def _download(address: str, to: Path) -> str:
 def _compare(archive: Archive, digest: str, place: str) -> None:
     if digest != archive.sha256.lower():
         raise CheckoutFailed(
-            f"{place}: is not what source.archives promises for {archive.version}: its SHA-256 is {digest}"
+            f"{place}: is not what was promised for {archive.version}: its SHA-256 is {digest}"
         )

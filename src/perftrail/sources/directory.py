@@ -23,10 +23,14 @@ _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftra
 
 
 class DirectorySource:
-    """The files below a directory; the revision is named by what they hold, so an edit makes another one."""
+    """The files below a directory; the revision is named by what they hold, so an edit makes another one.
 
-    def __init__(self, asked: Asked) -> None:
+    With `folders`, relative to the directory, only what is in them belongs to it.
+    """
+
+    def __init__(self, asked: Asked, *, folders: Sequence[str] = ()) -> None:
         self._asked = asked
+        self._folders = tuple(folders)
         self._root = Path(asked.location)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
@@ -34,7 +38,7 @@ class DirectorySource:
         self._refuse_range(self._asked.range if range is None else range)
         if not self._root.is_dir():
             raise SourceError(f"{self._root}: no such directory; source.location must name one")
-        return (Revision(id=_digest(self._root), summary="the files as they are", label=self._label()),)
+        return (Revision(id=self._digest(self._root), summary="the files as they are", label=self._label()),)
 
     def within(self, range: str) -> frozenset[str]:
         """Refuse: a directory has no history that a range could be part of."""
@@ -60,13 +64,20 @@ class DirectorySource:
         with Path(log).open("a", encoding="utf-8") as file:
             print(f"$ copy {self._root} to {directory}", file=file)
         try:
-            _copy(self._root, target)
+            for folder in self._folders or (".",):
+                _copy(self._root / folder, target / folder)
         except OSError as error:
             shutil.rmtree(target, ignore_errors=True)
             raise CheckoutFailed(f"{self._root}: cannot be copied: {error}") from error
-        if _digest(target) != revision.id:
+        if self._digest(target) != revision.id:
             shutil.rmtree(target, ignore_errors=True)
             raise CheckoutFailed(f"{self._root}: its files changed since they were listed; start again")
+
+    def _digest(self, root: Path) -> str:
+        if not self._folders:
+            return _digest(root)
+        parts = [f"{folder}\0{_digest(root / folder)}\n" for folder in self._folders]
+        return hashlib.sha256("".join(parts).encode(errors="surrogateescape")).hexdigest()
 
     def _refuse_range(self, range: str | None) -> None:
         if range:
@@ -101,7 +112,7 @@ def _digest(root: Path) -> str:
 
 
 def _copy(root: Path, target: Path) -> None:
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, exist_ok=True)
     for name in _names(root):
         path, copy = root / name, target / name
         if path.is_symlink():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from perftrail.sources.labels import LARGEST_LABEL_BYTES, read_label
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from perftrail.sources.fossil_copy import FossilCopy
     from perftrail.sources.fossil_graph import Graph
     from perftrail.sources.fossil_tree import FossilTrees
-
-LARGEST_LABEL_BYTES = 4 << 20
-"""A file that holds a version's number is small; more is not read for a label."""
 
 _FILE_NAMES = "SELECT json_array(name) FROM filename"
 _CHANGED = """
@@ -91,11 +89,8 @@ class FossilChanges:
         held = {id_: artifact for id_, artifact in rows}  # noqa: C416 - rows are tuples of any length to mypy
         holds = {id_: _held_at(graph, id_, held) for id_ in ids}
         artifacts = sorted(set(holds.values()) - {""})
-        texts = {
-            artifact: bytes.fromhex(text).decode("utf-8", errors="replace")
-            for artifact, text in self._copy.rows_about(artifacts, _TEXTS)
-        }
-        return {id_: _read_label(label.pattern, texts.get(artifact, "")) for id_, artifact in holds.items()}
+        texts = {artifact: bytes.fromhex(text) for artifact, text in self._copy.rows_about(artifacts, _TEXTS)}
+        return {id_: read_label(label.pattern, texts.get(artifact, b"")) for id_, artifact in holds.items()}
 
 
 def _held_at(graph: Graph, id_: str, held: dict[str, str]) -> str:
@@ -118,8 +113,3 @@ def _matches(name: str, patterns: Collection[str]) -> bool:
         pattern in {".", name} or name.startswith(f"{pattern}/") or fnmatchcase(name, pattern)
         for pattern in patterns
     )
-
-
-def _read_label(pattern: str, text: str) -> str:
-    found = re.search(pattern, text, re.MULTILINE)
-    return (found.group(1) or "").strip() if found else ""

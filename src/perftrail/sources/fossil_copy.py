@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
+from perftrail.file_lock import alone
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, refuse_control_characters
 from perftrail.sources.fossil_command import literal, moving_fossil, reading_fossil
-from perftrail.sources.lock import alone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.sources.walking import Line
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -17,14 +19,6 @@ class CheckIn:
     time: str
     comment: str
     parents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """What a merge joined: the id where the line left the others, empty if nowhere, and its own, oldest first."""
-
-    base: str
-    ids: tuple[str, ...]
 
 
 class Graph:

@@ -21,7 +21,7 @@ from perftrail.sources.dates import date_alike
 from perftrail.sources.fossil_command import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from perftrail.sources.fossil_copy import FossilCopy
 
@@ -89,10 +89,16 @@ class FossilTrees:
         return {(old, new): found[f"{old} {new}"] for old, new in pairs}
 
     def write(self, id_: str, directory: Path) -> int:
-        """Write a check-in's files into an empty directory and say how many they are.
+        """Write a check-in's files into an empty directory, and those that Fossil adds; say how many they are.
 
         All get one date. Raises `CheckoutFailed`, and whatever the operating system raises.
         """
+        written = self.write_own(id_, directory) + self._manifest(id_, directory)
+        date_alike(directory)
+        return written
+
+    def write_own(self, id_: str, directory: Path) -> int:
+        """Write nothing but a check-in's own files; raises as `write`."""
         rows = self._copy.rows(_FILES.replace("{id}", literal(id_)))
         files = [_File(name=name, artifact=artifact, kind=kind) for name, artifact, kind in rows]
         with tempfile.TemporaryDirectory(dir=directory, prefix=".artifacts-") as staging:
@@ -100,9 +106,7 @@ class FossilTrees:
             # links come last: until then no path can lead out of the directory
             for file in sorted(files, key=lambda each: each.kind == "l"):
                 _place(file, artifacts[file.artifact], directory / _checked(file.name))
-        added = self._manifest(id_, directory)
-        date_alike(directory)
-        return len(files) + added
+        return len(files)
 
     def _staged(self, files: Sequence[_File], staging: Path) -> Mapping[str, Path]:
         """Every artifact as a file of its own, each checked to be what its name promises."""
@@ -184,8 +188,8 @@ def _place(file: _File, artifact: Path, path: Path) -> None:
     path.chmod(0o755 if "x" in file.kind else 0o644)
 
 
-def put(trees: FossilTrees, id_: str, directory: str, log: str) -> None:
-    """Make a check-in's tree in a directory that does not exist yet; raises `CheckoutFailed`."""
+def put(write: Callable[[str, Path], int], id_: str, directory: str, log: str) -> None:
+    """Make a check-in's tree, as `write` does, in a directory that does not exist yet; raises `CheckoutFailed`."""
     target = Path(directory).absolute()
     if target.exists():
         raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
@@ -193,7 +197,7 @@ def put(trees: FossilTrees, id_: str, directory: str, log: str) -> None:
         print(f"$ fossil artifacts of {id_} to {directory}", file=file)
         try:
             target.mkdir(parents=True)
-            print(f"{trees.write(id_, target)} files", file=file)
+            print(f"{write(id_, target)} files", file=file)
         except (SourceError, OSError, ValueError) as error:
             shutil.rmtree(target, ignore_errors=True)
             print(error, file=file)

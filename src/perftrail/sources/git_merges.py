@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from perftrail.sources.walking import Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,14 +12,6 @@ if TYPE_CHECKING:
     from perftrail.model.source import Link
     from perftrail.model.subject import Revision
     from perftrail.sources.git_mirror import Mirror
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line that a commit joined: the id where it left the others, empty if nowhere, and its own ids."""
-
-    base: str
-    ids: tuple[str, ...]
 
 
 def joined(mirror: Mirror, commit: Revision, links: Sequence[Link]) -> tuple[Line, ...]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
+from perftrail.file_lock import alone
 from perftrail.model.build import content_key
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git_command import Git, local_git, remote_git
 from perftrail.sources.git_objects import find_objects
-from perftrail.sources.lock import alone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,17 +23,23 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
 
 
+_FULL_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REFLOG = re.compile(r"@\{")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Origin:
     """Where a mirror is copied from: an address for git, the refs that matter there, the git to reach it.
 
     `asked` is where names are looked up: the user's own repository when it is a path, empty for a remote.
+    `published` is the address that others know it by, which relative addresses in it are relative to.
     """
 
     address: str
     refs: tuple[str, ...]
     git: Git
     asked: str
+    published: str
 
 
 class Mirror:
@@ -70,10 +78,17 @@ class Mirror:
     def resolve(self, name: str) -> str:
         """Give the full id of the commit that a name means to the user. Raises `SourceError` if none."""
         mirror, origin = self.ready(), self._reach()
+        if not origin.asked and _REFLOG.search(name):
+            raise SourceError(
+                f"{self.location}: {json_like(name)} asks what a repository was at before, which only your own "
+                "clone knows; name a date as 2024-01-31, a tag or an id"
+            )
         found = self._commit(Path(origin.asked) if origin.asked else mirror, name)
         if found is None and not self._fetched:
             self._fetch(origin, origin.refs)
             found = self._commit(mirror, name)
+        if found is None and _FULL_ID.fullmatch(name) and not origin.asked:
+            found = self._fetched_alone(origin, name)
         if found is None:
             raise SourceError(self._unknown(name))
         self._bring(found)
@@ -81,8 +96,25 @@ class Mirror:
 
     def refs(self, under: str) -> list[str]:
         """Name every ref below a prefix such as ``refs/tags``, versions in their order."""
-        pattern = ["--sort=version:refname", "--format=%(refname)", under]
-        return self.git.ask("for-each-ref", *pattern, repository=self.ready()).lines()
+        pattern = ["--sort=version:refname", "--format=%(refname)%00", under]
+        names = self.git.ask("for-each-ref", *pattern, repository=self.ready()).fields()
+        return [name.removeprefix("\n") for name in names]
+
+    @property
+    def published(self) -> str:
+        """The address that the repository is known by elsewhere, or its path when it has none."""
+        return self._reach().published
+
+    @property
+    def own_copy(self) -> Path | None:
+        """The git directory of the user's own repository, `None` when that is not on this machine."""
+        origin = self._reach()
+        if origin.asked:
+            return Path(origin.address)
+        if not self.location.startswith("file://"):
+            return None
+        path = Path(self.location.removeprefix("file://"))
+        return path / ".git" if (path / ".git").is_dir() else path
 
     def _reach(self) -> _Origin:
         if self._origin is None:
@@ -97,12 +129,38 @@ class Mirror:
         if answer.failed:
             raise SourceError(f"{self.location}: no git repository there ({answer.why})")
         shallow, common = answer.lines()[:2]
+        published = self._published(common)
         if shallow == "true":
             raise SourceError(
                 f"{self.location}: a shallow clone lacks the history to search; "
                 "complete it with: git fetch --unshallow"
             )
-        return _Origin(address=common, refs=("+refs/*:refs/*",), git=self.git, asked=self.location)
+        if self._setting(r"^(extensions\.partialclone|remote\..*\.promisor)$"):
+            raise SourceError(
+                f"{self.location}: a partial clone lacks files of its history; "
+                f"name what it was cloned from instead: location = {json_like(published)}"
+            )
+        return _Origin(
+            address=common,
+            refs=("+refs/*:refs/*",),
+            git=self.git,
+            asked=self.location,
+            published=published,
+        )
+
+    def _published(self, common: str) -> str:
+        """What a clone on this machine was cloned from, else its own path."""
+        top = self.git.ask("rev-parse", "--path-format=absolute", "--show-toplevel", repository=self.location)
+        path = common if top.failed else top.lines()[0]
+        remote = self._setting(r"^remote\.origin\.url$")
+        if remote.startswith(("./", "../")):
+            return os.path.normpath(Path(path) / remote)
+        return remote or path
+
+    def _setting(self, pattern: str) -> str:
+        """The value of the user's repository's own setting with such a name, empty when there is none."""
+        answer = self.git.ask("config", "-z", "--local", "--get-regexp", pattern, repository=self.location)
+        return answer.fields()[-1].partition("\n")[2] if answer.fields() else ""
 
     def _remote(self) -> _Origin:
         if self.location.startswith("-") or "::" in self.location.partition("://")[0]:
@@ -111,7 +169,7 @@ class Mirror:
             )
         refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         git = remote_git(self._starter, cache=self._cache)
-        return _Origin(address=self.location, refs=refs, git=git, asked="")
+        return _Origin(address=self.location, refs=refs, git=git, asked="", published=self.location)
 
     def _clone(self, origin: _Origin) -> None:
         making = self._home / "making.git"
@@ -124,6 +182,12 @@ class Mirror:
         if answer.failed:
             shutil.rmtree(making, ignore_errors=True)
             raise SourceError(f"{self.location}: git cannot clone it: {answer.why}")
+        if (making / "shallow").exists():
+            shutil.rmtree(making)
+            raise SourceError(
+                f"{self.location}: is shallow itself and lacks the history to search; name one that is whole, "
+                "or complete it there with: git fetch --unshallow"
+            )
         making.rename(self.path)
         self._fetched = True
 
@@ -144,6 +208,14 @@ class Mirror:
         if self._commit(self.path, commit) is None:
             self._fetch(self._reach(), [commit])
 
+    def _fetched_alone(self, origin: _Origin, id_: str) -> str | None:
+        """A commit that no branch or tag of an address leads to, if it gives that away, as many do."""
+        try:
+            self._fetch(origin, [id_])
+        except SourceError:
+            return None
+        return self._commit(self.path, id_)
+
     def _commit(self, repository: Path, name: str) -> str | None:
         (found,) = find_objects(self.git, repository, [f"{name}^{{commit}}"])
         return found.id if found is not None and found.kind == "commit" else None
@@ -154,7 +226,8 @@ class Mirror:
         known = [ref.split("/", 2)[-1] for ref in self.refs("refs/tags") + self.refs("refs/heads")]
         near = difflib.get_close_matches(name, known, n=3)
         hint = f"; did you mean {' or '.join(json_like(each) for each in near)}?" if near else ""
-        return f"{self.location}: no revision {json_like(name)}, or more than one begins so{hint}"
+        doubt = "" if _FULL_ID.fullmatch(name) else ", or more than one begins so"
+        return f"{self.location}: no revision {json_like(name)}{doubt}{hint}"
 
 
 def json_like(name: str) -> str:

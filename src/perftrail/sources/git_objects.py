@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
 from perftrail.sources.client import refuse_control_characters
+from perftrail.sources.labels import LARGEST_LABEL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from perftrail.sources.git_command import Git
-
-LARGEST_FILE_BYTES = 4 << 20
-"""A file that holds a version's number is small; more is not read for a label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +49,9 @@ def _found(line: bytes) -> Found | None:
 
 
 def read_blobs(git: Git, repository: Path, blobs: Sequence[Found]) -> Mapping[str, bytes]:
-    """Read files' contents by id, each once; what is larger than `LARGEST_FILE_BYTES` is left out."""
+    """Read files' contents by id, each once; what is larger than `LARGEST_LABEL_BYTES` is left out."""
     wanted = sorted(
-        {blob.id for blob in blobs if blob.kind == "blob" and blob.size_bytes <= LARGEST_FILE_BYTES}
+        {blob.id for blob in blobs if blob.kind == "blob" and blob.size_bytes <= LARGEST_LABEL_BYTES}
     )
     if not wanted:
         return {}
@@ -99,3 +98,23 @@ def differing_paths(
         elif line:
             paths = found.setdefault(line, [])
     return tuple(tuple(found.get(f"{old} {new}", ())) for old, new in pairs)
+
+
+def listings(git: Git, repository: Path, trees: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
+    """Give for each tree a digest of the names, modes and contents of those of its files that the paths name."""
+    (empty,) = git.ask("hash-object", "-t", "tree", "--stdin", repository=repository).lines()
+    answer = git.ask(
+        "diff-tree", "--stdin", "-r", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv",
+        "--", *paths,
+        repository=repository, stdin="".join(f"{empty} {tree}\n" for tree in trees).encode(),
+    )  # fmt: skip
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot list its revisions' files: {answer.why}")
+    found = {tree: hashlib.sha256() for tree in trees}
+    listing = hashlib.sha256()
+    for line in answer.output.split(b"\n"):
+        if line.startswith(b":"):
+            listing.update(line + b"\n")
+        elif line:
+            listing = found[line.split(b" ")[-1].decode()]
+    return {tree: digest.hexdigest() for tree, digest in found.items()}

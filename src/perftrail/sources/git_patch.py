@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _TREE = "tree"
 """Where the half-applied tree lies in the directory given for it."""
 
-_AS_IT_IS = (
+AS_IT_IS = (
     "--no-ext-diff",
     "--no-textconv",
     "--no-color",
@@ -89,7 +89,7 @@ class GitPatches:
     def changes(self, before: Revision, after: Revision) -> tuple[FileChange, ...]:
         """Say which files differ between two revisions and by how many lines."""
         answer = self._git.ask(
-            "diff", "--binary", "--full-index", *_AS_IT_IS, before.id, after.id, "--",
+            "diff", "--binary", "--full-index", *AS_IT_IS, before.id, after.id, "--",
             repository=self._mirror.ready(),
         )  # fmt: skip
         if answer.failed:
@@ -105,7 +105,7 @@ class GitPatches:
         if answer.failed:
             raise SourceError(f"{self._location}: git cannot apply the change: {answer.why}")
         made = self._git.ask(
-            "diff", "--cached", "--binary", "--full-index", *_AS_IT_IS, "HEAD", "--",
+            "diff", "--cached", "--binary", "--full-index", *AS_IT_IS, "HEAD", "--",
             repository=scratch / _TREE,
         )  # fmt: skip
         if made.failed:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed
+from perftrail.file_lock import alone_if_free, together
 from perftrail.sources.client import LONG_SECONDS
-from perftrail.sources.lock import alone_if_free, together
 
 if TYPE_CHECKING:
     from perftrail.sources.git_mirror import Mirror
@@ -17,9 +17,10 @@ _UNFINISHED = "initializing"
 """What git writes into a worktree's lock while it makes it; one that was killed leaves it there."""
 
 
-def add_worktree(mirror: Mirror, commit: str, directory: str, log: str) -> None:
+def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty: bool = False) -> None:
     """Check a commit out into a new directory, tied to the mirror so that ``git describe`` works there.
 
+    Of an `empty` one only that tie is made. Raises `CheckoutFailed`.
     Forced twice: a directory that was removed after a kill is still known, and locked, as a worktree.
     """
     if Path(directory).exists():
@@ -27,7 +28,8 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str) -> None:
     Path(directory).parent.mkdir(parents=True, exist_ok=True)
     with together(mirror.lock):
         answer = mirror.git.ask(
-            "worktree", "add", "--force", "--force", "--detach", "--", directory, commit,
+            "worktree", "add", "--force", "--force", "--detach", *(["--no-checkout"] if empty else []),
+            "--", directory, commit,
             repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
         )  # fmt: skip
     if answer.failed:

@@ -10,7 +10,6 @@ import ast
 import os
 import re
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
@@ -25,31 +24,27 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from perftrail.errors import SourceError
+from perftrail.sources.ecosystems.registry import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pypi_simple import DistributionPackage
 
+    from perftrail.model.source import Distribution
     from perftrail.sources.pip_command import Pip
 
 TIMEOUT_SECONDS = 60.0
 _RETRIES = Retry(total=5, backoff_factor=0.25, status_forcelist=(500, 502, 503, 504))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """A version of a package that this interpreter could install. `uploaded` is ISO 8601 or empty."""
-
-    version: Version
-    yanked: bool
-    uploaded: str
-
-
-def find_releases(pip: Pip, package: str, *, index: str | None) -> tuple[Release, ...]:
+def find_releases(
+    pip: Pip, package: str, *, index: str | None, form: Distribution | None = None
+) -> tuple[Release, ...]:
     """List the versions that pip could install here, oldest first, yanked and pre-releases among them.
 
-    `index` takes the place of the index that pip's settings name. Raises `SourceError`.
+    `index` takes the place of the index that pip's settings name; of a `form` are those published in it.
+    Raises `SourceError`.
     """
     settings = _settings(pip)
     urls = [
@@ -68,7 +63,7 @@ def find_releases(pip: Pip, package: str, *, index: str | None) -> tuple[Release
     if not found:
         where = " and ".join(map(_without_password, urls))
         raise SourceError(f'source.location "pypi:{package}": {where} has no package of that name')
-    return _releases(files)
+    return _releases(file for file in files if form in {None, file.package_type})
 
 
 def _releases(files: Iterable[DistributionPackage]) -> tuple[Release, ...]:
@@ -80,7 +75,9 @@ def _releases(files: Iterable[DistributionPackage]) -> tuple[Release, ...]:
             by_version.setdefault(version, []).append(file)
     return tuple(
         Release(
+            id=str(version),
             version=version,
+            prerelease=version.is_prerelease,
             yanked=all(file.is_yanked for file in by_version[version]),
             uploaded=_first_upload(by_version[version]),
         )

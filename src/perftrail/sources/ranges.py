@@ -1,19 +1,10 @@
-"""Reads a range such as ``v1.0..v2.0`` into its two ends."""
+"""Reads a range such as ``v1.0..v2.0``, ``last 200`` or ``tags:v1.*``, as a study or somebody's command has it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from perftrail.errors import SourceError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """The two ends of a range as they were written; an end left open is empty."""
-
-    old: str
-    new: str
-
+from perftrail.model.span import Ends, Span, read_span
+from perftrail.model.wording import quoted
 
 EVERYTHING = Ends(old="", new="")
 """The range of a study that names none."""
@@ -27,10 +18,15 @@ def parse_range(text: str) -> Ends:
     >>> parse_range("..v1.2").new
     'v1.2'
     """
-    old, dots, new = text.partition("..")
-    old, new = old.strip(), new.strip()
-    if not dots or not (old or new):
-        raise SourceError(f'range "{text}": not a range; write OLD..NEW, OLD.. or ..NEW')
-    if new.startswith(".") or ".." in new:
-        raise SourceError(f'range "{text}": more than two dots; write OLD..NEW, both ends belong to it')
-    return Ends(old=old, new=new)
+    span = parse_span(text)
+    if not isinstance(span, Ends):
+        raise SourceError(f'range {quoted(text)}: has no two ends, which are needed here; write "OLD..NEW"')
+    return span
+
+
+def parse_span(text: str) -> Span:
+    """Read a range in any of its words, of a history with branches and tags. Raises `SourceError`."""
+    try:
+        return read_span(text)
+    except ValueError as error:
+        raise SourceError(f"range {quoted(text)}: {error}") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from perftrail.studyfile.later import mistake
 from perftrail.studyfile.reading import FILE_NAME, find_upwards, load
 from perftrail.studyfile.schema import schema
 
-__all__ = ["FILE_NAME", "find_upwards", "load", "schema"]
+__all__ = ["FILE_NAME", "find_upwards", "load", "mistake", "schema"]

@@ -40,7 +40,7 @@ class Complaints:
         if self._within(self._unreadable, path) or (about is not None and not self.trusts(about)):
             return
         self._suspect.add(path)
-        line = self._line(path)
+        line = line_of(path, self._lines)
         self._mistakes[Mistake(file=self._file, line=line, key=key_path(path), message=message)] = None
 
     def add_unreadable(self, path: KeyPath, message: str) -> None:
@@ -70,11 +70,38 @@ class Complaints:
     def _within(self, paths: set[KeyPath], path: KeyPath) -> bool:
         return any(path[:length] in paths for length in range(len(path) + 1))
 
-    def _line(self, path: KeyPath) -> int:
-        for length in range(len(path), 0, -1):
-            if path[:length] in self._lines:
-                return self._lines[path[:length]]
-        return 1
+
+def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
+    """Give the line of a key, or of the nearest one around it that the file has."""
+    return next((lines[path[:length]] for length in range(len(path), 0, -1) if path[:length] in lines), 1)
+
+
+class Moved(Complaints):
+    """Complaints about a table as if it were another one that is alike: `table` is told as `to`."""
+
+    def __init__(self, inner: Complaints, *, table: str, to: KeyPath) -> None:
+        self._inner = inner
+        self._table = table
+        self._to = to
+
+    def add(self, path: KeyPath, message: str, *, about: KeyPath | None = None) -> None:
+        """Complain about the value at a path."""
+        self._inner.add(self._moved(path), message, about=None if about is None else self._moved(about))
+
+    def trusts(self, path: KeyPath) -> bool:
+        """Whether nothing was found wrong with what stands at a path, or around it."""
+        return self._inner.trusts(self._moved(path))
+
+    def stands(self, path: KeyPath) -> bool:
+        """Whether the file has this key."""
+        return self._inner.stands(self._moved(path))
+
+    def clean(self, *paths: KeyPath) -> bool:
+        """Whether nothing was found wrong with what stands at any of these paths, around or below it."""
+        return self._inner.clean(*map(self._moved, paths))
+
+    def _moved(self, path: KeyPath) -> KeyPath:
+        return (*self._to, *path[1:]) if path[:1] == (self._table,) else path
 
 
 def key_path(path: KeyPath) -> str:

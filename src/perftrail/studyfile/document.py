@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.key import FIGURE, NAME, Key
+from perftrail.model.key import AXIS, FIGURE, NAME, Key
 from perftrail.model.metrics import Derived
+from perftrail.model.pins import MAIN
 from perftrail.model.policies import FindPolicy, MeasurePolicy
 from perftrail.model.recipe import Build, Variant
+from perftrail.model.sandbox import Sandbox
 from perftrail.model.source import Source
 
 
@@ -19,6 +21,9 @@ class Heading:
     """What the study is about."""
 
     title: Annotated[str, Key("The question, in a sentence.")] = ""
+    along: Annotated[
+        str, Key("The source whose history is walked: main, which is [source], or one of [sources].")
+    ] = MAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,13 @@ class Document:
 
     study: Annotated[Heading, Key("What the study is about.")] = field(default_factory=Heading)
     source: Annotated[Source, Key("Where revisions come from.")]
+    sources: Annotated[
+        Mapping[str, Source],
+        Key(
+            "Other sources, an application or a benchmark program, say: {source.NAME} is where such a tree lies.",
+            names=AXIS,
+        ),
+    ] = field(default_factory=dict)
     build: Annotated[Build, Key("How a revision is made usable.")] = field(default_factory=Build)
     variants: Annotated[
         Mapping[str, Variant],
@@ -42,3 +54,6 @@ class Document:
         default_factory=MeasurePolicy
     )
     find: Annotated[FindPolicy, Key("What `perftrail find` looks for.")] = field(default_factory=FindPolicy)
+    sandbox: Annotated[Sandbox, Key("What builds and runs may see and use in a sandbox.")] = field(
+        default_factory=Sandbox
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from perftrail.errors import Mistake, StudyError
+from perftrail.model.pins import MAIN
 from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.study import Study
 from perftrail.studyfile.complaints import Complaints
@@ -35,14 +36,16 @@ def load(path: str) -> Study:
     file = Path(path)
     if _is_directory(file):
         file /= FILE_NAME
-    shown = _shown(file)
+    shown = shown_name(file)
     text = _text(file, shown)
     data = _data(text, shown)
     complaints = Complaints(shown, key_lines(text))
     document = _document(data, complaints)
     if document is not None:
         study = _study(document, file.absolute())
-        check(study, complaints, written_location=document.source.location)
+        every = {MAIN: document.source, **document.sources}
+        written = {name: source.location for name, source in every.items()}
+        check(study, complaints, written_locations=written)
         if not complaints.mistakes:
             return study
     raise StudyError(complaints.mistakes)
@@ -65,7 +68,7 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _shown(file: Path) -> str:
+def shown_name(file: Path) -> str:
     """Name the file as it was named, or from the current directory when it lies below that."""
     try:
         return str(file.absolute().relative_to(Path.cwd()))
@@ -177,4 +180,10 @@ def _study(document: Document, file: Path) -> Study:
         },
         measure=document.measure,
         find=document.find,
+        sandbox=document.sandbox,
+        sources={
+            name: replace(source, location=absolute_location(source, file.parent))
+            for name, source in document.sources.items()
+        },
+        along=document.study.along,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,12 @@ from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
 from perftrail.workflows.check import survey
-from perftrail.workflows.events import HistoryRead
+from perftrail.workflows.events import HistoryRead, Skipped
+from perftrail.workflows.remedies import remedies
+from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Sequence
 
     from perftrail.model.measurement import Phase
     from perftrail.model.plan import Cell
@@ -25,33 +26,22 @@ if TYPE_CHECKING:
     from perftrail.model.trail import Json
     from perftrail.workflows.check import Survey
     from perftrail.workflows.events import Event
+    from perftrail.workflows.remedies import Remedy
     from perftrail.workflows.selection import Selection
     from perftrail.workflows.session import Session
+    from perftrail.workflows.troubles import Trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """A failure that several subjects have in common: its stage, what it says, and the first one's log.
+class Advised:
+    """A trouble of subjects that were tried, with what may help where they are one stretch of the history."""
 
-    `line` is the most telling line in the first subject's own words: hostile text. `oldest` says that all
-    of these, and nothing else that was tried, come before the first revision that did not fail so.
-    """
-
-    failure: Failure
-    line: str
-    subjects: tuple[Subject, ...]
-    oldest: bool
+    trouble: Trouble
+    remedies: tuple[Remedy, ...]
 
     def as_json(self) -> dict[str, Json]:
-        """The trouble as `check --try --json` prints it."""
-        return {
-            "stage": self.failure.stage,
-            "line": self.line,
-            "count": len(self.subjects),
-            "revisions": list(dict.fromkeys(subject.revision.id for subject in self.subjects)),
-            "oldest": self.oldest,
-            "log": self.failure.log,
-        }
+        """The trouble as `check --try --json` prints it, each remedy as lines of a study file."""
+        return {**self.trouble.as_json(), "remedies": ["\n".join(each.lines) for each in self.remedies]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +52,7 @@ class AttemptReport:
     tried: tuple[Subject, ...]
     built: int
     started: int
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[Advised, ...]
 
     @property
     def useful(self) -> bool:
@@ -99,7 +89,9 @@ class Attempt:
         """Do it; yields what happens and returns the report. Raises `UsageError` when nothing is selected."""
         revisions = self._session.source.history()
         yield HistoryRead(revisions=revisions)
-        tried = self._chosen(revisions)
+        workshop = self._session.workshop
+        yield from (Skipped(left_out=each) for each in workshop.left_out(revisions))
+        tried = self._chosen(workshop.wanted(revisions))
         for subject in tried:
             yield from self._try(subject)
         return AttemptReport(
@@ -107,8 +99,12 @@ class Attempt:
             tried=tried,
             built=len(self._built),
             started=len(self._started),
-            troubles=common(tried, self._failures),
+            troubles=tuple(map(self._advised, common(tried, self._failures))),
         )
+
+    def _advised(self, trouble: Trouble) -> Advised:
+        how = self._session.workshop.recipe(trouble.subjects[0])
+        return Advised(trouble=trouble, remedies=remedies(trouble, how))
 
     def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
         variants = self._session.study.variants
@@ -118,7 +114,9 @@ class Attempt:
             if any(self._first_cells(Subject(revision=revision, variant=name)) for name in variants)
         ]
         if not wanted:
-            raise UsageError("--only leaves nothing to try; perftrail check without it shows what there is")
+            raise UsageError(
+                "--only and source.skip leave nothing to try; perftrail check shows what there is"
+            )
         subjects = (
             Subject(revision=revision, variant=name)
             for revision in spread(wanted, self._count)
@@ -168,47 +166,3 @@ def spread(revisions: Sequence[Revision], count: int) -> tuple[Revision, ...]:
         return (revisions[last],)
     places = {round(number * last / (count - 1)) for number in range(count)}
     return tuple(revisions[place] for place in sorted(places))
-
-
-def common(tried: Sequence[Subject], failures: dict[Subject, Failure]) -> tuple[Trouble, ...]:
-    """Put failures together that are one and the same trouble, the one that most subjects have first."""
-    groups: dict[tuple[str, str], list[Subject]] = {}
-    for subject in tried:
-        if subject in failures:
-            failure = failures[subject]
-            groups.setdefault((failure.stage, alike(_telling(failure))), []).append(subject)
-    return tuple(
-        Trouble(
-            failure=failures[group[0]],
-            line=_telling(failures[group[0]]),
-            subjects=tuple(group),
-            oldest=len(group) < len(tried) and tuple(group) == tuple(tried[: len(group)]),
-        )
-        for group in sorted(groups.values(), key=len, reverse=True)
-    )
-
-
-_DIFFERS = (
-    # What differs between builds of one trouble: where it lies, what it is called by content, counts.
-    (re.compile(r"(?:[\w.@+-]*/)+([\w.@+-]+)"), r"\1"),
-    (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b"), "#"),
-    (re.compile(r"\d+"), "#"),
-    (re.compile(r"\s+"), " "),
-)
-
-
-def alike(line: str) -> str:
-    """Give a line without what may differ where one trouble is told twice: places, numbers, ids.
-
-    >>> alike("/tmp/b/0f3a9c1e77/tree/src/a.c:12:5: error: 'x' undeclared")
-    "a.c:#:#: error: 'x' undeclared"
-    """
-    for pattern, instead in _DIFFERS:
-        line = pattern.sub(instead, line)
-    return line.strip()
-
-
-def _telling(failure: Failure) -> str:
-    """The first of the lines that tell why something failed; they come with the most telling first."""
-    lines: Iterable[str] = failure.message.strip().splitlines()
-    return next(iter(lines), f"failed at {failure.stage}")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
+from perftrail.file_lock import alone
 from perftrail.launcher import Launcher
 from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, Patch, Patched
 from perftrail.model.wording import quoted
 from perftrail.sources import open_patches, open_source
+from perftrail.sources.fossil_patch import FossilPatches
 from perftrail.sources.git_patch import GitPatches
 from perftrail.sources.patched import patched
 from perftrail.workflows.opening import results_directory
@@ -69,7 +72,8 @@ def make_patch(study: Study, wanted: Wanted, *, store: str | None) -> Carriage |
     """
     root = results_directory(study, store)
     cache = str(root / "sources")
-    with Launcher() as starter:
+    with Launcher() as starter, alone(Path(cache) / "backports.lock"):
+        _forget_left_over(root / "backports")
         source = open_source(study, cache=cache, starter=starter)
         onto = find_revision(study, source, wanted.onto)
         fix = find_revision(study, source, wanted.fix) if wanted.fix is not None else None
@@ -83,7 +87,7 @@ def make_patch(study: Study, wanted: Wanted, *, store: str | None) -> Carriage |
 
 def find_revision(study: Study, source: Source, name: str) -> Revision:
     """Give the one revision that a name means, also outside of the study's range; raises `SourceError`."""
-    if study.source.kind == "directory":
+    if study.walked.kind == "directory":
         (only,) = source.history()
         if name in (".", only.label) or (name and only.id.startswith(name)):
             return only
@@ -112,6 +116,14 @@ def write_patch(file: Path, carriage: Carriage) -> None:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 
 
+def _forget_left_over(backports: Path) -> None:
+    """Remove what attempts left that were killed; whoever holds the lock is the only one who has any."""
+    for attempt in backports.glob("*/try-*"):
+        shutil.rmtree(attempt, ignore_errors=True)
+        if not any(attempt.parent.iterdir()):
+            attempt.parent.rmdir()
+
+
 def _fit(
     patches: GitPatches | PlainPatches,
     wanted: Wanted,
@@ -123,9 +135,10 @@ def _fit(
     if wanted.patch is not None:
         return patches.apply(wanted.patch, onto=onto, workplace=workplace)
     assert fix is not None
-    if not isinstance(patches, GitPatches):
+    if not isinstance(patches, GitPatches | FossilPatches):
         raise UsageError(
-            f"{quoted(fix.id)}: only a git history says what a revision changed; give the change with --patch FILE"
+            f"{quoted(fix.id)}: only a git or Fossil history says what a revision changed; "
+            "give the change with --patch FILE"
         )
     return patches.carry(fix, onto=onto, workplace=workplace)
 

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import Runnable
+from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, subjects
+from perftrail.workflows.eras import skips_json
+from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from perftrail.model.measurement import Outcome
+    from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
+    from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.selection import Selection
     from perftrail.workflows.session import View
+    from perftrail.workflows.troubles import Trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,7 @@ class Span:
 class Survey:
     """A study's plan: counts of what is asked, made, failed and stored, and the time that is left.
 
+    `troubles` are the builds that failed before, `left_out` the revisions that the study skips.
     `seconds` is `None` as long as nothing was made or measured from which it could be told.
     """
 
@@ -46,6 +53,9 @@ class Survey:
     stored: int
     left: Span
     seconds: Span | None
+    troubles: tuple[Trouble, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    pins: Pins = ALONE
 
     def as_json(self) -> dict[str, Json]:
         """The plan as `check --json` prints it."""
@@ -54,12 +64,15 @@ class Survey:
             "revisions": len(self.revisions),
             "first": self.revisions[0].id,
             "last": self.revisions[-1].id,
+            **self.pins.as_json(),
             "subjects": self.subjects,
             "builds": {
                 "made": self.built,
                 "failed": self.failed,
                 "to_make": self.subjects - self.built - self.failed,
             },
+            "skipped_revisions": skips_json(self.left_out),
+            "failures": [trouble.as_json() for trouble in self.troubles],
             "points": self.points,
             "invocations": {
                 "least": int(self.invocations.least),
@@ -79,7 +92,7 @@ def survey(view: View, selection: Selection) -> Survey:
     revisions = view.source.history()
     wanted = [
         (subject, [cell for cell in cells(view.study, subject) if selection.wants(cell)])
-        for subject in subjects(view.study, revisions)
+        for subject in subjects(view.study, view.workshop.wanted(revisions))
     ]
     wanted = [(subject, chosen) for subject, chosen in wanted if chosen]
     builds = {subject: view.workshop.known_build(subject) for subject, _ in wanted}
@@ -105,18 +118,23 @@ def survey(view: View, selection: Selection) -> Survey:
         most=sum(most - count if count < least else 0 for count in held),
     )
     built = [build for build in builds.values() if isinstance(build, Built)]
+    failures = {subject: build for subject, build in builds.items() if isinstance(build, Failure)}
+    known = [subject for subject, build in builds.items() if build is not None]
     to_make = sum(build is None for build in builds.values())
     return Survey(
         title=view.study.title,
         revisions=revisions,
+        pins=view.pins,
         subjects=len(wanted),
         built=len(built),
-        failed=sum(isinstance(build, Failure) for build in builds.values()),
+        failed=len(failures),
         points=len(possible),
         invocations=Span(least=least * len(held), most=most * len(held)),
         stored=sum(len(each) for each in outcomes.values()),
         left=left,
         seconds=_seconds(to_make, left, built, outcomes),
+        troubles=common(known, failures),
+        left_out=view.workshop.left_out(revisions),
     )
 
 

@@ -11,6 +11,7 @@ from perftrail.launcher import Launcher
 from perftrail.machine import Watch, read_machine
 from perftrail.machine.holding import Held, put_back_left_over, run_attached
 from perftrail.machine.settings import possible_changes, read_settings
+from perftrail.workflows.containment import why_no_sandbox
 from perftrail.workflows.diagnosis import Signs, diagnose
 from perftrail.workflows.resolution import resolve
 
@@ -83,6 +84,7 @@ def read_signs(capabilities: Capabilities) -> Signs:
         clock_seconds=_clock_seconds(),
         cgroups={"memory": capabilities.memory_cgroup, "cpu": capabilities.cpu_cgroup},
         fixable=frozenset(change.setting for change in possible_changes()),
+        no_sandbox=why_no_sandbox(),
     )
 
 

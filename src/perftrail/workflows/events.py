@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json
+    from perftrail.workflows.eras import LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,13 @@ class HistoryRead:
     """The source's revisions are known, oldest first."""
 
     revisions: tuple[Revision, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """The study says that these revisions are not to be built, for one reason."""
+
+    left_out: LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +44,13 @@ class BuildFinished:
     subject: Subject
     outcome: Built | Failure
     known: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuilderSaid:
+    """The builder did something beside making a subject that people should know: made room, lost its trust."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +109,10 @@ class Stepped:
 
 Event = (
     HistoryRead
+    | Skipped
     | BuildStarted
     | BuildFinished
+    | BuilderSaid
     | LinkFailed
     | SameArtefact
     | Invoked

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from perftrail.errors import NoAnswer
 from perftrail.model.build import content_key
 from perftrail.model.trail import SearchRecord
 from perftrail.model.working import Working
 from perftrail.search.survey import Survey
 from perftrail.search.works import Works
 from perftrail.workflows.clock import now
-from perftrail.workflows.events import HistoryRead
+from perftrail.workflows.events import HistoryRead, Skipped
+from perftrail.workflows.finding.blocks import InBlocks, elsewhere
 from perftrail.workflows.finding.broken import stretches
 from perftrail.workflows.finding.failing import Trials
+from perftrail.workflows.finding.gaps import gaps
 from perftrail.workflows.finding.inside import InsideMerges
 from perftrail.workflows.finding.journal import Journal, Ledger
 from perftrail.workflows.finding.probe import Probe
 from perftrail.workflows.finding.pursuit import pursue
-from perftrail.workflows.finding.suspects import Beforehand, weigh, with_measured
+from perftrail.workflows.finding.suspects import Beforehand, weigh, with_measured, with_notes
 from perftrail.workflows.finding.walk import Walk
 from perftrail.workflows.found import FindAnswer, FindTable, UnusableRevision
 from perftrail.workflows.warm import warm_prior
@@ -48,16 +52,19 @@ class Find:
         self._revisions: tuple[Revision, ...] = ()
         self._beforehand = Beforehand(weights=None, said=())
         self._begun = ""
+        self._elsewhere: tuple[str, ...] = ()
 
     def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
         """Search; yields what happens and returns the answer, or a table of them where there are several."""
         self._revisions = self._session.source.history(self._request.range)
         yield HistoryRead(revisions=self._revisions)
+        yield from (Skipped(left_out=each) for each in self._session.workshop.left_out(self._revisions))
         self._beforehand = self._weigh()
         record = self._record()
         self._begun = self._first_begun(record)
-        journal = Journal(self._session, record, self._ledger)
         goal = self._request.goal
+        journal = Journal(self._session, record, self._ledger, in_blocks=not isinstance(goal, Working))
+        self._elsewhere = elsewhere(self._session.store, self._session.machine, record)
         result: FindAnswer | FindTable
         if isinstance(goal, Working):
             result = yield from self._failing(goal, journal)
@@ -65,6 +72,8 @@ class Find:
             result = yield from self._one(goal[0], journal)
         else:
             result = yield from self._several(goal, journal)
+        yield from self._session.workshop.confirm()
+        result = replace(result, pins=self._session.pins)
         journal.end(result.as_json())
         return result
 
@@ -74,7 +83,8 @@ class Find:
             len(self._revisions), points=len(target.points), prior=known.weights
         )
         probe = Probe(self._session, target, self._revisions, self._ledger)
-        answer = yield from pursue(Survey(question, thorough=self._request.thorough), probe, journal)
+        survey = Survey(question, thorough=self._request.thorough)
+        answer = yield from pursue(InBlocks(survey, probe, journal), probe, journal)
         return (yield from self._told(answer, probe, known, journal))
 
     def _several(self, targets: tuple[Target, ...], journal: Journal) -> Generator[Event, None, FindTable]:
@@ -114,25 +124,32 @@ class Find:
             priors=known.said,
             set_aside=probe.set_aside,
             marked=probe.marked,
+            with_notes="notes" in self._request.priors,
+            boots=journal.boots,
+            elsewhere=self._elsewhere,
         )
 
     def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:
-        question = self._request.question(
-            len(self._revisions), points=len(working.places), prior=self._beforehand.weights
-        )
-        trials = Trials(self._session, working, self._revisions, self._ledger)
+        wanted = self._session.workshop.wanted(self._revisions)
+        if not wanted:
+            raise NoAnswer("source.skip leaves out every revision of the range; none can be tried")
+        line = gaps(self._revisions, wanted)
+        prior = line.weights(self._beforehand.weights)
+        question = self._request.question(len(wanted), points=len(working.places), prior=prior)
+        trials = Trials(self._session, working, wanted, self._ledger)
         answer = yield from pursue(Works(question), trials, journal)
         return FindAnswer(
-            answer=answer,
+            answer=line.answer(answer),
             target=working,
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
-            unusable=self._unusable(trials.failures),
+            unusable=self._unusable({line.places[at]: why for at, why in trials.failures.items()}),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
             machine=self._session.machine.id,
             inside={},
             priors=self._beforehand.said,
+            with_notes="notes" in self._request.priors,
         )
 
     def _unusable(self, failures: Mapping[int, Failure]) -> tuple[UnusableRevision, ...]:
@@ -149,10 +166,13 @@ class Find:
             for prior in request.priors
             if (prior == "size" and small) or (prior == "suspect" and request.suspect)
         ]
-        if not wanted or len(self._revisions) < 2:
-            return Beforehand(weights=None, said=())
-        touched = self._session.source.touched(self._revisions)
-        return weigh(touched, priors=wanted, suspect=request.suspect)
+        known = Beforehand(weights=None, said=())
+        if len(self._revisions) < 2:
+            return known
+        if wanted:
+            touched = self._session.source.touched(self._revisions)
+            known = weigh(touched, priors=wanted, suspect=request.suspect)
+        return with_notes(known, self._revisions) if "notes" in request.priors else known
 
     def _known_beforehand(self, target: Target) -> Beforehand:
         """Give what is believed of the revisions as culprits of one figure's change."""
@@ -175,8 +195,10 @@ class Find:
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
         named = [[target.name, target.variant] for target in targets]
+        # nothing where there is one source, so that searches begun before are still found
+        held = [pins] if (pins := self._session.pins.as_json()) else []
         return SearchRecord(
-            key=content_key(ids, named, request.smallest, request.confidence, request.thorough),
+            key=content_key(ids, named, request.smallest, request.confidence, request.thorough, *held),
             machine=self._session.machine.id,
             started=now(),
             question={
@@ -189,6 +211,7 @@ class Find:
                 "smallest": request.smallest,
                 "confidence": request.confidence,
                 "thorough": request.thorough,
+                **self._session.pins.as_json(),
                 "priors": list(self._beforehand.said),
             },
         )

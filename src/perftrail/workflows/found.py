@@ -6,17 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.model.pins import ALONE
+from perftrail.workflows.finding.notes import noted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.model.build import Failure
     from perftrail.model.merge import Merge
+    from perftrail.model.pins import Pins
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
     from perftrail.model.working import Working
     from perftrail.search.answer import Answer, Change
     from perftrail.search.inside import Origin
+    from perftrail.workflows.finding.blocks import Boot
     from perftrail.workflows.finding.broken import Stretch
 
 
@@ -75,7 +80,9 @@ class FindAnswer:
 
     `inside` holds for each change, by its number, what was found inside the merge that made it. `broke` are
     stretches that could not be used. `priors` says in words what was believed beforehand. `set_aside`
-    readings were marked as taken in noise and not told; `marked` ones were told all the same.
+    readings were marked as taken in noise and not told; `marked` ones were told all the same. `boots` are those
+    of the machine in which the readings were taken, and `elsewhere` says in words on what other machines the
+    same was asked. `with_notes`: a message that speaks of speed made a revision likelier.
     """
 
     answer: Answer
@@ -91,6 +98,10 @@ class FindAnswer:
     priors: tuple[str, ...] = ()
     set_aside: int = 0
     marked: int = 0
+    boots: tuple[Boot, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    with_notes: bool = False
+    pins: Pins = ALONE
 
     @property
     def name(self) -> str:
@@ -100,8 +111,8 @@ class FindAnswer:
 
     @property
     def unusable_count(self) -> int:
-        """How many revisions were tried and gave no usable sample."""
-        return len(self.unusable)
+        """How many revisions were tried and gave no usable sample; what the study skips was not tried."""
+        return sum(each.failure.stage != "skipped" for each in self.unusable)
 
     @property
     def unclear(self) -> bool:
@@ -112,10 +123,16 @@ class FindAnswer:
         """The revisions that may be the culprit of a change, oldest first."""
         return tuple(self.revisions[position] for position in change.positions)
 
+    def notes(self, change: Change) -> Mapping[Revision, str]:
+        """The candidates whose messages speak of speed or memory, which made them likelier, each with the word."""
+        candidates = self.candidates(change) if self.with_notes else ()
+        return {candidates[number]: word for number, word in noted(candidates).items()}
+
     def as_json(self) -> dict[str, Json]:
         """The answer as `find --json` prints it: ids are full, numbers that do not exist are null."""
         return {
             "verdict": str(self.answer.verdict),
+            **self.pins.as_json(),
             "metric": self.target.text,
             "benchmark": self.target.benchmark,
             "variant": self.target.variant,
@@ -141,9 +158,15 @@ class FindAnswer:
             "confidence": self.answer.confidence,
             "smallest_seen": _finite(self.answer.smallest_seen),
             "machine": self.machine,
+            "boots": [boot.as_json() for boot in self.boots],
+            "elsewhere": list(self.elsewhere),
             "priors": list(self.priors),
             "reason": self.answer.reason,
             "changes": [self._change(number, change) for number, change in enumerate(self.answer.changes)],
+            "strays": [
+                {"revision": self.revisions[each.position].id, "level": each.level, "beside": each.beside}
+                for each in self.answer.strays
+            ],
         }
 
     def _change(self, number: int, change: Change) -> dict[str, Json]:
@@ -152,6 +175,7 @@ class FindAnswer:
             "revisions": [revision.id for revision in self.candidates(change)],
             **_levels(change),
             "kind": str(change.kind),
+            "notes": [revision.id for revision in self.notes(change)],
             "inside": None if inside is None else inside.as_json(),
         }
 
@@ -178,11 +202,15 @@ class FindTable:
     invocations: int
     seconds: float
     machine: str
+    pins: Pins = ALONE
 
     @property
     def unusable_count(self) -> int:
         """How many revisions gave no usable sample of any metric."""
-        failed = [{each.revision.id for each in answer.unusable} for answer in self.answers]
+        failed = [
+            {each.revision.id for each in answer.unusable if each.failure.stage != "skipped"}
+            for answer in self.answers
+        ]
         return len(set.intersection(*failed))
 
     @property
@@ -194,6 +222,7 @@ class FindTable:
         """The answers as `find --json` prints them: each in the form of one alone, and what all of them cost."""
         return {
             "metrics": [answer.as_json() for answer in self.answers],
+            **self.pins.as_json(),
             "revisions": len(self.revisions),
             "builds": self.builds,
             "invocations": self.invocations,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perftrail.errors import NoAnswer
+from perftrail.file_tree import empty_directory
 from perftrail.model.process import Command
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ class InstructionCounter:
         return self._starter.run(trial).counters.get(_HARDWARE, 0.0) > 0.0
 
     def _empty_directory(self) -> Path:
-        shutil.rmtree(self._directory, ignore_errors=True)
-        self._directory.mkdir(parents=True)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        empty_directory(self._directory)
         return self._directory
 
 
@@ -105,7 +106,9 @@ def _summed(counts: Path) -> float | None:
     found = [
         match
         for file in sorted(counts.iterdir())
-        if (match := _COUNT.search(file.read_text(errors="replace")))
+        if file.is_file()
+        and not file.is_symlink()
+        and (match := _COUNT.search(file.read_text(errors="replace")))
     ]
     return float(sum(int(match[1].replace(",", "")) for match in found)) if found else None
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
+from perftrail.file_tree import empty_directory
 from perftrail.model.build import Failure, content_key
 from perftrail.model.measurement import FailedInvocation, Measurement
 from perftrail.model.placeholders import fill, split_command
-from perftrail.model.plan import run_environment
+from perftrail.model.plan import command_line, run_environment
 from perftrail.model.process import (
     Cancelled,
     Command,
@@ -23,6 +23,7 @@ from perftrail.model.process import (
     TimedOut,
 )
 from perftrail.model.quantity import duration, quantity
+from perftrail.model.sandbox import with_refusals
 from perftrail.readers.pattern import read_metrics
 from perftrail.workflows.accounts import measured, methods
 from perftrail.workflows.clock import now
@@ -107,7 +108,7 @@ class Invoker:
         conditions = self._lookout.after(ran)
         seconds = ran.tree_ended_at - ran.prepared_at
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
-        failure = _why_failed(ran.ended, benchmark, log)
+        failure = _why_failed(ran, benchmark, log)
         read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log))
         if isinstance(read, Failure):
             return FailedInvocation(key=start.key, started=started, seconds=seconds, failure=read)
@@ -130,7 +131,7 @@ class Invoker:
         ran = counted.ran
         seconds = ran.tree_ended_at - ran.prepared_at
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
-        result = _why_failed(ran.ended, benchmark, log) or counted.instructions
+        result = _why_failed(ran, benchmark, log) or counted.instructions
         if result is None:
             why = f"{counted.method} counted no instruction of it"
             result = Failure(stage="metric", message=why, log=str(log))
@@ -153,7 +154,7 @@ class Invoker:
         log.parent.mkdir(parents=True, exist_ok=True)
         ran = self.starter.run(change(self._command(ready, log, INHERITED)))
         benchmark = self._study.benchmarks[ready.cell.benchmark]
-        failure = _why_failed(ran.ended, benchmark, log)
+        failure = _why_failed(ran, benchmark, log)
         read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
         values = read if isinstance(read, Failure) else {**measured(ran), **read}
         return Observed(ran=ran, result=failure or values)
@@ -170,7 +171,10 @@ class Invoker:
         environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
         prefix = self._study.variants[cell.subject.variant].run.prefix
         return Command(
-            arguments=(*(fill(word, values) for word in prefix), *_words(benchmark, values)),
+            arguments=(
+                *(fill(word, values) for word in prefix),
+                *_words(command_line(self._study, cell), benchmark, values),
+            ),
             environment=environment,
             directory=str(self._clean_scratch()),
             stdin=fill(benchmark.stdin, values) if benchmark.stdin else None,
@@ -184,9 +188,8 @@ class Invoker:
 
     def _clean_scratch(self) -> Path:
         """The directory that an invocation runs in: always the same path, always empty."""
-        if self._scratch.exists() and any(self._scratch.iterdir()):
-            shutil.rmtree(self._scratch)
         self._scratch.mkdir(parents=True, exist_ok=True)
+        empty_directory(self._scratch)
         return self._scratch
 
     def _log(self, start: Start) -> Path:
@@ -195,14 +198,19 @@ class Invoker:
         return directory / f"{start.key.machine[:8]}-{start.key.phase}-{start.key.ordinal}.out"
 
 
-def _words(benchmark: Benchmark, values: Mapping[str, str]) -> tuple[str, ...]:
+def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[str, ...]:
     if benchmark.shell:
-        return ("/bin/sh", "-c", fill(benchmark.command, values, shlex.quote))
-    return tuple(fill(word, values) for word in split_command(benchmark.command))
+        return ("/bin/sh", "-c", fill(text, values, shlex.quote))
+    return tuple(fill(word, values) for word in split_command(text))
 
 
-def _why_failed(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
+def _why_failed(ran: Ran, benchmark: Benchmark, log: Path) -> Failure | None:
     """Tell whether an invocation's end makes its figures unusable."""
+    failure = _failure(ran.ended, benchmark, log)
+    return failure and replace(failure, message=with_refusals(failure.message, ran.refused))
+
+
+def _failure(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
     told = _last_line(log)
     match ended:
         case Exited(code=0):
@@ -216,8 +224,11 @@ def _why_failed(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None
             limit = duration(benchmark.timeout_seconds)
             return Failure(stage="timeout", message=f"did not end within {limit}", log=str(log))
         case OutOfMemory():
-            limit = quantity(float(benchmark.memory_limit_bytes or 0), "B")
-            return Failure(stage="memory", message=f"wanted more than its {limit}", log=str(log))
+            most = benchmark.memory_limit_bytes
+            wanted = (
+                "memory than there is for it" if most is None else f"than its {quantity(float(most), 'B')}"
+            )
+            return Failure(stage="memory", message=f"wanted more {wanted}", log=str(log))
         case NotStarted():
             return Failure(stage="start", message=ended.message, log=str(log))
         case Cancelled():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,11 @@ from perftrail.engines.local import LocalEngine
 from perftrail.launcher import Launcher
 from perftrail.machine import Watch, read_machine
 from perftrail.machine.holding import put_back_left_over
-from perftrail.sources import open_source
-from perftrail.sources.patched import PatchedSource
 from perftrail.store import hold, open_store
 from perftrail.workflows.bench import Bench
+from perftrail.workflows.containment import Sandboxes
 from perftrail.workflows.invoker import Invoker
+from perftrail.workflows.pinning import open_sources
 from perftrail.workflows.quiet import Lookout
 from perftrail.workflows.session import Session, View
 from perftrail.workflows.workshop import Workshop
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
-    from perftrail.ports import Builder, Source, Starter, Store
+    from perftrail.ports import Builder, Enclosing, Starter, Store
     from perftrail.store import Holder
+    from perftrail.workflows.pinning import Sources
     from perftrail.workflows.quiet import Noise
 
 RESULTS = ".perftrail"
@@ -50,8 +51,16 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         opened: AbstractContextManager[Store] = open_store(str(root / DATABASE), access="read")
         results = stack.enter_context(opened)
         starter = stack.enter_context(Launcher())
-        source, _, workshop = _make_workshop(study, root, starter, results)
-        yield View(study=study, machine=read_machine(), source=source, store=results, workshop=workshop)
+        enclosing = _sandboxes(study, root, starter)
+        sources, _, workshop = _make_workshop(study, root, starter, results, enclosing=enclosing)
+        yield View(
+            study=study,
+            machine=read_machine(),
+            source=sources.walked,
+            store=results,
+            workshop=workshop,
+            pins=sources.pins,
+        )
 
 
 @contextmanager
@@ -81,13 +90,17 @@ def open_session(
         results = stack.enter_context(open_store(database, access="write", machine=machine.id))
         results.add_machine(machine)
         starter = stack.enter_context(Launcher())
-        source, builder, workshop = _make_workshop(
-            study, root, starter, results, retry_failed=retry_failed, own=own
+        enclosing = _sandboxes(study, root, starter)
+        if enclosing is not None:
+            enclosing.prepare()
+        sources, builder, workshop = _make_workshop(
+            study, root, starter, results, retry_failed=retry_failed, own=own, enclosing=enclosing
         )
-        watch = stack.enter_context(Watch(helpers=lambda: (starter.start().server_pid,)))
+        measuring = stack.enter_context(_measuring(root, starter, enclosing))
+        watch = stack.enter_context(Watch(helpers=lambda: _helpers(starter, enclosing)))
         invoker = Invoker(
             study,
-            starter=starter,
+            starter=measuring,
             builder=builder,
             lookout=Lookout(
                 watch, study.measure.quiet, threshold=study.measure.quiet_threshold, on_wait=on_noise
@@ -97,8 +110,36 @@ def open_session(
         )
         bench = Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
         yield Session(
-            study=study, machine=machine, source=source, store=results, workshop=workshop, bench=bench
+            study=study,
+            machine=machine,
+            source=sources.walked,
+            store=results,
+            workshop=workshop,
+            pins=sources.pins,
+            bench=bench,
         )
+
+
+def _sandboxes(study: Study, root: Path, starter: Launcher) -> Sandboxes | None:
+    """Give what keeps builds and runs in a sandbox, `None` of a study that asks for none."""
+    if not study.sandbox.always:
+        return None
+    outside = starter.start()
+    return Sandboxes(study.sandbox, study_directory=study.directory, results=root, outside=outside)
+
+
+def _helpers(starter: Launcher, enclosing: Sandboxes | None) -> tuple[int, ...]:
+    return (starter.start().server_pid, *(() if enclosing is None else enclosing.servers()))
+
+
+def _measuring(root: Path, starter: Launcher, enclosing: Enclosing | None) -> AbstractContextManager[Starter]:
+    """Give who starts what is measured: in one sandbox for all of it, if in one."""
+    if enclosing is None:
+        return nullcontext(starter)
+    own = [root / "scratch", root / "counts"]
+    for directory in own:
+        directory.mkdir(exist_ok=True)
+    return enclosing.around("run", [str(directory) for directory in own])
 
 
 def _make_workshop(
@@ -109,17 +150,28 @@ def _make_workshop(
     *,
     retry_failed: bool = False,
     own: Patched | None = None,
-) -> tuple[Source, Builder, Workshop]:
-    cache = str(root / "sources")
-    source = open_source(study, cache=cache, starter=starter)
-    if own is not None:
-        source = PatchedSource(source, own, cache=cache, starter=starter)
+    enclosing: Enclosing | None,
+) -> tuple[Sources, Builder, Workshop]:
+    sources = open_sources(study, cache=str(root / "sources"), starter=starter, own=own)
     builder = LocalBuilder(
-        source,
+        sources.main,
         starter,
         builds=str(root / "builds"),
         logs=str(root / "logs"),
         study_directory=study.directory,
         cpus=len(os.sched_getaffinity(0)),
+        others=sources.others,
+        folders=sources.folders,
+        enclosing=enclosing,
+        disk_bytes=study.build.disk_bytes,
     )
-    return source, builder, Workshop(study, source, builder, results, retry_failed=retry_failed)
+    workshop = Workshop(
+        study,
+        sources.main,
+        builder,
+        results,
+        retry_failed=retry_failed,
+        pins=sources.pins,
+        others=sources.others,
+    )
+    return sources, builder, workshop

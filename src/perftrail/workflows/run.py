@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
+from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, larger, ordered, subjects
-from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact
+from perftrail.workflows.eras import skips_json
+from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.workflows.measuring import Tally
 from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
+    from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
     from perftrail.model.trail import Json
+    from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.events import Event
     from perftrail.workflows.selection import Selection
     from perftrail.workflows.session import Session
@@ -26,7 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What a run left behind: how many cells have samples, and which subjects could not be had."""
+    """What a run left behind: how many cells have samples, and which subjects could not be had.
+
+    `skipped` counts cells beyond one that was given up, `left_out` are revisions that the study leaves out.
+    """
 
     revisions: int
     cells: int
@@ -34,15 +41,19 @@ class RunReport:
     skipped: int
     failures: Mapping[str, Failure]
     invocations: int
+    left_out: tuple[LeftOut, ...] = ()
+    pins: Pins = ALONE
 
     def as_json(self) -> dict[str, Json]:
         """The report as `run --json` prints it."""
         return {
             "revisions": self.revisions,
+            **self.pins.as_json(),
             "points": self.cells,
             "measured": self.measured,
             "skipped": self.skipped,
             "invocations": self.invocations,
+            "skipped_revisions": skips_json(self.left_out),
             "failures": [
                 {"subject": name, "stage": each.stage, "message": each.message, "log": each.log}
                 for name, each in self.failures.items()
@@ -66,8 +77,14 @@ class Run:
         """Do it; yields what happens and returns the report."""
         revisions = self._session.source.history()
         yield HistoryRead(revisions=revisions)
-        for subject in subjects(self._session.study, revisions):
+        workshop = self._session.workshop
+        left_out = workshop.left_out(revisions)
+        yield from (Skipped(left_out=each) for each in left_out)
+        planned = subjects(self._session.study, workshop.wanted(revisions))
+        workshop.need(planned)
+        for subject in planned:
             yield from self._make(subject)
+        yield from workshop.confirm()
         yield from self._tell_equals()
         for benchmark in self._session.study.benchmarks:
             yield from self._measure(
@@ -80,6 +97,8 @@ class Run:
             skipped=sum(len(self._cells[key]) for key in self._skipped),
             failures=self._failures,
             invocations=self._session.bench.started,
+            left_out=left_out,
+            pins=self._session.pins,
         )
 
     def _make(self, subject: Subject) -> Generator[Event, None, None]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.model.pins import ALONE
+
 if TYPE_CHECKING:
     from perftrail.model.measurement import Machine
+    from perftrail.model.pins import Pins
     from perftrail.model.study import Study
     from perftrail.ports import Source, Store
     from perftrail.workflows.bench import Bench
@@ -15,13 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A study, its source, its store and this machine: what a workflow needs that only looks."""
+    """A study, its source, its store and this machine: what a workflow needs that only looks.
+
+    `source` is the one that is walked; `pins` say at which revisions the study's others are held.
+    """
 
     study: Study
     machine: Machine
     source: Source
     store: Store
     workshop: Workshop
+    pins: Pins = ALONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,10 +96,9 @@ def rows(view: View, *, metrics: Sequence[str] | None = None) -> tuple[Row, ...]
     return (*plain, *_derived_rows(view, by_cell, metrics))
 
 
-def latest_search(view: View) -> SearchRecord | None:
-    """Give the search that was begun last on this machine, `None` when there was none."""
-    searches = [record for record in view.store.searches() if record.machine == view.machine.id]
-    return searches[-1] if searches else None
+def searches(view: View) -> tuple[SearchRecord, ...]:
+    """Give every search of this machine, ended or not, the one begun last at the end."""
+    return tuple(record for record in view.store.searches() if record.machine == view.machine.id)
 
 
 def steps(view: View, record: SearchRecord) -> Sequence[StepRecord]:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Runnable
-from perftrail.model.placeholders import study_files
-from perftrail.model.plan import benchmark_steps, mentioning, recipe, runnable_key
+from perftrail.model.pins import ALONE, MAIN
+from perftrail.model.placeholders import sources_named, study_files
+from perftrail.model.plan import benchmark_steps, mentioning, named_sources, recipe, runnable_key
 from perftrail.workflows.clock import now
-from perftrail.workflows.events import BuildFinished, BuildStarted, LinkFailed
+from perftrail.workflows.eras import eras_of
+from perftrail.workflows.events import BuilderSaid, BuildFinished, BuildStarted, LinkFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
-    from perftrail.model.build import Recipe
+    from perftrail.model.build import Recipe, Workplace
     from perftrail.model.measurement import InvocationKey
+    from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
-    from perftrail.model.recipe import Era
     from perftrail.model.study import Study
-    from perftrail.model.subject import Subject
+    from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Builder, Source, Store
+    from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.events import Event
+
+NO_OTHERS: Mapping[str, Source] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,34 +56,59 @@ class _Link:
     steps: tuple[str, ...]
     env: Mapping[str, str]
     files: tuple[str, ...]
+    sources: Mapping[str, Revision]
 
 
 class Workshop:
     """Makes each subject, and each benchmark on it, at most once, and keeps what came of it.
 
     A failed build is a fact. With `retry_failed` each failure that the store knows is tried once more.
+    `source` is the study's own, whichever is walked; `pins` say at which revision each source is used, and
+    `others` are the sources beside it.
     """
 
     def __init__(
-        self, study: Study, source: Source, builder: Builder, store: Store, *, retry_failed: bool = False
+        self,
+        study: Study,
+        source: Source,
+        builder: Builder,
+        store: Store,
+        *,
+        retry_failed: bool = False,
+        pins: Pins = ALONE,
+        others: Mapping[str, Source] = NO_OTHERS,
     ) -> None:
         self._study = study
         self._builder = builder
         self._store = store
         self._retry_failed = retry_failed
+        self._pins = pins
+        self._others = others
         self._made: dict[str, Built | Prepared | Failure] = {}
-        self._eras: tuple[tuple[Era, frozenset[str]], ...] = tuple(
-            (era, source.within(era.range)) for era in study.build.when
-        )
+        self._eras = eras_of(study, source, walked=others.get(study.along, source))
 
     def recipe(self, subject: Subject) -> Recipe:
         """The recipe that makes a subject, its eras and its variant considered."""
-        eras = [era for era, ids in self._eras if subject.revision.id in ids]
-        return recipe(self._study, subject.variant, eras)
+        main = self._pins.revision(MAIN, subject.revision)
+        how = recipe(self._study, subject.variant, self._eras.of(main))
+        return replace(how, sources=self._used(subject, named_sources(how)))
+
+    def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
+        """Those of some revisions that the study says are not to be built, by reason."""
+        return self._eras.left_out(revisions)
+
+    def wanted(self, revisions: Sequence[Revision]) -> tuple[Revision, ...]:
+        """Those of some revisions that are not left out."""
+        return tuple(revision for revision in revisions if revision.id not in self._eras.skipped)
 
     def known_build(self, subject: Subject) -> Built | Failure | None:
-        """What is known of a subject's build, `None` when it is to be made yet. Makes nothing."""
-        outcome = self._known(self._builder.key(subject, self.recipe(subject)))
+        """What is known of a subject's build, `None` when it is to be made yet. Makes nothing.
+
+        One that is left out fails so, whatever was made of it before.
+        """
+        if (skipped := self._skipped(subject)) is not None:
+            return skipped
+        outcome = self._known(self._builder.key(self._own(subject), self.recipe(subject)))
         assert not isinstance(outcome, Prepared)
         return outcome
 
@@ -86,14 +117,20 @@ class Workshop:
         built = self.known_build(cell.subject)
         if not isinstance(built, Built):
             return built
-        link = self._link(cell)
-        outcome = self._known(self._builder.link_key(built, steps=link.steps, env=link.env, files=link.files))
-        return self._runnable(cell, outcome) if isinstance(outcome, Prepared) else None
+        key = self._link_key(built, self._link(cell))
+        outcome = self._known(key)
+        return self._runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
 
     def build(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
-        """Make a subject, or give what is known to come of it."""
+        """Make a subject, or give what is known to come of it; one that is left out fails so."""
+        skipped = self._skipped(subject)
+        return skipped if skipped is not None else (yield from self.make(subject))
+
+    def make(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
+        """Make a subject, also one that is left out, or give what is known to come of it."""
         how = self.recipe(subject)
-        key = self._builder.key(subject, how)
+        own = self._own(subject)
+        key = self._builder.key(own, how)
         made = self._made.get(key)
         if made is not None:
             assert not isinstance(made, Prepared)
@@ -101,12 +138,30 @@ class Workshop:
         known = self._known(key)
         if known is None:
             yield BuildStarted(subject=subject)
-        outcome = known if isinstance(known, Failure) else self._builder.make(subject, how)
-        if known is None:
+        outcome = known if isinstance(known, Failure) else self._builder.make(own, how)
+        if known is None or _differ(known, outcome):
             self._record(key, subject, outcome)
         self._made[key] = outcome
         yield BuildFinished(subject=subject, outcome=outcome, known=known is not None)
+        yield from self._news()
         return outcome
+
+    def need(self, subjects: Iterable[Subject]) -> None:
+        """Keep the builds of subjects that are used later from being removed to make room."""
+        asked = (subject for subject in subjects if self._skipped(subject) is None)
+        self._builder.need((self._own(subject), self.recipe(subject)) for subject in asked)
+
+    def confirm(self) -> Generator[Event, None, None]:
+        """Compare what went on in used trees with clean builds. Raises `StaleBuilds` when they differ."""
+        self._builder.confirm()
+        yield from self._news()
+
+    def forget(self) -> None:
+        """Forget what was made: it is looked at again, and what was taken back is made again."""
+        self._made.clear()
+
+    def _news(self) -> Generator[Event, None, None]:
+        yield from (BuilderSaid(text=text) for text in self._builder.news())
 
     def ready(self, cell: Cell) -> Generator[Event, None, Ready | Failure]:
         """Make a cell's subject and its benchmark, or say what failed."""
@@ -114,12 +169,12 @@ class Workshop:
         if isinstance(built, Failure):
             return built
         link = self._link(cell)
-        key = self._builder.link_key(built, steps=link.steps, env=link.env, files=link.files)
+        key = self._link_key(built, link)
         outcome = self._made.get(key)
         if outcome is None:
             known = self._known(key)
             outcome = known if isinstance(known, Failure) else self._prepare(built, link)
-            if known is None:
+            if known is None or _differ(known, outcome):
                 self._record(key, cell.subject, outcome, benchmark=cell.benchmark)
             self._made[key] = outcome
             if isinstance(outcome, Failure):
@@ -127,9 +182,17 @@ class Workshop:
         if isinstance(outcome, Failure):
             return outcome
         assert isinstance(outcome, Prepared)
-        runnable = self._runnable(cell, outcome)
+        runnable = self._runnable(cell, outcome, key)
         self._store.add_runnable(runnable)
         return Ready(cell=cell, runnable=runnable, prepared=outcome)
+
+    def lay_out(self, subject: Subject, directory: str) -> Workplace:
+        """Put a subject's tree, repaired, below a directory, for its recipe to be gone through by hand."""
+        return self._builder.lay_out(self._own(subject), self.recipe(subject), directory)
+
+    def _skipped(self, subject: Subject) -> Failure | None:
+        reason = self._eras.skipped.get(subject.revision.id)
+        return None if reason is None else Failure(stage="skipped", message=reason)
 
     def _known(self, key: str) -> Built | Prepared | Failure | None:
         made = self._made.get(key)
@@ -140,12 +203,28 @@ class Workshop:
             return None
         return record.outcome
 
+    def _own(self, subject: Subject) -> Subject:
+        """Give a subject as it is built: with the revision of the study's own source, or of its folder."""
+        folder = self._study.variants[subject.variant].directory
+        if folder is not None:
+            return replace(subject, revision=self._pins.folders[folder])
+        return replace(subject, revision=self._pins.revision(MAIN, subject.revision))
+
+    def _used(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
+        return {name: self._pins.revision(name, subject.revision) for name in names}
+
+    def _link_key(self, built: Built, link: _Link) -> str:
+        return self._builder.link_key(
+            built, steps=link.steps, env=link.env, files=link.files, sources=link.sources
+        )
+
     def _prepare(self, built: Built, link: _Link) -> Prepared | Failure:
         return self._builder.prepare(
             built,
             steps=link.steps,
             env=link.env,
             files=link.files,
+            sources=link.sources,
             timeout_seconds=self._study.build.timeout_seconds,
         )
 
@@ -163,21 +242,52 @@ class Workshop:
         self._store.add_build(record)
 
     def _link(self, cell: Cell) -> _Link:
+        steps, env = benchmark_steps(self._study, cell), self.recipe(cell.subject).env
+        named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
         return _Link(
-            steps=benchmark_steps(self._study, cell),
-            env=self.recipe(cell.subject).env,
+            steps=steps,
+            env=env,
+            sources=self._used(cell.subject, named),
             files=tuple(
                 str(Path(self._study.directory, name))
                 for name in study_files(mentioning(self._study, cell), cell.point.as_dict())
             ),
         )
 
-    def _runnable(self, cell: Cell, prepared: Prepared) -> Runnable:
+    def _beside(self, cell: Cell, built: Built, link: str) -> Mapping[str, str]:
+        """Name what is in each other source's tree that a cell runs: its content, or what was built in it.
+
+        `link` is the key of the benchmark's build. Where nothing says which files are made, the whole of what
+        went into the build stands for them.
+        """
+        how, lines = self.recipe(cell.subject), self._link(cell)
+        linked = sources_named((*lines.steps, *lines.env.values()))
+        contents: dict[str, str] = {}
+        for name in sources_named(mentioning(self._study, cell)):
+            if name in how.sources:
+                told = any(name in sources_named([output]) for output in how.outputs)
+                contents[name] = built.artefact if told else built.key
+            elif name in linked:
+                contents[name] = link
+            else:
+                contents[name] = self._others[name].content(lines.sources[name])
+        return contents
+
+    def _runnable(self, cell: Cell, prepared: Prepared, link: str) -> Runnable:
         return Runnable(
-            key=runnable_key(self._study, cell, prepared),
+            key=runnable_key(self._study, cell, prepared, beside=self._beside(cell, prepared.built, link)),
             revision=cell.subject.revision.id,
             variant=cell.subject.variant,
             benchmark=cell.benchmark,
             point=cell.point,
             artefact=prepared.artefact,
         )
+
+
+def _differ(known: Built | Prepared | Failure, outcome: Built | Prepared | Failure) -> bool:
+    """Whether what is known of a build is no longer so: it was removed or taken back, and made again."""
+    if isinstance(known, Failure) or isinstance(outcome, Failure):
+        return type(known) is not type(outcome)
+    if isinstance(known, Prepared) and isinstance(outcome, Prepared):
+        return known.artefact != outcome.artefact or known.built.artefact != outcome.built.artefact
+    return known.artefact != outcome.artefact

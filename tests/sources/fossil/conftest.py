@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,8 @@ import pytest
 from perftrail.launcher import Launcher
 from perftrail.model.source import Source as Asked
 from perftrail.sources.fossil import FossilSource
-from tests.sources.fossil.looking import Open
+from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, fossil
-
-
-@pytest.fixture
-def launcher() -> Iterator[Launcher]:
-    with Launcher() as started:
-        yield started
 
 
 @pytest.fixture
@@ -35,22 +28,6 @@ def opened(tmp_path: Path, launcher: Launcher, repository: FossilRepository) -> 
         )
 
     return open_it
-
-
-@pytest.fixture
-def merged(repository: FossilRepository) -> dict[str, str]:
-    """Two side branches, one merged into trunk at m and one into the first side branch."""
-    made = {}
-    made["a"] = repository.commit({"f": "a"}, subject="a")
-    made["b"] = repository.commit({"f": "b"}, subject="b")
-    made["x"] = repository.commit({"f": "a", "x": "1"}, subject="x", branch="side", parents=[made["a"]])
-    made["i"] = repository.commit({"f": "a", "i": "1"}, subject="i", branch="inner", parents=[made["x"]])
-    made["n"] = repository.commit(
-        {"f": "a", "x": "1", "i": "1"}, subject="n", branch="side", parents=[made["x"], made["i"]]
-    )
-    made["m"] = repository.commit({"f": "b", "x": "1", "i": "1"}, subject="m", parents=[made["b"], made["n"]])
-    made["c"] = repository.commit({"f": "c", "x": "1", "i": "1"}, subject="c")
-    return made
 
 
 @pytest.fixture

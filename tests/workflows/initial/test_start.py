@@ -142,13 +142,10 @@ def test_a_checkout_of_fossil_leads_to_its_history(tmp_path: Path) -> None:
     assert study.build.steps == ("make -j{cpus}",)
 
 
-def test_submodules_are_fetched_first(tmp_path: Path) -> None:
+def test_submodules_need_no_step_of_their_own(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
     repository.commit({**MAKE, ".gitmodules": '[submodule "a"]\npath = a\nurl = https://example.invalid/a\n'})
-    assert begun(repository.path)[1].build.steps == (
-        "git submodule update --init --recursive",
-        "make -j{cpus}",
-    )
+    assert begun(repository.path)[1].build.steps == ("make -j{cpus}",)
 
 
 def test_a_study_elsewhere_leads_back_to_the_program(tmp_path: Path) -> None:

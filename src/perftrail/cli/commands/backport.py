@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import json_option, load_study, study_argument
+from perftrail.cli.options import json_option, study_argument
+from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
+    from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
     from perftrail.workflows.backport_patch import Wanted
 
@@ -27,6 +29,7 @@ LARGEST_PATCH_BYTES = 64 << 20
 @click.option(
     "--output", metavar="FILE", help="Where the patch is written: perftrail-backport-OLD.patch by the study."
 )
+@walking_options
 @writing_options
 @json_option
 def command(
@@ -35,6 +38,7 @@ def command(
     onto: str,
     patch: str | None,
     output: str | None,
+    walking: Walking,
     writing: Writing,
     as_json: bool,
 ) -> None:
@@ -55,13 +59,13 @@ def command(
 
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
-    loaded = load_study(study)
+    loaded = writing.contained(walking.load(study))
     made = make_patch(loaded, _wanted(fix, onto=onto, patch=patch), store=writing.store)
     if not isinstance(made, Carriage):
         if as_json:
             click.echo(json.dumps(blocked_json(made), indent=1))
         else:
-            print_blocked(made, kind=loaded.source.kind, named=study)
+            print_blocked(made, kind=loaded.walked.kind, named=study)
         raise click.exceptions.Exit(1)
     file = Path(output) if output is not None else patch_file(loaded, made.patched.base)
     written = patch is None or output is not None

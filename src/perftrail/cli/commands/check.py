@@ -9,14 +9,15 @@ import click
 
 from perftrail.cli.options import (
     json_option,
-    load_study,
     only_option,
     study_argument,
 )
+from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
+    from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
     from perftrail.model.study import Study
     from perftrail.workflows.selection import Selection
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     help="Build N revisions spread over the range, start each once, and say what fails.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
+@walking_options
 @writing_options
 @json_option
 def command(
@@ -40,6 +42,7 @@ def command(
     only: tuple[str, ...],
     attempts: int | None,
     schema: bool,
+    walking: Walking,
     writing: Writing,
     as_json: bool,
 ) -> None:
@@ -57,7 +60,7 @@ def command(
         return
     if attempts is None and (writing.retry_failed or not writing.wait):
         raise UsageError("--retry-failed and --no-wait are for --try N; without it nothing is made")
-    loaded = load_study(study)
+    loaded = writing.contained(walking.load(study))
     selection = select(loaded, only)
     if attempts is None:
         show_plan(loaded, selection, store=writing.store, as_json=as_json, named=study)

@@ -9,15 +9,16 @@ import click
 
 from perftrail.cli.options import (
     json_option,
-    load_study,
     only_option,
     study_argument,
 )
+from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
     from perftrail.workflows.events import Event
     from perftrail.workflows.explain import Explained
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     help="Plain starts of each revision.",
 )
 @only_option
+@walking_options
 @writing_options
 @json_option
 def command(
@@ -44,6 +46,7 @@ def command(
     against: str | None,
     starts: int,
     only: tuple[str, ...],
+    walking: Walking,
     writing: Writing,
     as_json: bool,
 ) -> None:
@@ -61,7 +64,7 @@ def command(
     from perftrail.workflows.explain.pairing import pair_up
     from perftrail.workflows.selection import select
 
-    loaded = load_study(study)
+    loaded = writing.contained(walking.load(study))
     selection = select(loaded, only)
 
     def work(session: Session) -> Generator[Event, None, Explained]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from perftrail.cli.options import json_option, load_study, study_argument
+from perftrail.cli.options import json_option, study_argument
+from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
     from perftrail.model.study import Study
     from perftrail.workflows.finding.request import FindRequest
@@ -50,12 +52,14 @@ class Asked(TypedDict):
 @click.option("--budget", metavar="TIME", help="Stop after this much building and measuring: 30min.")
 @click.option("--thorough", is_flag=True, help="Look also for changes that were taken back again.")
 @click.option("--no-prior", is_flag=True, help="Take every revision for equally likely beforehand.")
+@walking_options
 @writing_options
 @json_option
 def command(
     study: str | None,
     metrics: tuple[str, ...],
     everything: bool,
+    walking: Walking,
     writing: Writing,
     as_json: bool,
     **asked: Unpack[Asked],
@@ -68,13 +72,14 @@ def command(
     also "none"; 1 when it stayed unclear.
     """
     from perftrail.cli.answers import print_find
+    from perftrail.workflows.afresh import afresh
     from perftrail.workflows.find import Find
 
     if metrics and everything:
         raise UsageError("--all and --metric: give one of them")
-    loaded = load_study(study)
+    loaded = writing.contained(walking.load(study))
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
-    answer = writing.follow(loaded, lambda session: Find(session, request).events())
+    answer = writing.follow(loaded, lambda session: afresh(session, lambda: Find(session, request).events()))
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))
     else:

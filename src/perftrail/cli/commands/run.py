@@ -9,13 +9,14 @@ import click
 
 from perftrail.cli.options import (
     json_option,
-    load_study,
     only_option,
     study_argument,
 )
+from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 
 if TYPE_CHECKING:
+    from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
 
 
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 @study_argument
 @only_option
 @click.option("--dry-run", is_flag=True, help="Show the plan and what it costs; make and measure nothing.")
+@walking_options
 @writing_options
 @json_option
 def command(
     study: str | None,
     only: tuple[str, ...],
     dry_run: bool,
+    walking: Walking,
     writing: Writing,
     as_json: bool,
 ) -> None:
@@ -39,15 +42,16 @@ def command(
     """
     from perftrail.cli.answers import print_run
     from perftrail.cli.commands.check import show_plan
+    from perftrail.workflows.afresh import afresh
     from perftrail.workflows.run import Run
     from perftrail.workflows.selection import select
 
-    loaded = load_study(study)
+    loaded = writing.contained(walking.load(study))
     selection = select(loaded, only)
     if dry_run:
         show_plan(loaded, selection, store=writing.store, as_json=as_json, named=study)
         return
-    report = writing.follow(loaded, lambda session: Run(session, selection).events())
+    report = writing.follow(loaded, lambda session: afresh(session, lambda: Run(session, selection).events()))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:

@@ -7,63 +7,112 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import json_option, load_study, store_option, study_argument
-from perftrail.errors import NoAnswer
+from perftrail.cli.options import contained, json_option, sandbox_option, store_option, study_argument
+from perftrail.cli.walking import walking_options
+from perftrail.errors import NoAnswer, UsageError
 
 if TYPE_CHECKING:
+    from perftrail.cli.walking import Walking
     from perftrail.workflows.session import View
+
+LATEST = "latest"
+"""What ``--search`` means without a number."""
 
 
 @click.command("show")
 @study_argument
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Show this metric; may be repeated.")
-@click.option("--search", is_flag=True, help="Replay the latest search in words, step by step.")
+@click.option(
+    "--search",
+    is_flag=False,
+    flag_value=LATEST,
+    metavar="[N]",
+    help="Replay a search in words, step by step: the one begun last, or the Nth of those that it lists.",
+)
+@walking_options
+@sandbox_option
 @store_option
 @json_option
 def command(
-    study: str | None, metrics: tuple[str, ...], search: bool, store: str | None, as_json: bool
+    study: str | None,
+    metrics: tuple[str, ...],
+    search: str | None,
+    walking: Walking,
+    sandbox: bool | None,
+    store: str | None,
+    as_json: bool,
 ) -> None:
     """Show what was measured: each subject's median with its 95 % interval, in the order of history.
 
-    Below it stand the revisions at which a metric has changed along that history.
+    Below it stand the revisions at which a metric has changed along that history, the builds that failed with
+    their most telling lines, and what the study skips.
     """
+    from perftrail.cli.failures import print_not_had
     from perftrail.cli.tables import print_changes, print_rows
     from perftrail.workflows.history import history_changes
+    from perftrail.workflows.not_had import not_had
     from perftrail.workflows.opening import open_view
     from perftrail.workflows.show import rows
 
-    with open_view(load_study(study), store=store) as view:
-        if search:
-            _show_search(view, as_json=as_json)
+    wanted, study = _wanted(search, study)
+    with open_view(contained(walking.load(study), sandbox), store=store) as view:
+        if wanted is not None:
+            _show_search(view, wanted, as_json=as_json)
             return
         found = rows(view, metrics=metrics or None)
         changes = history_changes(view.source.history(), found)
+        lacking = None if as_json else not_had(view)
     if as_json:
         begun = {change.row: change.as_json() for change in changes}
-        told = [{**row.as_json(), "change": begun.get(row)} for row in found]
+        told = [{**row.as_json(), **view.pins.as_json(), "change": begun.get(row)} for row in found]
         click.echo(json.dumps(told, indent=1))
     elif found:
-        print_rows(found)
+        print_rows(found, pins=view.pins)
         print_changes(changes)
-    else:
+    if lacking is not None:
+        print_not_had(lacking)
+    if not as_json and not found:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
 
 
-def _show_search(view: View, *, as_json: bool) -> None:
-    from perftrail.cli.tables import print_search
-    from perftrail.workflows.show import latest_search, steps
+def _wanted(search: str | None, study: str | None) -> tuple[str | None, str | None]:
+    """Say which search is wanted, and of which study: what follows ``--search`` and is no number is the study."""
+    if search is None or search == LATEST or search.isdecimal():
+        return search, study
+    if study is not None:
+        raise UsageError(f"--search {search}: give the number of a search, or nothing for the one begun last")
+    return LATEST, search
 
-    record = latest_search(view)
-    if record is None:
+
+def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
+    from perftrail.cli.tables import print_search, print_searches
+    from perftrail.workflows.show import searches, steps
+
+    known = searches(view)
+    if not known:
         raise NoAnswer("no search was begun on this machine yet; perftrail find does")
+    number = len(known) if wanted == LATEST else int(wanted)
+    if not 1 <= number <= len(known):
+        there = "1 is the only one" if len(known) == 1 else f"they are 1 to {len(known)}"
+        raise UsageError(f"--search {wanted}: there is no such search; {there}")
+    record = known[number - 1]
     taken = steps(view, record)
     if as_json:
         plain = [
             {"number": s.number, "words": s.words, "action": s.action, "news": s.news, "belief": s.belief}
             for s in taken
         ]
-        click.echo(
-            json.dumps({"question": record.question, "steps": plain, "answer": record.answer}, indent=1)
-        )
+        told = {
+            "number": number,
+            "searches": [
+                {"question": each.question, "started": each.started, "answer": each.answer} for each in known
+            ],
+            "question": record.question,
+            "steps": plain,
+            "answer": record.answer,
+        }
+        click.echo(json.dumps(told, indent=1))
     else:
+        if len(known) > 1:
+            print_searches(known, number)
         print_search(record, taken)

@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING
 from perftrail.studyfile.rules.benchmarks import check_benchmarks
 from perftrail.studyfile.rules.builds import check_builds
 from perftrail.studyfile.rules.metrics import check_derived, check_find, check_metrics
-from perftrail.studyfile.rules.source import check_source
+from perftrail.studyfile.rules.sandbox import check_sandbox
+from perftrail.studyfile.rules.sources import check_sources
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
 
 
-def check(study: Study, complaints: Complaints, *, written_location: str) -> None:
+def check(study: Study, complaints: Complaints, *, written_locations: Mapping[str, str]) -> None:
     """Complain about everything that does not make sense in a study whose values could be read.
 
-    `written_location` is `source.location` as it stands in the file.
+    `written_locations` are the sources' locations as they stand in the file, by name.
     """
-    check_source(study, complaints, written_location=written_location)
     check_builds(study, complaints)
     check_benchmarks(study, complaints)
     check_metrics(study, complaints)
     check_derived(study, complaints)
     check_find(study, complaints)
+    check_sandbox(study, complaints)
+    check_sources(study, complaints, written_locations=written_locations)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from perftrail.model.placeholders import MACHINE, OUT, split_command
 from perftrail.model.target import TargetError, known_value
 from perftrail.model.wording import listed, nearest, quoted, suggestion
-from perftrail.studyfile.rules.builds import check_environment, check_placeholders
+from perftrail.studyfile.rules.texts import check_environment, check_placeholders
+from perftrail.studyfile.rules.variants import always_known, every_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,16 +32,17 @@ def check_benchmarks(study: Study, complaints: Complaints) -> None:
     for name, benchmark in study.benchmarks.items():
         path = ("benchmark", name)
         _check_parameters(benchmark, path, complaints)
-        _check_lines(benchmark, path, complaints)
+        _check_lines(study, benchmark, path, complaints)
         _check_exclusions(study, benchmark, path, complaints)
 
 
-def _check_lines(benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
-    known = (*benchmark.parameters, *MACHINE, OUT)
+def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
+    known = (*benchmark.parameters, *always_known(study), OUT)
+    in_parts = (*known, *every_part(study))
     parameters = (*path, "parameters")
     words = _words(benchmark, (*path, "command"), complaints)
-    check_placeholders(words, (*path, "command"), complaints, known=known, parameters=parameters)
-    check_placeholders(benchmark.build, (*path, "build"), complaints, known=known, parameters=parameters)
+    check_placeholders(words, (*path, "command"), complaints, known=in_parts, parameters=parameters)
+    check_placeholders(benchmark.build, (*path, "build"), complaints, known=in_parts, parameters=parameters)
     check_environment(benchmark.env, (*path, "env"), complaints, known=known, parameters=parameters)
     if benchmark.stdin is not None:
         stdin = (benchmark.stdin,)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.wording import listed, quoted
 from perftrail.studyfile.fields import keys_of
 from perftrail.studyfile.locations import is_address, local_path
+from perftrail.studyfile.rules.packages import check_package, package_wrong
 from perftrail.studyfile.rules.texts import (
     control_wrong,
     inside_wrong,
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
 
-_ONLY_HISTORY = ("range", "walk", "touching", "label", "link")
-_ONLY_PACKAGES = ("requires", "index", "prereleases", "yanked")
+_ONLY_HISTORY = ("range", "at", "skip", "walk", "touching", "label", "link")
+_ONLY_GIT = ("sparse", "submodules")
+_ONLY_PACKAGES = ("requires", "distribution", "index", "prereleases", "yanked")
 _KEYS: Mapping[SourceKind, tuple[str, ...]] = {
-    "git": _ONLY_HISTORY,
+    "git": (*_ONLY_HISTORY, *_ONLY_GIT),
     "fossil": _ONLY_HISTORY,
-    "release": ("range", *_ONLY_PACKAGES, "archives"),
+    "release": ("range", "at", "skip", *_ONLY_PACKAGES, "archives"),
     "directory": ("label",),
 }
 """What each kind takes beside its kind and location."""
 
 _DOWNLOADS = ("https://", "http://")
-_PACKAGE = re.compile(r"[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]")
 
 
 def check_source(study: Study, complaints: Complaints, *, written_location: str) -> None:
@@ -46,18 +47,24 @@ def check_source(study: Study, complaints: Complaints, *, written_location: str)
         wrong = _location_wrong(source, written_location, Path(study.directory))
         if wrong is not None:
             complaints.add(("source", "location"), wrong)
-    if source.range is not None and (wrong := range_wrong(source.range, open_ends=False)):
+    in_words = source.kind in {"git", "fossil"}
+    if source.range is not None and (wrong := range_wrong(source.range, words=in_words)):
         complaints.add(("source", "range"), wrong)
+    if source.at is not None and (wrong := revision_wrong(source.at)):
+        complaints.add(("source", "at"), wrong)
     for path in source.touching:
         if wrong := inside_wrong(path, of="the revision's root"):
             complaints.add(("source", "touching"), wrong)
+    for path in source.sparse:
+        if wrong := inside_wrong(path.removeprefix("!"), of="the revision's root"):
+            complaints.add(("source", "sparse"), wrong)
     if source.label is not None:
         if wrong := inside_wrong(source.label.file, of="the revision's root"):
             complaints.add(("source", "label", "file"), wrong)
         if wrong := pattern_wrong(source.label.pattern):
             complaints.add(("source", "label", "pattern"), wrong)
     _check_links(source, complaints)
-    _check_release(source, complaints)
+    check_package(source, complaints)
     _check_archives(source, complaints)
 
 
@@ -78,7 +85,7 @@ def _location_wrong(source: Source, written: str, directory: Path) -> str | None
     if written.startswith("-"):
         return f'{quoted(written)} begins with "-"; write {quoted("./" + written)} for a path'
     if source.kind == "release" and not source.archives:
-        return control_wrong(written) or _package_wrong(written)
+        return control_wrong(written) or package_wrong(written)
     wrong = _address_wrong(source, written) or control_wrong(written)
     return wrong or _path_wrong(source, written, directory)
 
@@ -110,39 +117,11 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     return None
 
 
-def _package_wrong(written: str) -> str | None:
-    ecosystem, colon, name = written.partition(":")
-    if not colon and _PACKAGE.fullmatch(written):
-        return f"{quoted(written)} lacks its ecosystem; write {quoted('pypi:' + written)}"
-    if is_address(written) and "://" in written:
-        return f"{quoted(written)} is an address; releases are of a package, as pypi:NAME"
-    if not colon or ecosystem != "pypi":
-        return f"{quoted(written)} is no package; write pypi:NAME"
-    if _PACKAGE.fullmatch(name) is None:
-        return f"{quoted(name)} is no name of a package; write pypi:NAME, versions go into source.range"
-    return None
-
-
 def _check_links(source: Source, complaints: Complaints) -> None:
     for number, link in enumerate(source.link):
         for key, name in (("branch", link.branch), ("merge", link.merge)):
             if wrong := revision_wrong(name):
                 complaints.add(("source", "link", number, key), wrong)
-
-
-def _check_release(source: Source, complaints: Complaints) -> None:
-    if source.requires:
-        # of the few studies that have it, none should slow the others
-        from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
-
-        for text in source.requires:
-            try:
-                Requirement(text)
-            except InvalidRequirement:
-                wrong = f"{quoted(text)} is no requirement; write it as for pip, numpy>=1.26"
-                complaints.add(("source", "requires"), wrong)
-    if source.index is not None and re.match(r"(?:https?|file)://\S", source.index) is None:
-        complaints.add(("source", "index"), f"{quoted(source.index)} is no address; write https://…")
 
 
 def _check_archives(source: Source, complaints: Complaints) -> None:

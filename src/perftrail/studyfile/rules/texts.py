@@ -6,11 +6,15 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
-from perftrail.model.placeholders import names
+from perftrail.model.placeholders import names, source_placeholder, sources_named
+from perftrail.model.span import Ends, read_span
 from perftrail.model.wording import listed, nearest, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+
+    from perftrail.studyfile.complaints import Complaints
+    from perftrail.studyfile.positions import KeyPath
 
 
 def inside_wrong(path: str, *, of: str) -> str | None:
@@ -33,16 +37,19 @@ def control_wrong(text: str) -> str | None:
     return None
 
 
-def range_wrong(text: str, *, open_ends: bool) -> str | None:
-    """Say what is wrong with the form of a range ``A..B``, `None` when nothing is."""
-    old, dots, new = (part.strip() for part in text.partition(".."))
-    if not dots or not (old or new):
-        return f'{quoted(text)} is not a range; write "OLD..NEW"'
-    if new.startswith(".") or ".." in new:
-        return f'{quoted(text)} has too many dots; write "OLD..NEW", both ends belong to it'
-    if not open_ends and not (old and new):
-        return f'{quoted(text)} has an open end; write "OLD..NEW"'
-    if old.startswith("-") or new.startswith("-"):
+def range_wrong(text: str, *, words: bool) -> str | None:
+    """Say what is wrong with the form of a range, `None` when nothing is.
+
+    `words` says whether ``last 200`` and ``tags:v1.*`` will do, too.
+    """
+    try:
+        span = read_span(text)
+    except ValueError as error:
+        return f"{quoted(text)} {error}"
+    if not isinstance(span, Ends):
+        no_ends = f'{quoted(text)} has no two ends, which are needed here; write "OLD..NEW"'
+        return control_wrong(text) if words else no_ends
+    if span.old.startswith("-") or span.new.startswith("-"):
         return f'{quoted(text)}: a revision cannot begin with "-"'
     return control_wrong(text)
 
@@ -73,6 +80,40 @@ def pattern_wrong(pattern: str) -> str | None:
     return f"{quoted(pattern)} {told} and needs exactly one; {advice}"
 
 
+def check_environment(
+    env: Mapping[str, str],
+    path: KeyPath,
+    complaints: Complaints,
+    *,
+    known: tuple[str, ...],
+    parameters: KeyPath | None = None,
+) -> None:
+    """Complain about unknown placeholders in variables."""
+    for name, value in env.items():
+        check_placeholders((value,), (*path, name), complaints, known=known, parameters=parameters)
+
+
+def check_placeholders(
+    texts: tuple[str, ...],
+    path: KeyPath,
+    complaints: Complaints,
+    *,
+    known: tuple[str, ...],
+    parameters: KeyPath | None = None,
+) -> None:
+    """Complain about unknown placeholders in texts of one key; `parameters` is where more are declared."""
+    for name, wrong in unknown_placeholders(texts, known).items():
+        complaints.add(path, wrong, about=None if parameters is None else (*parameters, name))
+
+
+def output_wrong(output: str, sources: Collection[str]) -> str | None:
+    """Say what is wrong with a path of files that a build makes: its own, or ``{source.NAME}/…``."""
+    name, slash, path = output.partition("/")
+    if slash and name in {f"{{{source_placeholder(source)}}}" for source in sources}:
+        return inside_wrong(path, of="that source's tree")
+    return inside_wrong(output, of="the build directory")
+
+
 def unknown_placeholders(texts: Iterable[str], known: Collection[str]) -> Mapping[str, str]:
     """Give each placeholder that nothing can be put in place of, with a complaint about it."""
     unknown = dict.fromkeys(name for text in texts for name in names(text) if name not in known)
@@ -81,6 +122,8 @@ def unknown_placeholders(texts: Iterable[str], known: Collection[str]) -> Mappin
 
 def _unknown(name: str, known: Collection[str]) -> str:
     near = nearest(name, known)
+    if not near and (source := sources_named([f"{{{name}}}"])):
+        return f"{{{name}}} names no source; write [sources.{source[0]}] with its kind and location"
     written = [f"{{{each}}}" for each in known]
     hint = f"did you mean {{{near}}}?" if near else f"there are {listed(written, 'and')}"
     return f"unknown placeholder {{{name}}}; {hint} (for the text itself, write {{{{{name}}}}})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.workflows.diagnosis import memory, processor, sharing
+from perftrail.workflows.diagnosis import containing, memory, processor, sharing
 from perftrail.workflows.diagnosis.finding import GRADES, Finding, Grade, Signs
 
 __all__ = ["GRADES", "Finding", "Grade", "Signs", "diagnose"]
@@ -24,6 +24,7 @@ _LOOKS = (
     processor.counters,
     processor.isolated,
     processor.clock,
+    containing.sandbox,
 )
 """Where to look, what usually costs most first; the order within a grade."""
 

@@ -51,7 +51,8 @@ class Signs:
 
     `facts` and `settings` are as the machine tells them, `conditions` of some time in which we did nothing, with
     the `busiest` foreign processes of that time. `clock_seconds` is what reading the clock costs, `cgroups` what
-    control groups give the launcher, `fixable` the settings that `--fix` would change.
+    control groups give the launcher, `fixable` the settings that `--fix` would change. `no_sandbox` says why no
+    sandbox can be made, with the remedy on its second line; it is empty when one can, `None` when nobody tried.
     """
 
     facts: Mapping[str, str]
@@ -61,3 +62,4 @@ class Signs:
     clock_seconds: float = 0.0
     cgroups: Mapping[str, str | None] = field(default_factory=dict)
     fixable: frozenset[str] = frozenset()
+    no_sandbox: str | None = None

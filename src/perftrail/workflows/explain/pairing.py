@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
+from perftrail.launcher import Launcher
 from perftrail.model.wording import quoted
 from perftrail.sources.git_patch import GitPatches
 from perftrail.workflows.backport_patch import find_revision
@@ -21,7 +22,7 @@ def pair_up(session: Session, *, culprit: str, against: str | None, store: str |
     Raises `SourceError` for a name that is no revision, `UsageError` where there is nothing to hold it against.
     """
     study, source = session.study, session.source
-    if study.source.kind == "directory":
+    if study.walked.kind == "directory":
         raise UsageError("a directory has one revision: there is nothing to hold it against")
     after = find_revision(study, source, culprit)
     if against is None and not after.parents:
@@ -30,8 +31,8 @@ def pair_up(session: Session, *, culprit: str, against: str | None, store: str |
     if before.id == after.id:
         raise UsageError(f"{quoted(culprit)}: held against itself")
     changes = None
-    if study.source.kind == "git":
+    if study.walked.kind == "git":
         cache = str(results_directory(study, store) / "sources")
-        patches = GitPatches(study.source, cache=cache, starter=session.bench.invoker.starter)
-        changes = patches.changes(before, after)
+        with Launcher() as starter:  # what is measured may be started where git cannot read its mirror
+            changes = GitPatches(study.walked, cache=cache, starter=starter).changes(before, after)
     return Pair(culprit=after, against=before, changes=changes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import Failure
 from perftrail.search.answer import Kind
 from perftrail.search.inside import Inside, Origin
+from perftrail.workflows.finding.blocks import InBlocks
 from perftrail.workflows.finding.probe import Probe
 from perftrail.workflows.finding.pursuit import pursue
 from perftrail.workflows.found import InsideMerge
@@ -63,7 +64,7 @@ class InsideMerges:
     def each(self, answer: Answer) -> Generator[Event, None, dict[int, InsideMerge]]:
         """Go into every merge that an answer names as a culprit; give what was found by the change's number."""
         found: dict[int, InsideMerge] = {}
-        if self._session.study.source.walk == "tags":
+        if self._session.study.walked.walk == "tags":
             return found
         for number, change in enumerate(answer.changes):
             if len(change.positions) == 1 and change.kind is Kind.STEP:
@@ -83,7 +84,8 @@ class InsideMerges:
         layout = _lay_out(merge)
         probe = Probe(self._session, self._outer.target, layout.revisions, self._ledger)
         search = yield from self._begin(layout, probe, known)
-        answer = yield from pursue(search, probe, self._journal, part={"inside": revision.id})
+        asking = InBlocks(search, probe, self._journal)
+        answer = yield from pursue(asking, probe, self._journal, part={"inside": revision.id})
         found = search.found
         assert found is not None, "a search that is settled says where the change came from"
         result = InsideMerge(
@@ -112,6 +114,9 @@ class InsideMerges:
         question = self._request.question(len(layout.revisions), points=points, prior=layout.prior)
         left = self._left(builds=len(told) + len(layout.absent), invocations=readings * points)
         search = _Unspoken(replace(question, budget=left), branches=layout.branches)
+        block = probe.move(self._journal.boot)
+        if block is not None:
+            search.tell(block)
         for position in layout.absent:
             same = Failure(stage="checkout", message="is no revision of its own")
             search.tell(probe.give_up(position, same, seconds=0.0))

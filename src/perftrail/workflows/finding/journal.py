@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perftrail.model.build import Failure
 from perftrail.model.trail import StepRecord
 from perftrail.workflows.events import BuildFinished, Stepped
+from perftrail.workflows.finding.blocks import NOWHERE, boot_of, kept_boot
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-    from perftrail.model.build import Failure
     from perftrail.model.measurement import InvocationKey
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json, SearchRecord
     from perftrail.workflows.events import Event
+    from perftrail.workflows.finding.blocks import Boot
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready
 
@@ -46,7 +48,7 @@ class Ledger:
             self.seconds += seconds
 
     def ready(self, cell: Cell) -> Generator[Event, None, Ready | Failure]:
-        """Make a cell ready, or say what failed; counts the build."""
+        """Make a cell ready, or say what failed; counts the build, but not one that the study leaves out."""
         making = self._session.workshop.ready(cell)
         while True:
             try:
@@ -56,7 +58,8 @@ class Ledger:
                 break
             self._made += isinstance(event, BuildFinished) and not event.known
             yield event
-        self.attempted.add(cell.subject.revision.id)
+        if not (isinstance(result, Failure) and result.stage == "skipped"):
+            self.attempted.add(cell.subject.revision.id)
         return result
 
     def build(self, revision: Revision, variant: str, seconds: float) -> None:
@@ -68,20 +71,49 @@ class Ledger:
 
 
 class Journal:
-    """Keeps the steps of one search in the store as they are taken, numbered through all its parts."""
+    """Keeps the steps of one search in the store as they are taken, numbered through all its parts.
 
-    def __init__(self, session: Session, record: SearchRecord, ledger: Ledger) -> None:
+    `in_blocks`: what the search reads differs from boot to boot, so each step is kept with its own.
+    """
+
+    def __init__(self, session: Session, record: SearchRecord, ledger: Ledger, *, in_blocks: bool) -> None:
         self._store = session.store
         self._record = record
         self._ledger = ledger
         self._number = 0
         self._done = ledger.done
         self._store.open_search(record)
+        self._now = boot_of(session.machine) if in_blocks else NOWHERE
+        kept = self._store.steps(record.key, record.machine) if in_blocks else ()
+        self._kept = {step.number: step.action for step in kept}
+        self._boots: dict[str, Boot] = {}
 
     @property
     def seconds(self) -> float:
         """What the search has cost so far, in all its parts."""
         return self._ledger.seconds
+
+    @property
+    def boot(self) -> Boot:
+        """The boot that the next step is to be taken in, or was where it is kept already."""
+        kept = self._kept.get(self._number + 1)
+        return self._now if kept is None else kept_boot(kept)
+
+    @property
+    def boots(self) -> tuple[Boot, ...]:
+        """The boots that the steps so far were taken in, those that are known, the first one first."""
+        return tuple(boot for id_, boot in self._boots.items() if id_)
+
+    def agrees(self, measure: str, readings: Json) -> bool:
+        """Whether the next step is not kept yet, or kept as one that measured the same.
+
+        Else another version of the search took it: from there on all is new, and `boot` is the present one.
+        """
+        kept = self._kept.get(self._number + 1)
+        if kept is None or (kept.get("measure"), kept.get("readings")) == (measure, readings):
+            return True
+        self._kept = {}
+        return False
 
     def step(
         self,
@@ -92,13 +124,23 @@ class Journal:
         words: str,
     ) -> Stepped:
         """Write a step down; give the event that tells of it."""
+        boot = self.boot
+        if self._boots and boot.id not in self._boots:
+            words = f"the machine was started again; {words}"
+        self._boots.setdefault(boot.id, boot)
         self._number += 1
         resumed = self._ledger.done == self._done
         self._done = self._ledger.done
         self._store.add_step(
             self._record.key,
             self._record.machine,
-            StepRecord(number=self._number, action=action, news=news, belief=belief, words=words),
+            StepRecord(
+                number=self._number,
+                action={**action, "block": boot.as_json()} if boot.id else action,
+                news=news,
+                belief=belief,
+                words=words,
+            ),
         )
         return Stepped(number=self._number, words=words, belief=belief, resumed=resumed)
 

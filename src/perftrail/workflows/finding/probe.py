@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import Failure
+from perftrail.model.measurement import Measurement
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
-from perftrail.search.evidence import Readings, Same, Unusable
+from perftrail.search.evidence import Block, Readings, Same, Unusable
 from perftrail.workflows import put
+from perftrail.workflows.finding.blocks import NOWHERE
 from perftrail.workflows.reading import Reader
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from perftrail.model.trail import Json
     from perftrail.search.snapshot import Belief
     from perftrail.workflows.events import Event
+    from perftrail.workflows.finding.blocks import Boot
     from perftrail.workflows.finding.journal import Ledger
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready
@@ -47,6 +50,9 @@ class Probe:
         self.target = target
         self.revisions = revisions
         self._ledger = ledger
+        self._bench = session.bench
+        self._is_counted = "instructions" in session.study.benchmarks[target.benchmark].counters
+        self._boot = NOWHERE
         self._reader = Reader(
             target, session.bench, warmups=session.study.measure.warmups, count=ledger.count
         )
@@ -79,6 +85,16 @@ class Probe:
         same = {position: self._told[like] for position, like in self._like.items()}
         had: dict[int, int | Failure] = {**self._failures, **self._told, **same}
         return {self.revisions[position].id: outcome for position, outcome in had.items()}
+
+    def move(self, boot: Boot) -> Block | None:
+        """Take what comes in a boot; give the news of that where it is another one than before.
+
+        Instructions are counted alike in every boot.
+        """
+        if self._is_counted:
+            return None
+        before, self._boot = self._boot, boot
+        return Block(name=boot.id) if boot.id != before.id else None
 
     def take(self, position: int, readings: int) -> Generator[Event, None, Taken]:
         """Build a position where that has not been done, take readings of it, and put what came of it as news.
@@ -138,10 +154,12 @@ class Probe:
         seconds = 0.0
         failure = Failure(stage="metric", message="no reading gave a value")
         for _ in range(readings):
+            ordinal = self._next_of_boot(readies, ordinal)
             reading = yield from self._reader.take(readies, ordinal)
             ordinal += 1
             seconds += reading.seconds
             if reading.marked and self._worth_another:
+                ordinal = self._next_of_boot(readies, ordinal)
                 again = yield from self._reader.take(readies, ordinal)
                 ordinal += 1
                 seconds += again.seconds
@@ -160,6 +178,16 @@ class Probe:
             self._next[position] = ordinal
             self._told[position] = self._told.get(position, 0) + len(values)
         return values, seconds, failure
+
+    def _next_of_boot(self, readies: Sequence[Ready], ordinal: int) -> int:
+        """Pass over what was measured before the boot began that is being read in."""
+        while any(self._is_older(ready, ordinal) for ready in readies):
+            ordinal += 1
+        return ordinal
+
+    def _is_older(self, ready: Ready, ordinal: int) -> bool:
+        outcome = self._bench.known(ready).get(("sample", ordinal))
+        return isinstance(outcome, Measurement) and outcome.started < self._boot.since
 
     @property
     def _worth_another(self) -> bool:

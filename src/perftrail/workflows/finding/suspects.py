@@ -1,4 +1,4 @@
-"""What is believed of each revision before anything is measured, from what it touches."""
+"""What is believed of each revision before anything is measured, from what it touches and what it says."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.workflows.finding.notes import NOTED, noted
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from perftrail.model.policies import Prior
+    from perftrail.model.subject import Revision
 
 UNSUSPECTED = 0.1
 """The weight of a revision that touches none of the suspected paths, beside one that does."""
@@ -51,6 +54,26 @@ def weigh(
         weights = [weight * _size(len(paths)) for weight, paths in zip(weights, touched, strict=True)]
         said.append("revisions that touch more files count more, at most seven times as much")
     return Beforehand(weights=tuple(weights) if said else None, said=tuple(said))
+
+
+def with_notes(known: Beforehand, revisions: Sequence[Revision]) -> Beforehand:
+    """Add what the revisions' own messages say; where none speaks of speed or memory, or all do, nothing."""
+    speaking = noted(revisions)
+    speaking.pop(0, None)
+    others = len(revisions) - 1
+    if not 0 < len(speaking) < others:
+        return known
+    weights = known.weights or (1.0,) * len(revisions)
+    return Beforehand(
+        weights=tuple(
+            weight * NOTED if position in speaking else weight for position, weight in enumerate(weights)
+        ),
+        said=(
+            *known.said,
+            f"the messages of {len(speaking)} of {others} revisions speak of speed or memory, "
+            "and these count three times as much as the others",
+        ),
+    )
 
 
 def with_measured(known: Beforehand, warm: Sequence[float] | None) -> Beforehand:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perftrail.workflows.finding.probe import Probe, Taken
     from perftrail.workflows.finding.request import FindRequest
 
-NOT_MADE = ("checkout", "build")
+NOT_MADE = ("checkout", "build", "skipped")
 """Stages at which a revision fails for all figures of its variant at once."""
 
 MOST_SAID = 4
@@ -54,11 +54,13 @@ class Walk:
 
     def events(self, journal: Journal) -> Generator[Event, None, tuple[Answer, ...]]:
         """Walk until all is settled; yields what happens and gives the answers in the order of the probes."""
-        while not isinstance(visit := self._matrix.ask(), AllSettled):
+        while not isinstance(visit := self._next(journal), AllSettled):
             news = yield from self._take(visit)
             for name, told in news.items():
                 self._matrix.tell(name, told)
             self._matrix.spend(journal.seconds)
+            # What is believed is worked out for what is asked next; asked for the other way round, twice.
+            self._matrix.ask()
             yield journal.step(
                 action={
                     "measure": self._revision(visit),
@@ -72,6 +74,18 @@ class Walk:
                 words=self._words(visit, news),
             )
         return tuple(visit.answers[name] for name in self._probes)
+
+    def _next(self, journal: Journal) -> Visit | AllSettled:
+        """Say where to go next; every figure is told of a new block before it asks for anything there."""
+        while not isinstance(visit := self._matrix.ask(), AllSettled):
+            blocks = {name: probe.move(journal.boot) for name, probe in self._probes.items()}
+            for name, block in blocks.items():
+                if block is not None:
+                    self._matrix.tell(name, block)
+            moved = any(block is not None for block in blocks.values())
+            if not moved and journal.agrees(self._revision(visit), dict(visit.readings)):
+                break
+        return visit
 
     def _take(self, visit: Visit) -> Generator[Event, None, dict[str, Taken]]:
         news: dict[str, Taken] = {}

@@ -67,7 +67,7 @@ class History:
     """Where a program's revisions come from, as `[source]` asks for them.
 
     `range` is empty for all there is, `revisions` counts what the range spans, 0 when that is not known.
-    `submodules`: its newest revision has some. `troubles` say what is wrong with it and the remedy.
+    `troubles` say what is wrong with it and the remedy.
     """
 
     kind: str
@@ -75,7 +75,6 @@ class History:
     range: str = ""
     range_why: str = ""
     revisions: int = 0
-    submodules: bool = False
     troubles: tuple[str, ...] = ()
 
 

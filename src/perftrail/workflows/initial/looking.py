@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -103,8 +103,7 @@ def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Se
         texts=_committed(git, directory, {path: found for path, (_, found) in blobs.items()}),
         place=within,
     )
-    modules = git.ask("cat-file", "-e", "HEAD:.gitmodules", repository=directory)
-    return Seen(history=replace(history, submodules=not modules.failed), tree=tree)
+    return Seen(history=history, tree=tree)
 
 
 def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, Found]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from perftrail.errors import UsageError
 from perftrail.launcher import Launcher
 from perftrail.model.wording import listed, suggestion
 from perftrail.studyfile import FILE_NAME
-from perftrail.workflows.initial.draft import Draft, Step
+from perftrail.workflows.initial.draft import Draft
 from perftrail.workflows.initial.looking import look
 from perftrail.workflows.initial.systems import SYSTEMS, detect
 from perftrail.workflows.initial.writing import write
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from perftrail.model.trail import Json
     from perftrail.workflows.initial.draft import Building, History
     from perftrail.workflows.initial.tree import Tree
-
-_SUBMODULES = Step(
-    line="git submodule update --init --recursive",
-    why="a revision comes without its submodules; this fetches them for each build",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +89,6 @@ def _draft(tree: Tree, *, system: str | None, history: History) -> Draft:
     elif found and _lacks(found[0][0]):
         found = tuple(sorted(found, key=lambda each: _lacks(each[0])))
     building, place = found[0] if found else (None, tree.place)
-    if building is not None and history.submodules:
-        building = replace(building, tools=("git", *building.tools), steps=(_SUBMODULES, *building.steps))
     return Draft(
         name=tree.name,
         directory=place,

@@ -1,25 +1,34 @@
-"""How the tests of Fossil look at histories and trees."""
+"""How the tests of sources look at histories and trees."""
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from perftrail.model.subject import Revision
-from perftrail.sources.fossil import FossilSource
-from tests.sources.fossil_repositories import FossilRepository
+from perftrail.ports import Source
 
-Open = Callable[..., FossilSource]
-"""Opens the test's repository, or another location; everything else as keys of the study's source."""
+
+class Committing(Protocol):
+    """A repository of any kind that a test fills."""
+
+    def commit(
+        self,
+        files: Mapping[str, str],
+        *,
+        subject: str = ...,
+        parents: Sequence[str] | None = ...,
+        branch: str = ...,
+    ) -> str: ...
 
 
 def ids(revisions: tuple[Revision, ...]) -> list[str]:
     return [revision.id for revision in revisions]
 
 
-def line(repository: FossilRepository, count: int) -> list[str]:
+def line(repository: Committing, count: int) -> list[str]:
     return [repository.commit({"a": f"{number}"}, subject=f"change {number}") for number in range(count)]
 
 
@@ -28,7 +37,7 @@ def named(found: Any, made: dict[str, str]) -> str:
     return "".join(names[each.id if isinstance(each, Revision) else each] for each in found)
 
 
-def put(source: FossilSource, revision: Revision, directory: Path) -> Path:
+def put(source: Source, revision: Revision, directory: Path) -> Path:
     source.materialise(revision, str(directory), str(directory.with_suffix(".log")))
     return directory
 

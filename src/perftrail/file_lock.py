@@ -1,4 +1,4 @@
-"""Lets one process at a time change what the cache of sources holds."""
+"""Lets one process at a time make a build, or change what the cache of sources holds."""
 
 from __future__ import annotations
 

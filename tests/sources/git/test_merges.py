@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.launcher import Launcher
 from perftrail.model.merge import Merge
 from perftrail.model.source import Link
-from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources.git import GitSource
+from tests.sources.git.opening import Open
 from tests.sources.repositories import Repository
-
-Open = Callable[..., GitSource]
-
-
-@pytest.fixture
-def launcher() -> Iterator[Launcher]:
-    with Launcher() as started:
-        yield started
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "repository")
-
-
-@pytest.fixture
-def opened(tmp_path: Path, launcher: Launcher, repository: Repository) -> Open:
-    def open_it(**asked: Any) -> GitSource:
-        return GitSource(
-            Asked(kind="git", location=str(repository.path), **asked),
-            cache=str(tmp_path / "cache"),
-            starter=launcher,
-        )
-
-    return open_it
 
 
 def lines(merge: Merge | None) -> list[tuple[str | None, list[str]]]:
@@ -55,7 +25,7 @@ def last(source: GitSource) -> Revision:
     return source.history()[-1]
 
 
-def line(repository: Repository, count: int, *, branch: str, onto: str = "") -> list[str]:
+def branch_of(repository: Repository, count: int, *, branch: str, onto: str = "") -> list[str]:
     made: list[str] = []
     for number in range(count):
         parents = [made[-1]] if made else [onto] if onto else []
@@ -65,8 +35,8 @@ def line(repository: Repository, count: int, *, branch: str, onto: str = "") -> 
 
 
 def test_a_merge_gives_its_trunk_and_its_branch_oldest_first(repository: Repository, opened: Open) -> None:
-    trunk = line(repository, 3, branch="main")
-    side = line(repository, 4, branch="side", onto=trunk[0])
+    trunk = branch_of(repository, 3, branch="main")
+    side = branch_of(repository, 4, branch="side", onto=trunk[0])
     repository.commit({"main": "joined"}, parents=[trunk[2], side[-1]])
     source = opened()
     merge = source.merge(last(source))
@@ -77,23 +47,23 @@ def test_a_merge_gives_its_trunk_and_its_branch_oldest_first(repository: Reposit
 
 
 def test_a_commit_with_one_parent_joined_nothing(repository: Repository, opened: Open) -> None:
-    line(repository, 2, branch="main")
+    branch_of(repository, 2, branch="main")
     source = opened()
     assert [source.merge(revision) for revision in source.history()] == [None, None]
 
 
 def test_an_octopus_gives_each_of_its_branches(repository: Repository, opened: Open) -> None:
-    (root,) = line(repository, 1, branch="main")
-    sides = [line(repository, number + 1, branch=f"side{number}", onto=root) for number in range(3)]
+    (root,) = branch_of(repository, 1, branch="main")
+    sides = [branch_of(repository, number + 1, branch=f"side{number}", onto=root) for number in range(3)]
     repository.commit({"main": "joined"}, parents=[root, *(side[-1] for side in sides)])
     source = opened()
     assert lines(source.merge(last(source))) == [(root, side) for side in sides]
 
 
 def test_lines_that_merged_each_other_crosswise_end(repository: Repository, opened: Open) -> None:
-    (root,) = line(repository, 1, branch="main")
-    (one,) = line(repository, 1, branch="one", onto=root)
-    (two,) = line(repository, 1, branch="two", onto=root)
+    (root,) = branch_of(repository, 1, branch="main")
+    (one,) = branch_of(repository, 1, branch="one", onto=root)
+    (two,) = branch_of(repository, 1, branch="two", onto=root)
     left = repository.commit({"f": "left"}, parents=[one, two], branch="one")
     right = repository.commit({"f": "right"}, parents=[two, one], branch="two")
     repository.commit({"f": "both"}, parents=[left, right])
@@ -105,15 +75,15 @@ def test_lines_that_merged_each_other_crosswise_end(repository: Repository, open
 
 
 def test_a_merge_without_common_history_has_no_base(repository: Repository, opened: Open) -> None:
-    trunk = line(repository, 2, branch="main")
-    foreign = line(repository, 2, branch="foreign")
+    trunk = branch_of(repository, 2, branch="main")
+    foreign = branch_of(repository, 2, branch="foreign")
     repository.commit({"main": "joined"}, parents=[trunk[-1], foreign[-1]])
     source = opened()
     assert lines(source.merge(last(source))) == [(None, foreign)]
 
 
 def test_a_parent_that_the_trunk_contains_brought_nothing(repository: Repository, opened: Open) -> None:
-    trunk = line(repository, 3, branch="main")
+    trunk = branch_of(repository, 3, branch="main")
     repository.commit({"main": "joined"}, parents=[trunk[-1], trunk[0]])
     source = opened()
     assert source.merge(last(source)) is None
@@ -122,8 +92,8 @@ def test_a_parent_that_the_trunk_contains_brought_nothing(repository: Repository
 def test_a_squashed_branch_counts_as_joined_where_the_study_links_it(
     repository: Repository, opened: Open
 ) -> None:
-    trunk = line(repository, 2, branch="main")
-    side = line(repository, 3, branch="side", onto=trunk[0])
+    trunk = branch_of(repository, 2, branch="main")
+    side = branch_of(repository, 3, branch="side", onto=trunk[0])
     squash = repository.commit({"main": "squashed"})
     source = opened(link=(Link(branch="side", merge=squash[:12]),))
     assert lines(source.merge(last(source))) == [(trunk[0], side)]
@@ -133,7 +103,7 @@ def test_a_squashed_branch_counts_as_joined_where_the_study_links_it(
 def test_a_link_that_leads_nowhere_is_told_when_the_history_is_read(
     repository: Repository, opened: Open
 ) -> None:
-    line(repository, 2, branch="main")
+    branch_of(repository, 2, branch="main")
     with pytest.raises(SourceError, match='no revision "sied"'):
         opened(link=(Link(branch="sied", merge="main"),)).history()
 

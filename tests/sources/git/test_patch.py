@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,17 +17,6 @@ from perftrail.sources.git import GitSource
 from perftrail.sources.git_patch import GitPatches
 from perftrail.sources.patched import PatchedSource, PlainPatches, patched
 from tests.sources.repositories import Repository
-
-
-@pytest.fixture
-def launcher() -> Iterator[Launcher]:
-    with Launcher() as started:
-        yield started
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "repository")
 
 
 @pytest.fixture

@@ -1,0 +1,180 @@
+"""The page that says what making every subject costs."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.machine import taken
+from benchmarks.markdown import table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.building.loops import Came, Compared
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "building.md"
+GOAL = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One revision, made in both ways."""
+
+    revision: str
+    seed: Came
+    ours: Came
+    compared: Compared | None
+    load: float
+
+    @property
+    def alike(self) -> str:
+        """Whether the outputs are equal, in words."""
+        if self.compared is None:
+            return (
+                "neither builds" if self.seed.tree is None and self.ours.tree is None else "only one builds"
+            )
+        if self.compared.other_content:
+            return f"{self.compared.other_content} differ"
+        return "all but debug information" if self.compared.other_bytes else "every byte"
+
+    def line(self) -> str:
+        """The row for whoever waits."""
+        wall = f"{self.seed.seconds:8.2f} s {self.ours.seconds:8.2f} s"
+        cpu = f"cpu {self.seed.cpu_seconds:8.2f} s {self.ours.cpu_seconds:8.2f} s"
+        return f"{self.revision[:10]} {wall} {cpu}  {self.alike}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The whole of a run: seconds of each way, ours with every check, and how the outputs compare."""
+
+    revisions: int
+    seed_seconds: float
+    our_seconds: float
+    seed_cpu_seconds: float
+    our_cpu_seconds: float
+    first_seconds: float
+    check_seconds: float
+    checks: int
+    typical_seconds: float
+    seed_typical_seconds: float
+    other_content: int
+    other_bytes: int
+    files: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times less ours takes."""
+        return self.seed_seconds / self.our_seconds
+
+    @property
+    def cpu_ratio(self) -> float:
+        """How many times less CPU time ours takes."""
+        return self.seed_cpu_seconds / self.our_cpu_seconds
+
+    @property
+    def met(self) -> bool:
+        """Whether it is a tenth of the time, with every output equal."""
+        return self.ratio >= GOAL and self.other_content == 0
+
+    def text(self) -> str:
+        """The summary as lines."""
+        return "\n".join(
+            f"{name:<34}{value}"
+            for name, value in (
+                ("revisions", str(self.revisions)),
+                ("delete, check out, build", f"{self.seed_seconds:.1f} s"),
+                ("perftrail, checks included", f"{self.our_seconds:.1f} s"),
+                ("times less", f"{self.ratio:.1f}"),
+                ("CPU time, theirs", f"{self.seed_cpu_seconds:.1f} s"),
+                ("CPU time, ours", f"{self.our_cpu_seconds:.1f} s"),
+                ("times less", f"{self.cpu_ratio:.1f}"),
+                ("of it the first build", f"{self.first_seconds:.1f} s"),
+                (f"of it {self.checks} checked builds", f"{self.check_seconds:.1f} s"),
+                ("median revision, theirs", f"{self.seed_typical_seconds:.2f} s"),
+                ("median revision, ours", f"{self.typical_seconds:.2f} s"),
+                ("output files compared", str(self.files)),
+                ("differ in what counts", str(self.other_content)),
+                ("differ in a byte", str(self.other_bytes)),
+            )
+        )
+
+
+def summary(rows: Sequence[Row], confirming: Came) -> Summary:
+    """Put rows together; `confirming` is the last check, which belongs to no revision."""
+    compared = [row.compared for row in rows if row.compared is not None]
+    one_sided = sum((row.seed.tree is None) != (row.ours.tree is None) for row in rows)
+    checks = [row.ours.seconds for row in rows if row.ours.checked]
+    return Summary(
+        revisions=len(rows),
+        seed_seconds=sum(row.seed.seconds for row in rows),
+        our_seconds=sum(row.ours.seconds for row in rows) + confirming.seconds,
+        seed_cpu_seconds=sum(row.seed.cpu_seconds for row in rows),
+        our_cpu_seconds=sum(row.ours.cpu_seconds for row in rows) + confirming.cpu_seconds,
+        first_seconds=rows[0].ours.seconds,
+        check_seconds=sum(checks) + confirming.seconds,
+        checks=len(checks) + 1,
+        typical_seconds=statistics.median(row.ours.seconds for row in rows),
+        seed_typical_seconds=statistics.median(row.seed.seconds for row in rows),
+        other_content=sum(each.other_content for each in compared) + one_sided,
+        other_bytes=sum(each.other_bytes for each in compared) + one_sided,
+        files=sum(each.files for each in compared),
+    )
+
+
+def page(name: str, range_: str, rows: Sequence[Row], found: Summary) -> str:
+    """Write the page."""
+    lines = [["revision", "theirs (s)", "ours (s)", "outputs equal", "load"]]
+    for row in rows:
+        ours = f"{row.ours.seconds:.2f}{' (checked)' if row.ours.checked else ''}"
+        lines.append(
+            [f"`{row.revision[:10]}`", f"{row.seed.seconds:.2f}", ours, row.alike, f"{row.load:.1f}"]
+        )
+    reached = "The goal of ten times is met." if found.met else "The goal of ten times is not met here."
+    return f"""# What making every subject costs
+
+{len(rows)} consecutive revisions of {name} (`{range_}`), a C project whose configure script is generated at
+each revision, made in two ways in one run, revision by revision, each way first in turn.
+
+- **theirs**: what was done by hand before: delete the tree, check the revision out, generate, configure, make.
+- **ours**: the same recipe with `incremental = true` on an empty directory, so with a cold compiler cache:
+  fetching the history, checking out, building, naming and copying the outputs, and all checks against clean
+  builds that a run makes, the one at its end included.
+
+{
+        table(
+            [
+                ["what", "theirs", "ours"],
+                ["all revisions", f"{found.seed_seconds:.1f} s", f"{found.our_seconds:.1f} s"],
+                ["their CPU time", f"{found.seed_cpu_seconds:.1f} s", f"{found.our_cpu_seconds:.1f} s"],
+                ["median revision", f"{found.seed_typical_seconds:.2f} s", f"{found.typical_seconds:.2f} s"],
+                ["first revision", f"{rows[0].seed.seconds:.2f} s", f"{found.first_seconds:.2f} s"],
+                [f"{found.checks} checks", "", f"{found.check_seconds:.1f} s"],
+            ]
+        )
+    }
+
+**{found.ratio:.1f} times less, {found.cpu_ratio:.1f} times less CPU time.** {reached} Of {
+        found.files
+    } output files of all revisions, {found.other_content}
+differ in what counts when they are used, and {found.other_bytes} in any byte.
+
+## Where our time goes
+
+The first build finds nothing to go on from: it costs what theirs costs. A check is a clean build as well, in
+which only the compiler cache helps: generating and configuring take their full time. A revision that changes
+a header that everything includes, or the build system's own files, costs what has to be made again. What is
+left is a checkout, a `make` that finds little or nothing to do, and reading the outputs.
+With few revisions the first build and the checks are most of it: the longer the range, the better the ratio.
+
+## Each revision
+
+{table(lines)}
+
+{taken()}. The machine was shared with other work meanwhile, which hits both ways alike; the load is given.
+
+Repeat it: `python -m benchmarks.building REPOSITORY RANGE --step LINE --output GLOB --write`.
+"""

@@ -1,0 +1,91 @@
+"""``python -m benchmarks.sandbox``: one program inside and outside a sandbox, in pairs, as a table."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from benchmarks.machine import taken
+from benchmarks.markdown import table
+from benchmarks.sandbox.pairs import Row, calibrated, take
+from perftrail.launcher import Launcher
+from perftrail.model.quantity import quantity
+from perftrail.model.sandbox import Sandbox
+from perftrail.workflows.containment import Sandboxes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "sandbox.md"
+BEGIN, END = "<!-- made by benchmarks.sandbox: begin -->", "<!-- made by benchmarks.sandbox: end -->"
+TO_MAKE = 30
+
+
+def measure(pairs: int) -> tuple[list[Row], float]:
+    """Take all pairs; also give what making a sandbox takes, in seconds."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name, ExitStack() as stack:
+        study = Path(name).resolve() / "study"
+        results = study / ".perftrail"
+        builds = results / "builds"
+        builds.mkdir(parents=True)
+        program = str(builds / "target")
+        subprocess.run(["cc", "-O2", "-o", program, str(Path(__file__).with_name("targets.c"))], check=True)
+        outside = stack.enter_context(Launcher())
+        sandboxes = Sandboxes(Sandbox(), study_directory=str(study), results=results, outside=outside.start())
+        sandboxes.prepare()
+        making = []
+        for _ in range(TO_MAKE):
+            began = time.perf_counter()
+            with sandboxes.around("run", ()):
+                making.append(time.perf_counter() - began)
+        inside = stack.enter_context(sandboxes.around("run", ()))
+        logs = str(results / "logs")
+        rows = [
+            row
+            for target in calibrated(outside, program, logs=logs)
+            for row in take(outside, inside, target, pairs=pairs, logs=logs)
+        ]
+    return rows, median(making)
+
+
+def shown(rows: Sequence[Row], seconds_to_make: float, *, pairs: int) -> str:
+    """Write the figures for the page."""
+    units = {"peak_memory": "B", "peak_memory_tree": "B"}
+    lines = [
+        (
+            row.target,
+            row.figure,
+            quantity(row.outside, units.get(row.figure, "s")),
+            f"{row.ratio.effect:.4f}",
+            f"{row.ratio.low:.4f} to {row.ratio.high:.4f}",
+        )
+        for row in rows
+    ]
+    head = ("program", "figure", "outside", "inside / outside", f"{rows[0].ratio.confidence:.1%} interval")
+    told = f"Making a sandbox takes {quantity(seconds_to_make, 's')} (median of {TO_MAKE})."
+    return f"{taken()}; {pairs} pairs of each.\n\n{table([head, *lines])}\n\n{told}\n"
+
+
+def main() -> None:
+    """Measure, print, and with --write put the figures into their page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sandbox", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=100)
+    parser.add_argument("--write", action="store_true", help=f"put the figures into {PAGE.name}")
+    asked = parser.parse_args()
+    rows, seconds_to_make = measure(asked.pairs)
+    text = shown(rows, seconds_to_make, pairs=asked.pairs)
+    print(text)
+    if asked.write:
+        before, _, rest = PAGE.read_text().partition(BEGIN)
+        after = rest.partition(END)[2]
+        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Pairs of one program's starts, outside and inside a sandbox, taken in turn."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.analysis.compare import Rule, compare
+from perftrail.model.process import Command, Exited
+from perftrail.workflows.invoker import OUTPUT_CAP_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.analysis.compare import Comparison
+    from perftrail.model.process import Ran
+    from perftrail.ports import Starter
+
+FIGURES = ("wall", "cpu", "peak_memory", "peak_memory_tree", "around it")
+"""What is compared; the last is what a start takes beside the program's own time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A program: its name for the page, its words, and how long one start of it takes in seconds."""
+
+    name: str
+    words: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One figure of one target: what it is outside (the median), and the ratio inside/outside."""
+
+    target: str
+    figure: str
+    outside: float
+    ratio: Comparison
+
+
+def calibrated(starter: Starter, program: str, *, logs: str) -> tuple[Target, ...]:
+    """Give the targets, each with an amount of work that takes about the time it is named for."""
+
+    def of(kind: str, probe: int, seconds: float) -> Target:
+        took = sorted(_start(starter, (program, kind, str(probe)), logs).cpu_seconds for _ in range(5))
+        amount = max(1, round(probe * seconds / took[2]))
+        name = f"{kind}, {seconds * 1e3:.0f} ms"
+        return Target(name=name, words=(program, kind, str(amount)), seconds=seconds)
+
+    return (
+        of("count", 10_000_000, 0.005),
+        of("count", 10_000_000, 0.050),
+        of("files", 5_000, 0.050),
+        of("memory", 50, 0.050),
+    )
+
+
+def take(outside: Starter, inside: Starter, target: Target, *, pairs: int, logs: str) -> tuple[Row, ...]:
+    """Start a target so many times on both sides, the order changing with each pair (ABBA)."""
+    found: dict[Starter, list[Mapping[str, float]]] = {outside: [], inside: []}
+    for number in range(pairs + 1):
+        for starter in (outside, inside) if number % 2 else (inside, outside):
+            figures = _figures(starter, target, logs)
+            if number:  # the first pair warms both up
+                found[starter].append(figures)
+    rule = Rule(most=pairs, comparisons=1)
+    return tuple(
+        Row(
+            target=target.name,
+            figure=name,
+            outside=sorted(before)[pairs // 2],
+            ratio=compare(before, after, rule),
+        )
+        for name in FIGURES
+        for before, after in [_both(found[outside], found[inside], name)]
+        if before
+    )
+
+
+def _both(
+    outside: Sequence[Mapping[str, float]], inside: Sequence[Mapping[str, float]], name: str
+) -> tuple[list[float], list[float]]:
+    pairs = [(one[name], other[name]) for one, other in zip(outside, inside, strict=True) if name in one]
+    return [one for one, _ in pairs], [other for _, other in pairs]
+
+
+def _figures(starter: Starter, target: Target, logs: str) -> dict[str, float]:
+    began = time.perf_counter()
+    ran = _start(starter, target.words, logs)
+    seconds = time.perf_counter() - began
+    found = {
+        "wall": ran.wall_seconds,
+        "cpu": ran.cpu_seconds,
+        "peak_memory": float(ran.max_rss_bytes),
+        "around it": seconds - ran.wall_seconds,
+    }
+    return found if ran.tree_memory is None else {**found, "peak_memory_tree": float(ran.tree_memory.bytes)}
+
+
+def _start(starter: Starter, words: tuple[str, ...], logs: str) -> Ran:
+    """Start a program as a study's benchmark is started."""
+    log = f"{logs}/said"
+    command = Command(
+        arguments=words,
+        environment={},
+        directory="/",
+        stdout=log,
+        stderr=log,
+        output_cap_bytes=OUTPUT_CAP_BYTES,
+        timeout_seconds=60.0,
+    )
+    ran = starter.run(command)
+    if ran.ended != Exited(code=0):
+        raise RuntimeError(f"{words}: {ran.ended} {ran.refused}")
+    return ran

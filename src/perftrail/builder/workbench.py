@@ -1,0 +1,185 @@
+"""Where builds and links are made: trees laid out, shell lines with their surroundings, run and logged."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.builder.artefact import content_of_files
+from perftrail.builder.environment import has_compiler_cache, search_path
+from perftrail.builder.repairs import repair
+from perftrail.builder.steps import Log, version_of
+from perftrail.builder.toolchain import Toolchain
+from perftrail.builder.trees import beside_build, beside_link, content_of_outputs, values_of
+from perftrail.builder.workplace import Lines, Place
+from perftrail.errors import CheckoutFailed
+from perftrail.file_tree import remove_tree
+from perftrail.model.build import Failure
+from perftrail.model.placeholders import study_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from perftrail.builder.steps import Steps
+    from perftrail.builder.trees import Trees
+    from perftrail.model.build import Built, Recipe, Stage
+    from perftrail.model.subject import Revision, Subject
+    from perftrail.ports import Enclosing, Starter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why a build came to nothing, before anybody says at which stage."""
+
+    message: str
+    stage: Stage = "link"
+
+
+class Workbench:
+    """Lays trees out and runs lines in them, for a study on this machine."""
+
+    def __init__(
+        self,
+        trees: Trees,
+        starter: Starter,
+        *,
+        builds: Path,
+        study: Path,
+        cpus: int,
+        enclosing: Enclosing | None,
+    ) -> None:
+        self.trees = trees
+        self.tools = Toolchain(self._version, path=search_path())
+        self._starter = starter
+        self._enclosing = enclosing
+        self._builds = builds
+        self._study = study
+        self._cpus = cpus
+
+    def tree(self, place: Place, subject: Subject, recipe: Recipe) -> Path | Failure:
+        """Give a subject's tree, anew and repaired, and begin its log."""
+        remove_tree(place.home)
+        place.home.mkdir(parents=True)
+        log = Log(path=place.log)
+        log.begin()
+        source = self.trees.of(recipe)
+        log.note(f"# {subject.revision.id} as {subject.variant}, content {source.content(subject.revision)}")
+        tree = place.home / "tree"
+        try:
+            source.materialise(subject.revision, str(tree), str(place.log))
+            self.trees.lay(recipe.sources, beside_build(tree), place.log)
+        except CheckoutFailed as error:
+            log.note(f"[{error}]")
+            return Failure(stage="checkout", message=str(error))
+        if message := repair(recipe.repairs, tree, study=self._study, starter=self._starter, log=log):
+            return Failure(stage="build", message=message)
+        return tree
+
+    def lay(self, built: Built, place: Place, sources: Mapping[str, Revision]) -> Trouble | None:
+        """Put the trees beside a benchmark that do not lie beside the build already."""
+        there = beside_build(Path(built.directory))
+        wanted = {name: revision for name, revision in sources.items() if not (there / name).is_dir()}
+        try:
+            self.trees.lay(wanted, beside_link(place.home), place.log)
+        except CheckoutFailed as error:
+            Log(path=place.log).note(f"[{error}]")
+            return Trouble(message=str(error), stage="checkout")
+        return None
+
+    def link(
+        self,
+        built: Built,
+        place: Place,
+        *,
+        steps: Sequence[str],
+        env: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> Trouble | None:
+        """Run a benchmark's own lines against a built subject, from nothing."""
+        remove_tree(place.home)
+        place.home.mkdir(parents=True)
+        if not steps:
+            return None
+        tree = Path(built.directory)
+        values = self.link_values(tree, place.home)
+        lines = Lines(steps=steps, env=env, directory=place.home, timeout_seconds=timeout_seconds)
+        return self.run(lines.filled(place, values, cache=self.cache), place)
+
+    def filled(self, subject: Subject, recipe: Recipe, place: Place) -> Steps:
+        """Give a recipe's lines for a subject's tree, nothing left open."""
+        tree = place.home / "tree"
+        lines = Lines(
+            steps=recipe.steps,
+            env=recipe.env,
+            directory=tree / recipe.directory,
+            timeout_seconds=recipe.timeout_seconds,
+        )
+        values = {**self.values(tree), "revision": subject.revision.id}
+        return lines.filled(place, values, cache=self.cache)
+
+    def run(self, run: Steps, place: Place) -> Trouble | None:
+        """Run shell lines; say why when they cannot be run, or one of them fails."""
+        log = Log(path=place.log)
+        if not place.holds(run.directory):
+            message = f"build.directory {run.directory.name!r}: no such directory in this revision"
+            log.note(f"[{message}]")
+            return Trouble(message=message)
+        if self.cache is not None and run.lines:
+            log.note(f"# compilers through ccache, kept in {self.cache}")
+        remove_tree(place.temporary)
+        place.temporary.mkdir()
+        with self._around(place, run.directory) as starter:
+            message = place.shortened(run.run(starter, log))
+        remove_tree(place.temporary)
+        return Trouble(message=message) if message else None
+
+    def _around(self, place: Place, directory: Path) -> AbstractContextManager[Starter]:
+        """Give who starts lines there: they may change the trees, what they make and their temporary files.
+
+        Each by itself and not what it lies in, so that none of them can be replaced by a link.
+        """
+        if self._enclosing is None:
+            return nullcontext(self._starter)
+        link = directory == place.home
+        tree = (place.home.parent.parent if link else place.home) / "tree"
+        own = (place.home, beside_link(place.home)) if link else ()
+        places = (tree, beside_build(tree), *own, place.temporary)
+        writable = [str(each) for each in places if each.is_dir() and not each.is_symlink()]
+        return self._enclosing.around("build", writable)
+
+    @property
+    def cache(self) -> Path | None:
+        """Where the compiler cache lies, when there is one."""
+        return self._builds / "ccache" if has_compiler_cache() else None
+
+    def values(self, tree: Path) -> dict[str, str]:
+        """Give what placeholders stand for in a build in this tree."""
+        beside = values_of(beside_build(tree))
+        return {"build": str(tree), "study": str(self._study), "cpus": str(self._cpus), **beside}
+
+    def link_values(self, tree: Path, out: Path) -> dict[str, str]:
+        """Give what placeholders stand for in a benchmark's own lines and in its command."""
+        return {**self.values(tree), **values_of(beside_link(out)), "out": str(out)}
+
+    def named_files(self, texts: Iterable[str]) -> str:
+        """Digest the study's files that texts name."""
+        return content_of_files(study_files(texts, {}), below=self._study)
+
+    def _version(self, program: str, argument: str) -> str:
+        environment = {"PATH": search_path(), "LC_ALL": "C.UTF-8"}
+        return version_of(self._starter, program, argument, environment)
+
+
+def artefact_of(key: str, tree: Path, outputs: Sequence[str], log: Log) -> str | Failure:
+    """Name what came out of a build by its outputs' content; without outputs by what went in."""
+    if not outputs:
+        return key
+    content = content_of_outputs(tree, outputs, keys=[key])
+    if content.files == 0:
+        message = f"outputs matched nothing: {', '.join(outputs)}"
+        log.note(f"[{message}]")
+        return Failure(stage="build", message=message)
+    return content.digest[: len(key)]

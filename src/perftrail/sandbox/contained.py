@@ -1,0 +1,134 @@
+"""Starts processes in a sandbox, each within the sandbox's limits, and says what was refused to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from perftrail.model.process import Cancelled, Exited, OutOfMemory, Signalled
+from perftrail.model.sandbox import refused_by
+from perftrail.model.units import format_size
+from perftrail.sandbox.disk import DiskWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.process import Command, Ran, Resource
+    from perftrail.model.sandbox import Phase, Sandbox
+    from perftrail.sandbox.room import Room
+    from perftrail.sandbox.view import View
+
+_KILLED = 9
+_FILE_TOO_LARGE = 25
+_SAID_BYTES = 1 << 16
+_PROXIES = frozenset({"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"})
+"""Where there is no network they are of no use, and their addresses may hold passwords."""
+
+_ONLY_READ_CACHE = {"CCACHE_READONLY": "1", "CCACHE_TEMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
+"""What a build puts into the compiler cache other builds take out: a stranger's may only take."""
+
+
+class Cancelling(Protocol):
+    """A starter whose run another thread can end."""
+
+    def run(self, command: Command) -> Ran:
+        """Start a process, as `ports.Starter` says."""
+        ...
+
+    def cancel(self) -> None:
+        """Kill what is running, whose `run` then gives `Cancelled`."""
+        ...
+
+    def close(self) -> None:
+        """End the launcher and its sandbox; the next `run` starts both anew."""
+        ...
+
+
+class Contained:
+    """Implements `ports.Starter` over a launcher that runs in a sandbox."""
+
+    def __init__(
+        self,
+        starter: Cancelling,
+        room: Room,
+        *,
+        sandbox: Sandbox,
+        phase: Phase,
+        view: View,
+        default_memory_bytes: int | None,
+    ) -> None:
+        self._starter = starter
+        self._room = room
+        self._sandbox = sandbox
+        self._phase: Phase = phase
+        self._mounted = view.mount_points(room)
+        self._filled = (*view.writable, *(str(directory) for directory in room.directories))
+        self._default_memory_bytes = default_memory_bytes
+
+    def run(self, command: Command) -> Ran:
+        """Start, wait for and account for one process, with an empty /tmp and home and within the limits."""
+        if not self._room.empty(but=self._mounted):
+            self._starter.close()
+        limited = self._limited(command)
+        with DiskWatch(self._filled, most_bytes=self._sandbox.disk_bytes, stop=self._starter.cancel) as disk:
+            ran = self._starter.run(limited)
+        if disk.exceeded and isinstance(ran.ended, Cancelled):
+            ran = replace(ran, ended=Signalled(signal=_KILLED))
+        refused = (*ran.refused, *self._refused(limited, ran, disk_full=disk.exceeded))
+        return replace(ran, refused=tuple(dict.fromkeys(refused)))
+
+    def _limited(self, command: Command) -> Command:
+        memory = self._memory(command)
+        limits: Mapping[Resource, int | None] = {
+            "core": 0,
+            "fsize": self._sandbox.disk_bytes,
+            "nproc": self._sandbox.processes,
+            **command.limits,
+        }
+        return replace(
+            command,
+            environment=self._environment(command),
+            memory_limit_bytes=memory,
+            process_limit=self._sandbox.processes,
+            limits=limits,
+            # Without a cgroup the memory of a tree could not be limited; where none may be made, none is asked for.
+            tree_memory=command.tree_memory if self._default_memory_bytes is None else "auto",
+        )
+
+    def _memory(self, command: Command) -> int | None:
+        said = (command.memory_limit_bytes, self._sandbox.memory_bytes)
+        return min((each for each in said if each is not None), default=self._default_memory_bytes)
+
+    def _environment(self, command: Command) -> Mapping[str, str]:
+        given = dict(command.environment)
+        if not self._sandbox.has_network(self._phase):
+            given = {name: value for name, value in given.items() if name.lower() not in _PROXIES}
+        return {**given, **_ONLY_READ_CACHE} if "CCACHE_DIR" in given else given
+
+    def _refused(self, command: Command, ran: Ran, *, disk_full: bool) -> tuple[str, ...]:
+        """Say what is known, or likely, to have been refused; nothing of what ended well."""
+        if ran.ended == Exited(code=0):
+            return ()
+        known = []
+        if disk_full or ran.ended == Signalled(signal=_FILE_TOO_LARGE):
+            known.append(f"more than {format_size(self._sandbox.disk_bytes)} on disk (sandbox.disk)")
+        if isinstance(ran.ended, OutOfMemory) and command.memory_limit_bytes is not None:
+            known.append(f"more than {format_size(command.memory_limit_bytes)} of memory (sandbox.memory)")
+        if ran.refused_processes:
+            known.append(f"more than {self._sandbox.processes} processes (sandbox.processes)")
+        return (*known, *refused_by(self._sandbox, self._phase, _said(command)))
+
+
+def _said(command: Command) -> str:
+    """The end of what a program printed: hostile text, only searched for words."""
+    parts = []
+    for path in dict.fromkeys((command.stdout, command.stderr)):
+        if path is None:
+            continue
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - a path as text
+                file.seek(max(0, file.seek(0, 2) - _SAID_BYTES))
+                parts.append(file.read().decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return "\n".join(parts)

@@ -1,0 +1,45 @@
+"""Packages, each ecosystem's releases through its own client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.errors import SourceError
+from perftrail.model.package import read_package
+
+if TYPE_CHECKING:
+    from perftrail.model.source import Source as Asked
+    from perftrail.ports import Starter
+    from perftrail.sources.ecosystems.registry import Registry
+
+
+def open_registry(asked: Asked, *, cache: str, starter: Starter) -> Registry:
+    """Open what has a study's package; what is downloaded is kept below the directory `cache`.
+
+    Raises `SourceError` for what names no package, and when its client is not installed.
+    """
+    try:
+        package = read_package(asked.location)
+    except ValueError as error:
+        raise SourceError(f"source.location: {error}") from error
+    # each in its own branch: their libraries are heavy, and a study needs one of them
+    match package.ecosystem:
+        case "pypi":
+            from perftrail.sources.ecosystems.pypi import PythonPackages  # noqa: PLC0415
+
+            return PythonPackages(package, asked, cache=Path(cache) / "pip", starter=starter)
+        case "crates":
+            from perftrail.sources.ecosystems.crates import Crates  # noqa: PLC0415
+
+            return Crates(package, asked, cache=Path(cache) / "crates", starter=starter)
+        case "npm":
+            from perftrail.sources.ecosystems.npm import NpmPackages  # noqa: PLC0415
+
+            return NpmPackages(package, asked, cache=Path(cache) / "npm", starter=starter)
+        case "debian":
+            from perftrail.sources.ecosystems.debian import DebianSources  # noqa: PLC0415
+
+            return DebianSources(package, asked, cache=Path(cache) / "debian", starter=starter)
+        case _:
+            assert_never(package.ecosystem)

@@ -1,0 +1,137 @@
+"""Asks cargo what the registry that it is set up for knows of a crate.
+
+cargo lists no versions itself. Asked for one that cannot be, it fetches what the registry's index says of that
+crate, by its own settings, mirrors and credentials, and keeps it; there it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perftrail.errors import SourceError
+from perftrail.model.wording import quoted
+from perftrail.sources.client import Client, client_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perftrail.ports import Starter
+    from perftrail.sources.client import Answer
+
+_IMPOSSIBLE = "=0.0.0-perftrail-asks"
+_MANIFEST = """\
+[package]
+name = "perftrail-asks"
+version = "0.0.0"
+edition = "2018"
+[lib]
+path = "lib.rs"
+[workspace]
+[dependencies.asked]
+package = "{name}"
+version = "{version}"
+{registry}
+"""
+
+_SETTINGS = ("config.toml", "config", "credentials.toml", "credentials")
+"""What a user's own cargo directory says of registries; some are of older versions of cargo."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrateIndex:
+    """What a registry says of a crate: a line for each version, and where and how its files are had."""
+
+    lines: tuple[Mapping[str, Any], ...]
+    settings: Mapping[str, Any]
+
+
+def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -> CrateIndex:
+    """Ask for the index of a crate; `index` is another registry's. Raises `SourceError`."""
+    program = shutil.which("cargo")
+    if program is None:
+        raise SourceError("cargo is not installed, which crates are had with; install cargo or rustup")
+    cache.mkdir(parents=True, exist_ok=True)
+    # a home of its own each time: what is found in it afterwards is what was asked for
+    with tempfile.TemporaryDirectory(prefix="asking-", dir=cache) as scratch:
+        home, project = Path(scratch) / "home", Path(scratch) / "project"
+        _settle(home)
+        project.mkdir()
+        (project / "lib.rs").touch()
+        registry = 'registry = "perftrail-asked"' if index else ""
+        manifest = _MANIFEST.format(name=name, version=_IMPOSSIBLE, registry=registry)
+        (project / "Cargo.toml").write_text(manifest, encoding="utf-8")
+        own = {"CARGO_HOME": str(home), "CARGO_TERM_COLOR": "never", "CARGO_TERM_QUIET": "false"}
+        if index:
+            own["CARGO_REGISTRIES_PERFTRAIL_ASKED_INDEX"] = _sparse(index)
+        environment = {**client_environment(without=("CARGO_HOME",)), **own}
+        client = Client(starter=starter, environment=environment)
+        answer = client.ask([program, "generate-lockfile"], directory=project)
+        return _kept(home / "registry" / "index", name, answer)
+
+
+def _kept(place: Path, name: str, answer: Answer) -> CrateIndex:
+    """Read what cargo keeps of a registry's index below a directory."""
+    files = [path for path in place.glob("*/.cache/**/*") if path.is_file() and path.name == name.lower()]
+    if not files:
+        if "no matching package" in answer.errors:
+            raise SourceError(f"source.location {quoted(f'crates:{name}')}: the registry has no such crate")
+        raise SourceError(
+            f"source.location {quoted(f'crates:{name}')}: cargo cannot read the registry's index: "
+            f"{_why(answer)}; is the network there, are cargo's settings or source.index right? "
+            "A directory of vendored crates has no index"
+        )
+    settings = files[0].relative_to(place).parts[0]
+    lines = tuple(_lines(files[0].read_bytes()))
+    if not lines:
+        raise SourceError("cargo keeps its index in a form that is not known here; use the archives table")
+    return CrateIndex(lines=lines, settings=_json_of(place / settings / "config.json"))
+
+
+def _lines(kept: bytes) -> Iterator[Mapping[str, Any]]:
+    """The JSON of each version; between NUL bytes, after what it was when, cargo writes version and JSON."""
+    for part in kept.split(b"\0"):
+        if part.startswith(b"{"):
+            try:
+                line = json.loads(part)
+            except ValueError:
+                continue
+            if isinstance(line, dict):
+                yield line
+
+
+def _json_of(path: Path) -> Mapping[str, Any]:
+    try:
+        said = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise SourceError(
+            "cargo's registry does not say where its crates lie: only one with a sparse index does; "
+            'set source.index = "https://…" to its address'
+        ) from error
+    return said if isinstance(said, dict) else {}
+
+
+def _settle(home: Path) -> None:
+    """Give a cargo directory the settings of the user's own."""
+    home.mkdir(parents=True)
+    users = Path(os.environ.get("CARGO_HOME") or "~/.cargo").expanduser()
+    for name in _SETTINGS:
+        if (users / name).is_file():
+            (home / name).symlink_to((users / name).absolute())
+
+
+def _sparse(index: str) -> str:
+    return f"sparse+{index.rstrip('/')}/"
+
+
+def _why(answer: Answer) -> str:
+    """What cargo says was the matter: the cause that it names last, else its complaint."""
+    lines = [line.strip() for line in answer.errors.splitlines() if line.strip()]
+    causes = [after for before, after in pairwise(lines) if before == "Caused by:"]
+    return causes[-1] if causes else answer.why

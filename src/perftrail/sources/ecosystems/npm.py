@@ -1,0 +1,244 @@
+"""npm packages: their releases as npm's registry has them, each the tree that was published."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.file_lock import alone
+from perftrail.model.build import content_key
+from perftrail.model.wording import quoted
+from perftrail.sources.archives_unpack import unpack
+from perftrail.sources.client import LONG_SECONDS, Client, client_environment
+from perftrail.sources.ecosystems.registry import Release
+from perftrail.sources.ecosystems.semantic_version import SemanticVersion, is_semantic_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.model.package import Package
+    from perftrail.model.source import Source as Asked
+    from perftrail.ports import Starter
+    from perftrail.sources.client import Answer
+
+_NOT_OURS = tuple(
+    f"{prefix}{name}"
+    for prefix in ("npm_config_", "NPM_CONFIG_")
+    for name in ("dry", "global", "location", "workspace", "json", "loglevel", "pack", "DRY", "GLOBAL",
+                 "LOCATION", "WORKSPACE", "JSON", "LOGLEVEL", "PACK")
+)  # fmt: skip
+"""Variables that would change what is said and where it goes, not where it comes from."""
+
+_MOST_AT_ONCE = 500
+"""Versions in one question; a command line has its limits."""
+
+_ALL = ">=0.0.0"
+"""All but pre-releases; for ``*`` npm tells of the latest alone."""
+
+_ALGORITHMS = ("sha512", "sha384", "sha256", "sha1")
+"""What npm may name an archive by, the strongest first."""
+
+
+class NpmPackages:
+    """The releases of an npm package; what it depends on is for its build to install."""
+
+    fits = ""
+
+    def __init__(self, package: Package, asked: Asked, *, cache: Path, starter: Starter) -> None:
+        self.package = package
+        self._asked = asked
+        self._cache = cache
+        self._starter = starter
+
+    def version(self, text: str) -> SemanticVersion:
+        """Read a version as Semantic Versioning has it."""
+        return SemanticVersion.read(text)
+
+    def releases(self) -> tuple[Release, ...]:
+        """Give what the registry has, with its dates; what is deprecated is taken for yanked."""
+        versions, times = self._listed
+        found = [
+            Release(
+                id=id,
+                version=(version := SemanticVersion.read(id)),
+                prerelease=version.is_prerelease,
+                yanked=bool(self._described.get(id, {}).get("deprecated")),
+                uploaded=str(times.get(id) or ""),
+            )
+            for id in versions
+        ]
+        return tuple(sorted(found, key=lambda each: each.version))
+
+    def content(self, id: str) -> str:
+        """Name a release's archive by its checksum."""
+        return content_key("archive", *self._checksum(id).parts)
+
+    def put(self, id: str, directory: Path, log: str) -> None:
+        """Have npm download a release once, check it, and unpack it; nothing that it brings is run."""
+        checksum = self._checksum(id)
+        kept = self._cache / f"{checksum.digest.hex()}.tgz"
+        with alone(self._cache.with_name(f"{self._cache.name}.lock")):
+            if not kept.is_file():
+                self._pack(id, checksum, kept, log)
+        with Path(log).open("a", encoding="utf-8", errors="replace") as file:
+            print(f"$ unpack {self.package.name}@{id} into {directory}", file=file)
+            print(f"{unpack(kept, directory)} files", file=file)
+
+    def _pack(self, id: str, checksum: _Checksum, kept: Path, log: str) -> None:
+        with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
+            spec = f"{self.package.name}@{id}"
+            answer = self._ask(
+                "pack", "--pack-destination", scratch, "--", spec, timeout_seconds=LONG_SECONDS, log=log
+            )
+            made = list(Path(scratch).glob("*.tgz"))
+            if answer.failed or len(made) != 1:
+                raise CheckoutFailed(f"npm cannot fetch {spec}: {_why(answer)}")
+            if not checksum.fits(made[0]):
+                raise CheckoutFailed(f"{spec}: what npm fetched is not what the registry promised for it")
+            made[0].rename(kept)
+
+    @cached_property
+    def _listed(self) -> tuple[Sequence[str], Mapping[str, Any]]:
+        """The versions, and the dates of things about the package, versions among them."""
+        answer = self._ask("view", "--", self.package.name, "versions", "time")
+        if answer.failed:
+            where = f"source.location {quoted(str(self.package))}"
+            if "E404" in answer.errors:
+                raise SourceError(f"{where}: the registry has no such package")
+            raise SourceError(
+                f"{where}: npm cannot read the registry: {_why(answer)}; is the network there, are npm's "
+                "settings or source.index right?"
+            )
+        said = _parsed(answer)
+        # asked for two things npm gives an object of both, or the one that there is
+        both = said if isinstance(said, dict) else {"versions": said}
+        versions = both.get("versions") or []
+        texts = [versions] if isinstance(versions, str) else versions
+        times = both.get("time")
+        return [each for each in texts if is_semantic_version(str(each))], times if isinstance(
+            times, dict
+        ) else {}
+
+    @cached_property
+    def _described(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the registry says of each version; of pre-releases only when they are asked for."""
+        named = [
+            id for id in self._listed[0] if self._asked.prereleases and SemanticVersion.read(id).is_prerelease
+        ]
+        ranges = [
+            _ALL,
+            *(" || ".join(named[at : at + _MOST_AT_ONCE]) for at in range(0, len(named), _MOST_AT_ONCE)),
+        ]
+        return {str(each.get("version")): each for range_ in ranges for each in self._of_range(range_)}
+
+    def _of_range(self, versions: str) -> Iterator[Mapping[str, Any]]:
+        fields = ("version", "deprecated", "dist.integrity", "dist.shasum")
+        answer = self._ask("view", "--", f"{self.package.name}@{versions}", *fields)
+        if answer.failed and "E404" not in answer.errors:
+            raise SourceError(
+                f"npm cannot read what the registry says of {self.package.name}: {_why(answer)}"
+            )
+        said = _parsed(answer)
+        for each in said if isinstance(said, list) else [said]:
+            if isinstance(each, dict):
+                yield each
+
+    def _checksum(self, id: str) -> _Checksum:
+        if id not in self._described:
+            raise SourceError(f"{self.package}: the registry has no release {quoted(id)}")
+        said = self._described[id]
+        written = [*str(said.get("dist.integrity") or "").split()]
+        if shasum := str(said.get("dist.shasum") or ""):
+            written.append(f"sha1-{base64.b64encode(_from_hex(shasum)).decode()}")
+        checksum = _strongest(written)
+        if checksum is None:
+            raise SourceError(f"{self.package}: the registry gives no checksum of {quoted(id)}")
+        return checksum
+
+    def _ask(
+        self, *words: str, timeout_seconds: float = LONG_SECONDS, log: str | Path | None = None
+    ) -> Answer:
+        program = shutil.which("npm")
+        if program is None:
+            raise SourceError("npm is not installed, which npm packages are had with; install npm")
+        self._cache.mkdir(parents=True, exist_ok=True)
+        scope, slash, _ = self.package.name.partition("/")
+        registries = ["--registry", *([f"--{scope}:registry"] if slash else [])] if self._asked.index else []
+        settings = [f"{option}={self._asked.index}" for option in registries]
+        environment = {
+            **client_environment(without=_NOT_OURS),
+            "npm_config_cache": str((self._cache / "npm-cache").absolute()),
+            "npm_config_update_notifier": "false",
+            "NO_COLOR": "1",
+        }
+        return Client(starter=self._starter, environment=environment).ask(
+            [program, "--json", "--ignore-scripts", "--loglevel=error", *settings, *words],
+            directory=self._cache,
+            timeout_seconds=timeout_seconds,
+            log=log,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Checksum:
+    """What an archive's bytes must come to."""
+
+    algorithm: str
+    digest: bytes
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """Both, as text."""
+        return self.algorithm, self.digest.hex()
+
+    def fits(self, path: Path) -> bool:
+        """Whether a file is what was promised."""
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, self.algorithm).digest() == self.digest
+
+
+def _strongest(written: Iterable[str]) -> _Checksum | None:
+    """The strongest of the checksums, ``ALGORITHM-BASE64`` each, `None` when none can be read."""
+    by_algorithm: dict[str, bytes] = {}
+    for each in written:
+        algorithm, _, digest = each.partition("-")
+        try:
+            by_algorithm[algorithm] = base64.b64decode(digest.partition("?")[0], validate=True)
+        except ValueError:
+            continue
+    for algorithm in _ALGORITHMS:
+        if len(by_algorithm.get(algorithm, b"")) == hashlib.new(algorithm, usedforsecurity=False).digest_size:
+            return _Checksum(algorithm, by_algorithm[algorithm])
+    return None
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
+
+def _parsed(answer: Answer) -> Any:  # noqa: ANN401 - whatever npm says; who asked looks what it is
+    try:
+        return json.loads(answer.output)
+    except ValueError:
+        return None
+
+
+def _why(answer: Answer) -> str:
+    """What npm says was the matter: in JSON when it did so."""
+    said = _parsed(answer)
+    error = said.get("error") if isinstance(said, dict) else None
+    if isinstance(error, dict) and error.get("summary"):
+        return str(error["summary"])
+    lines = [line.strip().removeprefix("npm error ") for line in answer.errors.splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith(("code ", "npm warn"))), answer.why)

@@ -1,0 +1,145 @@
+"""What failures have in common: one trouble each, the stretch of history that has it, and what may be done."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from perftrail.model.build import Failure
+    from perftrail.model.subject import Revision, Subject
+    from perftrail.model.trail import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Revisions that were looked at one after the other; an end is `None` where the history was looked at no further.
+
+    `before` and `after` are the next ones that were looked at beside it: the true ends lie between.
+    """
+
+    first: Revision
+    last: Revision
+    before: Revision | None
+    after: Revision | None
+
+    @property
+    def range(self) -> str:
+        """The stretch as a study file has it; open at the ends of the history."""
+        return f"{self.first.short if self.before else ''}..{self.last.short if self.after else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A failure that several subjects have in common: its stage, what it says, and the first one's log.
+
+    `line` is the most telling line in the first subject's own words: hostile text. `stretch` is where they are
+    neighbours and others that were tried do not fail so.
+    """
+
+    failure: Failure
+    line: str
+    subjects: tuple[Subject, ...]
+    stretch: Stretch | None = None
+
+    @property
+    def oldest(self) -> bool:
+        """Whether all of these, and nothing else that was tried, come before what does not fail so."""
+        return self.stretch is not None and self.stretch.before is None
+
+    @property
+    def more(self) -> tuple[str, ...]:
+        """The telling lines after the first."""
+        return tuple(self.failure.message.strip().splitlines()[1:])
+
+    def as_json(self) -> dict[str, Json]:
+        """The trouble as `check --json` prints it."""
+        return {
+            "stage": self.failure.stage,
+            "line": self.line,
+            "message": self.failure.message,
+            "count": len(self.subjects),
+            "revisions": list(dict.fromkeys(subject.revision.id for subject in self.subjects)),
+            "oldest": self.oldest,
+            "range": self.stretch.range if self.stretch else None,
+            "log": self.failure.log,
+        }
+
+
+def common(tried: Sequence[Subject], failures: Mapping[Subject, Failure]) -> tuple[Trouble, ...]:
+    """Put failures together that are one and the same trouble, the one that most subjects have first."""
+    groups: dict[tuple[str, str], list[Subject]] = {}
+    for subject in tried:
+        if subject in failures:
+            failure = failures[subject]
+            groups.setdefault((failure.stage, alike(_telling(failure))), []).append(subject)
+    revisions = tuple(dict.fromkeys(subject.revision for subject in tried))
+    return tuple(
+        Trouble(
+            failure=failures[group[0]],
+            line=_telling(failures[group[0]]),
+            subjects=tuple(group),
+            stretch=_stretch(revisions, {subject.revision for subject in group}),
+        )
+        for group in sorted(groups.values(), key=len, reverse=True)
+    )
+
+
+def alike(line: str) -> str:
+    """Give a line without what may differ where one trouble is told twice: places, numbers, ids.
+
+    >>> alike("/tmp/b/0f3a9c1e77/tree/src/a.c:12:5: error: 'x' undeclared")
+    "a.c:#:#: error: 'x' undeclared"
+    """
+    for pattern, instead in _DIFFERS:
+        line = pattern.sub(instead, line)
+    return line.strip()
+
+
+_DIFFERS = (
+    # What differs between builds of one trouble: where it lies, what a compiler calls its temporary files, what
+    # it is called by content, counts.
+    (re.compile(r"(?:[\w.@+-]*/)+([\w.@+-]+)"), r"\1"),
+    (re.compile(r"\bcc\w{6}\.(?=[os]\b)"), "#."),
+    (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b"), "#"),
+    (re.compile(r"\d+"), "#"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def _stretch(tried: Sequence[Revision], failing: set[Revision]) -> Stretch | None:
+    """Give the stretch that some of the revisions are; `None` when they are all or not neighbours."""
+    places = [place for place, revision in enumerate(tried) if revision in failing]
+    first, last = places[0], places[-1]
+    if len(places) == len(tried) or len(places) != last - first + 1:
+        return None
+    return Stretch(
+        first=tried[first],
+        last=tried[last],
+        before=tried[first - 1] if first else None,
+        after=tried[last + 1] if last + 1 < len(tried) else None,
+    )
+
+
+def gist(line: str) -> str:
+    """Give what a line complains of, without the place where it does.
+
+    >>> gist("/usr/bin/ld: /tmp/ccexOEQC.o:(.bss+0x0): multiple definition of `x'; y.o: first defined here")
+    "multiple definition of `x'"
+    """
+    found = _GIST.search(line)
+    return (found[1] or found["said"]).strip() if found else line
+
+
+_GIST = re.compile(
+    r"((?:multiple definition of|undefined reference to) [^;]*)|(?:^|: )(?:fatal )?error: (?P<said>.*)"
+)
+
+
+def _telling(failure: Failure) -> str:
+    """The first of the lines that tell why something failed; they come with the most telling first."""
+    lines: Iterable[str] = failure.message.strip().splitlines()
+    return next(iter(lines), f"failed at {failure.stage}")

@@ -1,0 +1,29 @@
+"""The benchmark of making subjects, on a history small enough for a test."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.sources.repositories import Repository
+
+MAKEFILE = "program: main.o\n\t$(CC) -o $@ main.o\nmain.o: main.c\n"
+
+
+def test_both_ways_are_timed_and_every_output_compared(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(3):
+        repository.commit({"Makefile": MAKEFILE, "main.c": f"int main(void) {{ return {number // 2}; }}\n"})
+    ran = subprocess.run(
+        [
+            sys.executable, "-m", "benchmarks.building", repository.path, "HEAD~2..HEAD",
+            "--step", "make", "--output", "program", "--scratch", tmp_path,
+        ],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    told = dict(line.rsplit(maxsplit=1) for line in ran.stdout.splitlines() if not line.endswith(" s"))
+    assert told["revisions"] == "3", ran.stderr
+    assert told["output files compared"] == "3"
+    assert told["differ in a byte"] == "0"
+    assert ran.stderr.count("every byte") == 3

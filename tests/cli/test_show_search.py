@@ -1,0 +1,93 @@
+"""`show --search` among several searches: which there are, and which one it tells."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perftrail.machine import read_machine
+from perftrail.model.trail import SearchRecord, StepRecord
+from perftrail.store import open_store
+
+STUDY = """\
+[source]
+kind = "directory"
+location = "."
+
+[benchmark.work]
+command = "true"
+"""
+
+
+def show(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "perftrail", "show", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A study with two searches: one that ended, begun first, and one that did not."""
+    (tmp_path / "perftrail.toml").write_text(STUDY)
+    (tmp_path / ".perftrail").mkdir()
+    machine = read_machine()
+    database = str(tmp_path / ".perftrail" / "results.db")
+    with open_store(database, access="write", machine=machine.id) as store:
+        store.add_machine(machine)
+        for number, metric in enumerate(("wall", "cost\x1b[31m"), start=1):
+            record = SearchRecord(
+                key=f"key {number}",
+                machine=machine.id,
+                started=f"2026-11-0{number}T10:00:00.000+00:00",
+                question={"metric": metric, "first": "a" * 40, "last": "b" * 40},
+            )
+            store.open_search(record)
+            step = StepRecord(number=1, action={}, news={}, belief={}, words=f"a step for {metric[:4]}")
+            store.add_step(record.key, machine.id, step)
+        store.close_search("key 1", machine.id, {"verdict": "none", "reason": "nothing changed"})
+    return tmp_path
+
+
+def test_the_search_begun_last_is_told_and_all_are_listed(study: Path) -> None:
+    told = show(study, "--search").stdout
+    assert told.splitlines()[:3] == [
+        "2 searches; 2 follows, --search N shows another:",
+        "  1  2026-11-01 10:00  wall, aaaaaaaaaa to bbbbbbbbbb: none",
+        "  2  2026-11-02 10:00  cost\\x1b[31m, aaaaaaaaaa to bbbbbbbbbb: not ended",
+    ]
+    assert "a step for cost" in told
+    assert "a step for wall" not in told
+
+
+def test_another_search_is_told_by_its_number(study: Path) -> None:
+    told = show(study, "--search", "1").stdout
+    assert "a step for wall" in told
+    assert "none: nothing changed" in told
+    plain = json.loads(show(study, "--search", "1", "--json").stdout)
+    assert plain["number"] == 1
+    assert [each["answer"] is None for each in plain["searches"]] == [False, True]
+    assert plain["steps"][0]["words"] == "a step for wall"
+
+
+def test_a_study_may_follow_the_option_as_it_always_could(study: Path) -> None:
+    assert "a step for cost" in show("--search", study).stdout
+
+
+@pytest.mark.parametrize("number", ["0", "3"])
+def test_a_number_that_no_search_has_is_a_mistake(study: Path, number: str) -> None:
+    assert "they are 1 to 2" in show(study, "--search", number, expect=2).stderr
+
+
+def test_what_is_neither_number_nor_study_is_a_mistake(study: Path) -> None:
+    assert "give the number of a search" in show(study, "--search", "cost", expect=2).stderr

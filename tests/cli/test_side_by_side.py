@@ -1,0 +1,75 @@
+"""Alternatives beside each other: when, and what is said of each figure."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from perftrail.analysis.estimate import estimate
+from perftrail.cli.side_by_side import fits, side_by_side
+from perftrail.cli.tables import print_rows
+from perftrail.model.parameters import Point
+from perftrail.model.pins import Pins
+from perftrail.model.subject import Revision, Subject
+from perftrail.workflows.show import Row
+
+ONE, TWO = (Revision(id=name * 40) for name in "ab")
+
+
+def a_row(variant: str, *values: float, revision: Revision = ONE, failures: int = 0, threads: int = 2) -> Row:
+    return Row(
+        subject=Subject(revision=revision, variant=variant),
+        benchmark="work",
+        point=Point((("threads", threads),)),
+        metric="wall",
+        unit="s",
+        estimate=estimate(values) if values else None,
+        failures=failures,
+        values=values,
+    )
+
+
+def printed(capsys: pytest.CaptureFixture[str], *rows: Row, pins: Pins | None = None) -> list[str]:
+    print_rows(rows, **({} if pins is None else {"pins": pins}))
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_variants_of_one_revision_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    head, line = printed(capsys, a_row("old", *[1.0] * 8), a_row("new", *[1.5] * 8))
+    assert head.split() == ["point", "metric", "old", "new"]
+    assert line.endswith(", 50 % more")
+
+
+def test_figures_whose_intervals_overlap_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    values = [1.0 + number / 10 for number in range(8)]
+    lines = printed(capsys, a_row("old", *values), a_row("new", *[value + 0.05 for value in values]))
+    assert not any("more" in line or "less" in line for line in lines)
+
+
+def test_what_limits_a_figure_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, a_row("old", 1.0), a_row("new", failures=2))
+    assert "no value" in lines[1]
+    assert "one value, no interval" in lines[2]
+    assert "2 failed" in lines[2]
+
+
+def test_what_one_of_them_lacks_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (a_row("old", *[1.0] * 8), a_row("new", *[1.5] * 8), a_row("old", *[2.0] * 8, threads=4))
+    assert printed(capsys, *rows)[-1].endswith("not measured")
+
+
+def test_several_revisions_are_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (a_row("old", *[1.0] * 8), a_row("new", *[1.5] * 8, revision=TWO))
+    assert printed(capsys, *rows)[0].split()[:2] == ["revision", "variant"]
+
+
+@pytest.mark.parametrize(("width", "does"), [(60, False), (400, True)])
+def test_a_table_is_beside_each_other_only_where_it_fits(width: int, does: bool) -> None:
+    table = side_by_side([a_row(f"alternative-{number}", *[1.0 + number] * 8) for number in range(6)])
+    assert table is not None
+    assert fits(table, Console(width=width)) is does
+
+
+def test_a_table_says_along_which_source_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    pins = Pins(along="app", at={"main": Revision(id="1.2", label="1.2")})
+    assert printed(capsys, a_row("plain", *[1.0] * 8), pins=pins)[0] == "along app, with main at 1.2"

@@ -1,0 +1,79 @@
+"""What the command line says of several sources, over what the study says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perftrail.cli.walking import Walking
+from perftrail.errors import UsageError
+
+ONE = """\
+[source]
+kind = "git"
+location = "."
+
+[benchmark.it]
+command = "true"
+"""
+
+TWO = """\
+[source]
+kind = "git"
+location = "."
+at = "v1"
+
+[sources.app]
+kind = "git"
+location = "."
+
+[sources.data]
+kind = "directory"
+location = "."
+
+[benchmark.it]
+command = "{source.app}/it {source.data}/file"
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> str:
+    file = tmp_path / "perftrail.toml"
+    file.write_text(TWO)
+    return str(file)
+
+
+def test_the_command_line_goes_before_the_study(study: str) -> None:
+    loaded = Walking(along="app", at=("main=v2",)).load(study)
+    assert (loaded.along, loaded.source.at) == ("app", "v2")
+    assert Walking(along=None, at=("app=v3",)).load(study).sources["app"].at == "v3"
+
+
+@pytest.mark.parametrize(
+    ("along", "at", "said"),
+    [
+        ("ap", (), '--along ap: no source "ap"; did you mean "app"?'),
+        (None, ("ap=v1",), '--at ap=v1: no source "ap"; did you mean "app"?'),
+        (None, ("main=v1",), "main is the source that is walked; --range says which part of it"),
+        ("app", ("app=v1",), "app is the source that is walked; --range says which part of it"),
+        (None, ("app",), "--at app: write SOURCE=REV, --at main=v1.2 for instance"),
+        (None, ("app=",), "write SOURCE=REV"),
+        (None, ("data=v1",), "data is a directory, which has one revision; leave it out"),
+        (None, ("app=--upload-pack=x",), "is no revision; name one of them"),
+        (None, ("app=v1..v2",), "is no revision; name one of them"),
+    ],
+)
+def test_what_makes_no_sense_is_told_with_its_remedy(
+    study: str, along: str | None, at: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        Walking(along=along, at=at).load(study)
+    assert said in str(refused.value)
+
+
+def test_a_study_of_one_source_says_where_others_would_be(tmp_path: Path) -> None:
+    file = tmp_path / "perftrail.toml"
+    file.write_text(ONE)
+    with pytest.raises(UsageError, match=r"the study has no \[sources.NAME\]"):
+        Walking(along="app", at=()).load(str(file))

@@ -1,0 +1,195 @@
+"""Three implementations of one thing in three folders, one study: built, run and shown beside each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail import studyfile
+from perftrail.errors import StudyError
+from tests.e2e.printing import perftrail
+
+pytestmark = pytest.mark.slow
+
+PTHREADS = """\
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *work(void *number) { return number; }
+int main(int count, char **words) {
+    long workers = atol(words[1]), sum = 0;
+    for (long number = 0; number < workers; number++) {
+        pthread_t thread; void *result;
+        pthread_create(&thread, 0, work, (void *)number);
+        pthread_join(thread, &result);
+        sum += (long)result;
+    }
+    printf("sum %ld\\n", sum);
+    return count != 2;
+}
+"""
+
+FORK = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    long workers = atol(words[1]), sum = 0;
+    for (long number = 0; number < workers; number++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) _exit((int)number);
+        waitpid(child, &status, 0);
+        sum += WEXITSTATUS(status);
+    }
+    printf("sum %ld\\n", sum);
+    return count != 2;
+}
+"""
+
+PYTHON = """\
+import sys
+print("sum", sum(range(int(sys.argv[1]))))
+"""
+
+STUDY = """\
+[study]
+title = "Which way of working is the cheapest?"
+
+[source]
+kind = "directory"
+location = "."
+
+[build]
+steps = ["cc $FLAGS -o count count.c"]
+outputs = ["count"]
+
+[variants.pthreads]
+directory = "pthreads"
+build.env = { FLAGS = "-O2 -pthread" }
+run.parts = { program = "{build}/count" }
+
+[variants.fork]
+directory = "fork"
+build.env = { FLAGS = "-O2" }
+run.parts = { program = "{build}/count" }
+
+[variants.python]
+directory = "python"
+build.steps = []
+build.outputs = ["*.py"]
+run.parts = { program = "python3 -S {build}/count.py" }
+
+[benchmark.count]
+command = "{program} {workers}"
+parameters = { workers = [2, 20] }
+metrics = { sum = { pattern = 'sum ([0-9]+)' } }
+
+[measure]
+warmups = 0
+invocations = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("alternatives")
+    for folder, file, text in (
+        ("pthreads", "count.c", PTHREADS),
+        ("fork", "count.c", FORK),
+        ("python", "count.py", PYTHON),
+    ):
+        (root / folder).mkdir()
+        (root / folder / file).write_text(text)
+    (root / "perftrail.toml").write_text(STUDY)
+    return root
+
+
+@pytest.fixture(scope="module")
+def report(study: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(perftrail("run", study, "--json").stdout)
+    return told
+
+
+def rows(study: Path) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = json.loads(perftrail("show", study, "--json").stdout)
+    return told
+
+
+def test_the_plan_names_each_with_its_folder(study: Path) -> None:
+    plan = perftrail("check", study).stdout
+    assert "pthreads (pthreads/), fork (fork/), python (python/)" in plan
+
+
+def test_all_are_built_and_run_with_their_own_commands(study: Path, report: dict[str, Any]) -> None:
+    assert (report["points"], report["measured"], report["failures"]) == (6, 6, [])
+    found = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
+    assert {name for name, _ in found} == {"pthreads", "fork", "python"}
+    assert {value for (_, workers), value in found.items() if workers == 20} == {190.0}
+
+
+def test_a_build_has_nothing_of_the_others(study: Path, report: dict[str, Any]) -> None:
+    trees = [tree for tree in (study / ".perftrail" / "builds").glob("*/tree") if tree.is_dir()]
+    held = sorted(sorted(file.name for file in tree.iterdir()) for tree in trees)
+    assert held == [["count", "count.c"], ["count", "count.c"], ["count.py"]]
+
+
+def test_they_are_shown_beside_each_other(study: Path, report: dict[str, Any]) -> None:
+    head, *lines = perftrail("show", study, "--metric", "wall").stdout.splitlines()
+    assert head.split() == ["point", "metric", "pthreads", "fork", "python"]
+    assert [line.split()[0] for line in lines if line.startswith("workers")] == ["workers=2", "workers=20"]
+
+
+def test_only_what_changed_is_made_and_measured_again(study: Path, report: dict[str, Any]) -> None:
+    source = study / "fork" / "count.c"
+    source.write_text(source.read_text().replace("sum += WEXITSTATUS", "sum += 2 * WEXITSTATUS"))
+    plan = json.loads(perftrail("check", study, "--json").stdout)
+    assert plan["builds"] == {"made": 2, "failed": 0, "to_make": 1}
+    again = json.loads(perftrail("run", study, "--json").stdout)
+    assert (again["points"], again["measured"], again["invocations"]) == (6, 6, 6)
+    found = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
+    assert (found["fork", 20], found["pthreads", 20], found["python", 20]) == (380.0, 190.0, 190.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            'directory = "fork"',
+            'directory = "forks"',
+            '18: variants.fork.directory: "forks" is no directory in ',
+        ),
+        ('directory = "fork"', 'directory = "../fork"', "18: variants.fork.directory: "),
+        (
+            "python3 -S {build}/count.py",
+            "python3 -S {biuld}/count.py",
+            "26: variants.python.run.parts.program: unknown placeholder {biuld}; did you mean {build}?",
+        ),
+        (
+            'run.parts = { program = "python3 -S {build}/count.py" }',
+            "",
+            "22: variants.python: benchmark.count names {program}, which this variant lacks; add run.parts.program",
+        ),
+        (
+            '{ program = "python3',
+            '{ other = "", program = "python3',
+            "26: variants.python.run.parts.other: no benchmark's command or build names {other}",
+        ),
+        (
+            'program = "python3 -S',
+            "program = \"'python3 -S",
+            '26: variants.python.run.parts: "\'python3 -S {build}/count.py {workers}" cannot be split into words',
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(study: Path, old: str, new: str, said: str) -> None:
+    file = study / "wrong.toml"
+    assert STUDY.count(old) == 1
+    file.write_text(STUDY.replace(old, new))
+    with pytest.raises(StudyError) as refused:
+        studyfile.load(str(file))
+    assert f"wrong.toml:{said}" in str(refused.value)

@@ -1,0 +1,297 @@
+"""A history whose old revisions need a repair, and of which some never compiled: the culprit is named all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.printing import found, perftrail, revisions
+from tests.e2e.terminal import Terminal, piped
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+COMMITS = 15
+CULPRIT = 9
+OLD, TWICE, BROKEN = range(3), range(3, 6), range(11, 13)
+
+MAKEFILE = "CFLAGS ?= -O1\nwork: work.c list.c list.h\n\t$(CC) $(CFLAGS) -Iinclude -o $@ work.c list.c\n"
+MAIN = """\
+/* {number} */
+{first}#include <stdio.h>
+#include "list.h"
+{last}int main(void) {{ printf("cost {cost}\\n"); return the_list; }}
+"""
+STUDY = """\
+[source]
+kind = "git"
+location = "{location}"
+
+[build]
+steps = ["make work"]
+outputs = ["work"]
+
+[benchmark.work]
+command = "{{build}}/work"
+metrics = {{ cost = {{ pattern = 'cost ([0-9]+)' }} }}
+
+[measure]
+warmups = 0
+
+[find]
+metric = "cost"
+"""
+REPAIRS = """
+[[build.when]]
+range = "..{last_old}"
+overlay = {{ "compat/limits.h" = "include/oldsys/limits.h" }}
+
+[[build.when]]
+range = "{first_twice}..{last_twice}"
+patch = ["fixes/one-list.patch"]
+
+[[source.skip]]
+range = "{first_broken}..{last_broken}"
+reason = "never compiled"
+"""
+ONE_LIST = """\
+--- list.h
++++ list.h
+@@ -1 +1 @@
+-int the_list;
++extern int the_list;
+--- list.c
++++ list.c
+@@ -1 +1,2 @@
+ #include "list.h"
++int the_list;
+"""
+
+
+def files(number: int) -> dict[str, str]:
+    header = "#include <oldsys/limits.h>\n" if number in OLD else ""
+    twice = number in TWICE
+    return {
+        "Makefile": MAKEFILE,
+        "work.c": MAIN.format(
+            number=number,
+            first=header,
+            last="this never compiled\n" if number in BROKEN else "",
+            cost=100 if number < CULPRIT else 130,
+        ),
+        "list.h": "int the_list;\n" if twice else "extern int the_list;\n",
+        "list.c": '#include "list.h"\n' + ("" if twice else "int the_list;\n"),
+    }
+
+
+@pytest.fixture(scope="module")
+def commits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, list[str]]:
+    repository = Repository(tmp_path_factory.mktemp("history") / "repository")
+    made = [repository.commit(files(number), subject=f"change {number}") for number in range(COMMITS)]
+    return repository, made
+
+
+@pytest.fixture
+def study(commits: tuple[Repository, list[str]], tmp_path: Path) -> Path:
+    """A study that knows nothing of eras yet; what repairs need lies beside it."""
+    (tmp_path / "compat").mkdir()
+    (tmp_path / "compat/limits.h").write_text("#define OLD 1\n")
+    (tmp_path / "fixes").mkdir()
+    (tmp_path / "fixes/one-list.patch").write_text(ONE_LIST)
+    (tmp_path / "perftrail.toml").write_text(STUDY.format(location=commits[0].path))
+    return tmp_path
+
+
+def add_repairs(study: Path, made: list[str]) -> None:
+    text = REPAIRS.format(
+        last_old=made[OLD[-1]],
+        first_twice=made[TWICE[0]],
+        last_twice=made[TWICE[-1]],
+        first_broken=made[BROKEN[0]],
+        last_broken=made[BROKEN[-1]],
+    )
+    with (study / "perftrail.toml").open("a") as file:
+        file.write(text)
+
+
+def test_the_culprit_is_found_beyond_repaired_and_skipped_revisions(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    made = commits[1]
+    add_repairs(study, made)
+    tried = json.loads(perftrail("check", study, "--try", "7", "--json").stdout)
+    assert (tried["started"], tried["failures"]) == (7, [])
+    assert [each["revision"] for each in tried["plan"]["skipped_revisions"]] == made[11:13]
+    answer = found(study)
+    assert (answer["verdict"], revisions(answer)) == ("found", [[made[CULPRIT]]])
+    assert not set(answer["unbuildable"]) - set(made[11:13])
+    shown = perftrail("show", study).stdout
+    assert f"skipped 2 revisions, {made[11][:10]} to {made[12][:10]}: never compiled" in shown
+
+
+def test_where_it_began_to_fail_is_a_range_over_what_is_skipped(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    made = commits[1]
+    with (study / "perftrail.toml").open("a") as file:
+        file.write(
+            f'\n[[source.skip]]\nrevision = "{made[1]}"\nreason = "not here"\n'
+            f'[[source.skip]]\nrange = "{made[3]}..{made[12]}"\nreason = "all these"\n'
+        )
+    answer = found(study, "--metric", "works")
+    assert (answer["verdict"], revisions(answer)) == ("range", [made[3:14]])
+    assert {each["stage"] for each in answer["failures"]} == {"build"}
+
+
+def test_trying_suggests_lines_that_can_be_pasted_and_help(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    made = commits[1]
+    said = perftrail("check", study, "--try", str(COMMITS)).stdout
+    assert f'    range = "..{made[2][:10]}"\n    overlay = {{ "compat/oldsys/limits.h" = ' in said
+    assert f'    range = "{made[3][:10]}..{made[5][:10]}"\n    env = {{ CFLAGS = "-O2 -fcommon" }}' in said
+    told = json.loads(perftrail("check", study, "--try", str(COMMITS), "--json").stdout)
+    text = (study / "perftrail.toml").read_text()
+    for failure in told["failures"]:
+        text += "\n" + failure["remedies"][0 if "multiple" in failure["line"] else -1] + "\n"
+    (study / "perftrail.toml").write_text(text)
+    again = json.loads(perftrail("check", study, "--try", str(COMMITS), "--json").stdout)
+    assert again["failures"] == []
+    assert len(again["tried"]) == COMMITS - len(OLD) - len(BROKEN)
+
+
+def test_a_run_and_a_plan_tell_failed_builds_by_their_telling_lines(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    made = commits[1]
+    said = perftrail("run", study, "--only", f"revision={made[0]}", expect=1).stdout
+    lines = [
+        "build: work.c:2:10: fatal error: oldsys/limits.h: No such file or directory (log: ",
+        "make: ***",
+    ]
+    assert all(line in said for line in lines)
+    for command in ("check", "show"):
+        told = perftrail(command, study, expect=int(command == "show")).stdout
+        assert (
+            "1 failed at build: work.c:2:10: fatal error: oldsys/limits.h: No such file or directory" in told
+        )
+        assert "log: " in told
+
+
+def test_one_revision_is_made_and_told_with_what_failed(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    made = commits[1]
+    built = json.loads(perftrail("build", made[8][:12], study, "--json").stdout)
+    assert (built["revision"], built["made"], built["known"]) == (made[8], True, False)
+    assert (Path(built["directory"]) / "work").exists()
+    assert Path(built["log"]).is_file()
+    assert json.loads(perftrail("build", made[8], study, "--json").stdout)["known"]
+    failed = json.loads(perftrail("build", made[0], study, "--json", expect=1).stdout)
+    assert failed["failure"]["stage"] == "build"
+    assert "oldsys/limits.h" in failed["failure"]["message"].splitlines()[0]
+    add_repairs(study, made)
+    said = perftrail("build", made[0], study).stdout
+    assert said.startswith(f"{made[0][:10]} “change 0” is made, in ")
+    skipped = perftrail("build", made[12], study, expect=1).stdout
+    assert "  work.c:4:1: error: unknown type name" in skipped
+    assert "never compiled: other commands leave it out" in skipped
+    assert "no revision" in perftrail("build", "v9", study, expect=2).stderr
+
+
+def test_commands_from_a_pipe_go_through_a_recipe_and_leave_what_is_stored(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    made = commits[1]
+    perftrail("build", made[8], study)
+    before = snapshot(study)
+    script = "test ! -e work || exit 9\nmake work && ./work\necho $LC_ALL $TZ ${PERFTRAIL_TEST-unset}\npwd\n"
+    done = piped(study, made[8], script)
+    assert done.returncode == 0
+    *printed, where = done.stdout.splitlines()
+    assert printed[-2:] == ["cost 100", "C.UTF-8 UTC unset"]
+    assert "steps        1  make work" in done.stderr
+    assert not Path(where).exists()
+    assert snapshot(study) == before
+    assert piped(study, made[0], "make work").returncode == 1
+    steps = piped(study, made[8], 'sh "$(dirname "$PWD")/steps.sh" && ./work')
+    assert (steps.returncode, steps.stdout.splitlines()[-1]) == (0, "cost 100")
+
+
+def test_a_shell_without_commands_or_a_terminal_is_refused(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    assert "needs a terminal" in perftrail("build", commits[1][8], study, "--shell", expect=2).stderr
+    assert "--json" in perftrail("build", commits[1][8], study, "--shell", "--json", expect=2).stderr
+
+
+def test_a_shell_on_a_terminal_shows_the_steps_and_goes_with_all_it_made(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    with Terminal(study, commits[1][0]) as terminal:
+        assert "make work" in terminal.until("perftrail$ ")
+        terminal.type("make work\n")
+        assert "oldsys/limits.h: No such file" in terminal.until("perftrail$ ")
+        terminal.type("mkdir -p include/oldsys && touch include/oldsys/limits.h && make work && ./work\n")
+        assert "cost 100" in terminal.until("cost 100")
+        terminal.type("sleep 60\n")
+        time.sleep(0.3)
+        terminal.type("\x03")
+        terminal.type("echo still $((40 + 2))\n")
+        terminal.until("still 42")
+        terminal.type("exit\n")
+        assert terminal.ended() == 0
+    assert not (study / ".perftrail/shells").exists()
+
+
+def test_a_terminal_that_is_closed_takes_the_shell_and_its_tree_along(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    with Terminal(study, commits[1][8]) as terminal:
+        terminal.until("perftrail$ ")
+        terminal.type("sleep 98765 &\n")
+        terminal.until("perftrail$ ")
+        os.kill(terminal.child, signal.SIGHUP)
+        assert terminal.ended() == 130
+    assert not (study / ".perftrail/shells").exists()
+    assert "sleep 98765" not in running()
+
+
+def test_what_a_killed_shell_left_is_removed_by_the_next(
+    study: Path, commits: tuple[Repository, list[str]]
+) -> None:
+    left = study / ".perftrail/shells/1"
+    with Terminal(study, commits[1][8]) as terminal:
+        terminal.until("perftrail$ ")
+        (left / "tree/mine").touch()
+        with Terminal(study, commits[1][8]) as second:
+            second.until("perftrail$ ")
+            assert (study / ".perftrail/shells/2/tree").is_dir()
+            os.kill(terminal.child, signal.SIGKILL)
+            terminal.ended()
+            assert (left / "tree/mine").exists()
+            second.type("exit\n")
+            assert second.ended() == 0
+    assert piped(study, commits[1][8], "test ! -e mine").returncode == 0
+    assert not left.exists()
+
+
+def snapshot(study: Path) -> dict[str, bytes]:
+    """Every file of the builds and logs."""
+    root = study / ".perftrail"
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for below in ("builds", "logs")
+        for path in sorted((root / below).rglob("*"))
+        if path.is_file() and not path.is_symlink() and not {"ccache", "locks"} & set(path.parts)
+    }
+
+
+def running() -> str:
+    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout

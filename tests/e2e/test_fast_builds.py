@@ -1,0 +1,55 @@
+"""`run` on a history whose makefile forgets a header, with incremental builds asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.printing import perftrail
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+STUDY = """\
+[source]
+kind = "git"
+location = "{location}"
+
+[build]
+steps = ["make"]
+outputs = ["program"]
+incremental = true
+disk = "1GiB"
+
+[benchmark.it]
+command = "{{build}}/program"
+metrics = {{ cost = {{ pattern = 'cost ([0-9]+)' }} }}
+
+[measure]
+warmups = 0
+invocations = 3
+"""
+FORGETFUL = "program: main.o\n\t$(CC) -o $@ main.o\nmain.o: main.c\n"
+MAIN = '#include <stdio.h>\n#include "cost.h"\nint main(void) { printf("cost %d\\n", COST); return 0; }\n'
+
+
+def test_stale_builds_are_made_again_before_anything_is_measured(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for cost in (1, 2, 3):
+        repository.commit({"Makefile": FORGETFUL, "main.c": MAIN, "cost.h": f"#define COST {cost}\n"})
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "perftrail.toml").write_text(STUDY.format(location=repository.path))
+    ran = perftrail("run", study, "--json")
+    assert "incremental builds are off" in ran.stderr
+    assert "2 builds may hold stale objects" in ran.stderr
+    assert json.loads(ran.stdout)["invocations"] == 9
+    shown = json.loads(perftrail("show", study, "--json").stdout)
+    rows = shown if isinstance(shown, list) else shown["rows"]
+    costs = [row["estimate"]["value"] for row in rows if row["metric"] == "cost"]
+    assert costs == [1.0, 2.0, 3.0]
+    again = perftrail("run", study, "--json")
+    assert json.loads(again.stdout)["invocations"] == 0
+    assert "incremental" not in again.stderr

@@ -1,0 +1,37 @@
+"""Where the sources that are not walked are held, in words and in JSON."""
+
+from __future__ import annotations
+
+from perftrail.model.pins import ALONE, Pins, pins_asked
+from perftrail.model.subject import Revision
+
+V1 = Revision(id="a" * 40, label="v1.2")
+PINS = Pins(along="app", at={"main": V1, "bench": Revision(id="b" * 64)})
+
+
+def test_a_study_of_one_source_says_nothing_of_it() -> None:
+    assert (str(ALONE), ALONE.as_json()) == ("", {})
+
+
+def test_the_walked_source_and_every_other_one_are_named() -> None:
+    assert str(PINS) == "along app, with main at v1.2 (aaaaaaaaaa) and bench at bbbbbbbbbb"
+
+
+def test_a_release_is_not_named_twice() -> None:
+    pins = Pins(at={"app": Revision(id="1.2", label="1.2")})
+    assert str(pins) == "along main, with app at 1.2"
+
+
+def test_json_has_full_ids_and_leads_back() -> None:
+    told = PINS.as_json()
+    assert told == {"along": "app", "pins": {"main": "a" * 40, "bench": "b" * 64}}
+    assert pins_asked({**told, "metric": "wall"}).as_json() == told
+
+
+def test_a_question_about_one_source_has_no_pins() -> None:
+    assert pins_asked({"metric": "wall"}) == ALONE
+
+
+def test_only_the_walked_source_moves() -> None:
+    walked = Revision(id="c")
+    assert (PINS.revision("app", walked), PINS.revision("main", walked)) == (walked, V1)

@@ -1,0 +1,32 @@
+"""What the tests of sources share; each kind of repository has its own fixtures `repository` and `opened`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from perftrail.launcher import Launcher
+from tests.sources.looking import Committing
+
+
+@pytest.fixture
+def launcher() -> Iterator[Launcher]:
+    with Launcher() as started:
+        yield started
+
+
+@pytest.fixture
+def merged(repository: Committing) -> dict[str, str]:
+    """Two side branches, one merged into the main line at m and one into the first side branch."""
+    made = {}
+    made["a"] = repository.commit({"f": "a"}, subject="a")
+    made["b"] = repository.commit({"f": "b"}, subject="b")
+    made["x"] = repository.commit({"f": "a", "x": "1"}, subject="x", branch="side", parents=[made["a"]])
+    made["i"] = repository.commit({"f": "a", "i": "1"}, subject="i", branch="inner", parents=[made["x"]])
+    made["n"] = repository.commit(
+        {"f": "a", "x": "1", "i": "1"}, subject="n", branch="side", parents=[made["x"], made["i"]]
+    )
+    made["m"] = repository.commit({"f": "b", "x": "1", "i": "1"}, subject="m", parents=[made["b"], made["n"]])
+    made["c"] = repository.commit({"f": "c", "x": "1", "i": "1"}, subject="c")
+    return made

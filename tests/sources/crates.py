@@ -1,0 +1,67 @@
+"""A registry of crates on loopback: a sparse index and the crates it speaks of, as cargo asks for them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sources.archives import serving as serving_files
+from tests.sources.archives import tar_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+
+_DATES = "2020-01-{:02}T00:00:00Z"
+
+
+@dataclass
+class CrateRegistry:
+    """What a registry offers, by path; `asked` are the paths that somebody wanted."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    url: str = ""
+
+    @property
+    def index(self) -> str:
+        """The address of its index."""
+        return f"{self.url}/index"
+
+    def settle(self, *, login: bool = False) -> None:
+        """Say where the crates lie, once the address is known."""
+        said = {"dl": f"{self.url}/crates/{{crate}}/{{version}}.crate", "auth-required": login}
+        self.files["index/config.json"] = json.dumps(said).encode()
+
+    def add(self, name: str, version: str, files: Mapping[str, str], *, yanked: bool = False) -> bytes:
+        """Offer a crate; the n-th is dated the n-th of a month."""
+        crate = tar_of({f"{name}-{version}/{path}": text for path, text in files.items()})
+        self.files[f"crates/{name}/{version}.crate"] = crate
+        place = f"index/{name[:2]}/{name[2:4]}/{name}"
+        lines = self.files.get(place, b"")
+        line = {
+            "name": name,
+            "vers": version,
+            "deps": [],
+            "cksum": hashlib.sha256(crate).hexdigest(),
+            "features": {},
+            "yanked": yanked,
+            "pubtime": _DATES.format(lines.count(b"\n") + 1),
+        }
+        self.files[place] = lines + json.dumps(line).encode() + b"\n"
+        return crate
+
+
+@contextmanager
+def serving(registry: CrateRegistry) -> Iterator[CrateRegistry]:
+    """Serve a registry for as long as the context lasts."""
+    with serving_files(registry.files, registry.asked) as registry.url:
+        registry.settle()
+        yield registry

@@ -1,0 +1,30 @@
+"""A repository for the tests of git, and how it is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail.launcher import Launcher
+from perftrail.model.source import Source as Asked
+from perftrail.sources.git import GitSource
+from tests.sources.git.opening import Open
+from tests.sources.repositories import Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture
+def opened(tmp_path: Path, launcher: Launcher, repository: Repository) -> Open:
+    def open_it(location: object = None, cache: str = "cache", **asked: Any) -> GitSource:
+        where = str(location or repository.path)
+        return GitSource(
+            Asked(kind="git", location=where, **asked), cache=str(tmp_path / cache), starter=launcher
+        )
+
+    return open_it

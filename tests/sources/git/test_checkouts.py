@@ -1,0 +1,92 @@
+"""Trees of git revisions: worktrees, links, contents, kills."""
+
+from __future__ import annotations
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import CheckoutFailed
+from perftrail.launcher import Launcher
+from perftrail.model.source import Source as Asked
+from perftrail.sources.git import GitSource
+from tests.sources.git.opening import Open
+from tests.sources.looking import line
+from tests.sources.repositories import Repository
+
+
+def test_a_worktree_is_a_git_checkout_in_which_describe_works(
+    opened: Open, repository: Repository, tmp_path: Path
+) -> None:
+    made = line(repository, 3)
+    repository.tag("v1", made[0])
+    source = opened()
+    source.materialise(source.history()[2], str(tmp_path / "tree"), str(tmp_path / "log"))
+    said = subprocess.run(
+        ["git", "describe", "--tags"], cwd=tmp_path / "tree", check=True, capture_output=True, text=True
+    )
+    assert said.stdout.startswith("v1-2-g")
+    assert "worktree add" in (tmp_path / "log").read_text()
+
+
+def test_links_stay_links(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    repository.commit({"outside": "link:/etc/passwd", "inside": "link:f", "f": "text"})
+    source = opened()
+    source.materialise(source.history()[0], str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert (tmp_path / "tree" / "outside").readlink() == Path("/etc/passwd")
+    assert (tmp_path / "tree" / "inside").read_text() == "text"
+
+
+def test_equal_trees_have_equal_contents(opened: Open, repository: Repository) -> None:
+    for text in ("1", "2", "1"):
+        repository.commit({"a": text})
+    source = opened()
+    one, two, three = map(source.content, source.history())
+    assert one == three != two
+    assert opened().content(source.history()[1]) == two
+
+
+def test_a_worktree_killed_half_way_is_redone(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    line(repository, 2)
+    source, tree = opened(), tmp_path / "tree"
+    source.materialise(source.history()[0], str(tree), str(tmp_path / "log"))
+    (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
+    (mirror / "worktrees" / "tree" / "locked").write_text("initializing")
+    tree.rename(tmp_path / "elsewhere")
+    source.materialise(source.history()[1], str(tree), str(tmp_path / "log"))
+    assert (tree / "a").read_text() == "1"
+    tree.rename(tmp_path / "gone")
+    again = opened()
+    again.materialise(again.history()[0], str(tree), str(tmp_path / "log"))
+    assert [path.name for path in (mirror / "worktrees").iterdir()] == ["tree"]
+
+
+def test_checkouts_side_by_side(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    line(repository, 8)
+    history = opened().history()
+
+    def check_out(number: int) -> str:
+        with Launcher() as own:
+            source = GitSource(
+                Asked(kind="git", location=str(repository.path)), cache=str(tmp_path / "cache"), starter=own
+            )
+            directory = tmp_path / str(number) / "tree"
+            source.materialise(history[number], str(directory), str(tmp_path / f"log{number}"))
+            return (directory / "a").read_text()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(check_out, range(8))) == [str(number) for number in range(8)]
+
+
+def test_a_failed_checkout_tells_gits_own_words(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    made = repository.commit({"a": "a"})
+    source = opened()
+    history = source.history()
+    blob = repository.git("rev-parse", f"{made}:a")
+    (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
+    (mirror / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(CheckoutFailed, match=r"git cannot check out .*: (error|fatal): unable to read"):
+        source.materialise(history[0], str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert not (tmp_path / "tree").exists()

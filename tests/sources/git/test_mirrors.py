@@ -1,0 +1,139 @@
+"""The mirror of a git repository: what it is made of, when it is brought up to date, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import SourceError
+from perftrail.model.source import Label
+from tests.sources.git.opening import Open
+from tests.sources.looking import ids, line
+from tests.sources.repositories import Repository
+
+
+def test_the_users_repository_is_not_touched(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    line(repository, 3)
+    (repository.path / "uncommitted").write_text("mine")
+    before = repository.snapshot()
+    source = opened(label=Label(file="a", pattern="(.)"))
+    history = source.history()
+    source.within("main~1..")
+    source.materialise(history[0], str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert repository.snapshot() == before
+
+
+def test_nothing_that_a_repository_sets_is_run(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    line(repository, 2)
+    pwned = tmp_path / "pwned"
+    script = repository.path / "evil"
+    script.write_text(f"#!/bin/sh\ntouch {pwned}\n")
+    script.chmod(0o755)
+    hooks = repository.path / ".git" / "hooks"
+    for hook in ("post-checkout", "reference-transaction", "post-index-change", "fsmonitor-watchman"):
+        (hooks / hook).write_text(script.read_text())
+        (hooks / hook).chmod(0o755)
+    for setting in (
+        "core.fsmonitor",
+        "core.pager",
+        "core.sshCommand",
+        "uploadpack.packObjectsHook",
+        "core.editor",
+    ):
+        repository.git("config", setting, str(script))
+    source = opened()
+    source.materialise(source.history()[0], str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert not pwned.exists()
+
+
+def test_new_commits_and_moved_branches_are_seen_next_time(opened: Open, repository: Repository) -> None:
+    first = line(repository, 2)
+    assert ids(opened().history()) == first
+    repository.git("update-ref", "refs/heads/topic", first[0])
+    rewritten = repository.commit({"a": "rewritten"}, parents=[first[0]])
+    repository.git("update-ref", "-d", "refs/heads/topic")
+    repository.git("update-ref", "refs/heads/topic/deeper", first[0])
+    assert ids(opened().history()) == [first[0], rewritten]
+
+
+def test_a_commit_that_no_ref_names_can_be_had(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    made = line(repository, 2)
+    opened().history()
+    lost = repository.commit({"a": "lost"}, branch="gone")
+    lost = repository.commit({"a": "lost"}, branch="gone", parents=[made[1]])
+    repository.git("update-ref", "-d", "refs/heads/gone")
+    source = opened()
+    history = source.history(f"main..{lost[:12]}")
+    assert ids(history) == [made[1], lost]
+    source.materialise(history[-1], str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert (tmp_path / "tree" / "a").read_text() == "lost"
+
+
+def test_head_is_what_the_user_has_checked_out(opened: Open, repository: Repository) -> None:
+    made = line(repository, 3)
+    opened().history()
+    repository.git("checkout", "--quiet", "--detach", made[1])
+    assert ids(opened().history()) == made[:2]
+
+
+def test_a_directory_inside_the_repository_and_a_linked_worktree_are_it(
+    opened: Open, repository: Repository, tmp_path: Path
+) -> None:
+    made = line(repository, 2)
+    (repository.path / "study").mkdir()
+    assert ids(opened(repository.path / "study").history()) == made
+    repository.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"), made[0])
+    assert ids(opened(tmp_path / "linked").history()) == made[:1]
+
+
+def test_a_bare_repository_will_do(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    made = line(repository, 2)
+    repository.git("clone", "--quiet", "--bare", str(repository.path), str(tmp_path / "bare.git"))
+    assert ids(opened(tmp_path / "bare.git").history()) == made
+
+
+def test_an_address_is_cloned_once_and_fetched_when_something_is_missing(
+    opened: Open, repository: Repository, tmp_path: Path
+) -> None:
+    made = line(repository, 3)
+    address = f"file://{repository.path}"
+    assert ids(opened(address).history()) == made
+    more = repository.commit({"a": "more"})
+    repository.tag("v2", more)
+    assert ids(opened(address).history()) == made
+    source = opened(address, range="main~1..v2")
+    history = source.history()
+    assert ids(history)[-1] == more
+    source.materialise(history[-1], str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert (tmp_path / "tree" / "a").read_text() == "more"
+
+
+def test_a_shallow_clone_is_refused_with_its_remedy(
+    opened: Open, repository: Repository, tmp_path: Path
+) -> None:
+    line(repository, 3)
+    repository.git("clone", "--quiet", "--depth=1", f"file://{repository.path}", str(tmp_path / "shallow"))
+    with pytest.raises(SourceError, match="git fetch --unshallow"):
+        opened(tmp_path / "shallow").history()
+
+
+def test_what_is_no_repository_is_said(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(SourceError, match="no git repository there"):
+        opened(tmp_path / "plain").history()
+    with pytest.raises(SourceError, match="no such directory"):
+        opened(tmp_path / "nothing").history()
+    with pytest.raises(SourceError, match="has no commit yet"):
+        opened().history()
+
+
+def test_a_clone_killed_half_way_is_made_again(opened: Open, repository: Repository, tmp_path: Path) -> None:
+    made = line(repository, 2)
+    opened().history()
+    (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
+    for half in mirror.iterdir():
+        if half.name != "HEAD":
+            half.rename(tmp_path / half.name)
+    mirror.rename(mirror.with_name("making.git"))
+    assert ids(opened().history()) == made

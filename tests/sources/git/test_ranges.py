@@ -1,0 +1,157 @@
+"""Ranges of a git history in all their words: ids, dates, reflogs, the newest, tags."""
+
+from __future__ import annotations
+
+import pytest
+
+from perftrail.errors import SourceError
+from perftrail.model.source import Label
+from tests.sources.git.opening import Open
+from tests.sources.looking import ids, line
+from tests.sources.repositories import Repository
+
+DAY = 86_400
+NEW_YEAR = 1_704_067_200
+"""2024-01-01T00:00:00Z"""
+
+
+def daily(repository: Repository, days: list[int]) -> list[str]:
+    """One commit at the noon of each of these days of 2024, counted from 1."""
+    return [
+        repository.commit({"a": f"{n}"}, date=NEW_YEAR + (day - 1) * DAY + DAY // 2)
+        for n, day in enumerate(days)
+    ]
+
+
+@pytest.mark.parametrize(
+    "range",
+    ["v1..main", "^v1 main", "main ^v1", "v1^{commit}..main", "main~2..main^{/change 3}", "HEAD~2..", "v1.."],
+)
+def test_ends_are_whatever_git_takes_for_a_commit(opened: Open, repository: Repository, range: str) -> None:
+    made = line(repository, 4)
+    repository.git("tag", "-a", "-m", "annotated", "v1", made[1])
+    assert ids(opened(range=range).history()) == made[1:]
+
+
+def test_an_open_beginning_is_that_of_the_history(opened: Open, repository: Repository) -> None:
+    made = line(repository, 4)
+    assert ids(opened(range="..main~1").history()) == made[:3]
+
+
+def test_what_a_branch_was_is_known_to_the_users_clone_only(opened: Open, repository: Repository) -> None:
+    made = line(repository, 4)
+    repository.git("reset", "--quiet", "--soft", made[0])
+    repository.git("reset", "--quiet", "--soft", made[3])
+    assert ids(opened(range="main@{1}..main").history()) == made
+    with pytest.raises(SourceError, match="only your own clone knows"):
+        opened(f"file://{repository.path}", range="main@{2 weeks ago}..main").history()
+
+
+@pytest.mark.parametrize(
+    ("range", "why"),
+    [
+        ("v1...v2", "too many dots"),
+        ("v1", "not a range"),
+        ("^v1 ^v2", "not a range"),
+        ("last 0", "no revision"),
+        ("last few", "not a range"),
+        ("tags:", "names no tags"),
+        ("tags:v9*", 'no tag like "v9\\*"'),
+        ("..2023-01-01", 'no revision is as old as "2023-01-01"'),
+        ("2024-13-45..main", 'no revision "2024-13-45"'),
+    ],
+)
+def test_what_is_no_range_is_said(opened: Open, repository: Repository, range: str, why: str) -> None:
+    repository.tag("v1", daily(repository, [1, 2])[0])
+    with pytest.raises(SourceError, match=why):
+        opened(range=range).history()
+
+
+def test_the_newest_are_counted_in_the_walk(opened: Open, merged: dict[str, str]) -> None:
+    assert ids(opened(range="last 2").history()) == [merged[name] for name in "mc"]
+    assert ids(opened(range="last 3", walk="all").history())[1:] == [merged[name] for name in "mc"]
+    assert ids(opened(range="last 1", walk="merges").history()) == [merged["m"]]
+    assert len(opened(range="last 999").history()) == 4
+
+
+def test_a_day_is_what_the_main_line_had_come_to(opened: Open, repository: Repository) -> None:
+    made = daily(repository, [1, 3, 5, 7, 9])
+    source = opened()
+
+    def between(range: str) -> list[int]:
+        return [made.index(id_) for id_ in ids(source.history(range))]
+
+    assert between("2024-01-04..2024-01-07") == [1, 2, 3]
+    assert between("2024-01-05..2024-01-07T11:59") == [1, 2]
+    assert between("2024-01-05T12:00Z..") == [2, 3, 4]
+    assert between("2020-01-01..2024-01-01") == [0]
+    assert between("..2030-01-01") == [0, 1, 2, 3, 4]
+    assert between("main~3..2024-01-06") == [1, 2]
+    assert between("2024-01-02..main~3") == [0, 1]
+    with pytest.raises(SourceError, match=r'backwards; write "2024-01-03\.\.2024-01-08"'):
+        between("2024-01-08..2024-01-03")
+    assert source.within("2024-01-04..2024-01-07") == set(made[1:4])
+
+
+def test_single_wrong_clocks_do_not_move_a_day(opened: Open, repository: Repository) -> None:
+    made = daily(repository, [1, 2, 3, -9000, 4, 5, 6, 9000, 7, 8, 9])
+    assert ids(opened(range="2024-01-05..2024-01-08").history()) == made[4:10]
+
+
+def test_a_tag_that_looks_like_a_day_is_the_tag(opened: Open, repository: Repository) -> None:
+    made = daily(repository, [1, 2, 3, 4])
+    repository.tag("2024-01-03", made[1])
+    assert ids(opened(range="2024-01-03..main").history()) == made[1:]
+
+
+def test_tags_are_walked_by_version_and_never_before_what_they_contain(
+    opened: Open, repository: Repository
+) -> None:
+    made = line(repository, 6)
+    fixed = repository.commit({"fix": "1"}, branch="old", parents=[made[1]])
+    for name, commit in (
+        ("v1.9", made[1]), ("v1.9.1", fixed), ("v1.10", made[3]), ("v1.2", made[4]), ("w1", made[2]),
+        ("$(pwned)", made[2]), ("--all", made[5]),
+    ):  # fmt: skip
+        repository.tag(name, commit)
+    assert [each.label for each in opened(range="tags:v1.*").history()] == ["v1.9", "v1.9.1", "v1.10", "v1.2"]
+    assert ids(opened(range="tags:--*").history()) == [made[5]]
+    assert ids(opened(range="tags:$(*").history()) == [made[2]]
+    with pytest.raises(SourceError, match=r"leave source\.touching out"):
+        opened(range="tags:v*", touching=("a",)).history()
+    with pytest.raises(SourceError, match="no two ends"):
+        opened().within("tags:v*")
+
+
+def test_hostile_tags_and_authors_are_inert(opened: Open, repository: Repository) -> None:
+    made = line(repository, 2)
+    hostile = "--upload-pack=pwned", "v1\u2028refs/heads/main", "`pwned`", "-x", "caf\u00e9"
+    for name in hostile:
+        repository.tag(name, made[0])
+    raw = repository.git("cat-file", "commit", made[1]).encode()
+    raw = raw.replace(b"A <a@example", b"\xff\xfe <--exec=pwned@example").replace(b"change", b"\x00change")[
+        :-9
+    ]
+    odd = repository.git(
+        "hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=raw + b"\n\n\xe9\xff\n"
+    )
+    repository.git("update-ref", "refs/heads/main", odd)
+    history = opened(label=Label(file="a", pattern="(.)"), walk="tags", range=f"{hostile[0]}..main").history()
+    assert ids(history) == [made[0], odd]
+    assert {each.label for each in opened(range=f"{hostile[1]}..{hostile[4]}").history()} <= set(hostile)
+
+
+def test_a_history_of_thousands_is_read_in_each_of_these_words(opened: Open, repository: Repository) -> None:
+    stream = ["reset refs/heads/main\n"]
+    for number in range(5_000):
+        text = str(number)
+        stream.append(f"commit refs/heads/main\nmark :{number + 1}\ncommitter C <c@d> {number} +0000\n")
+        stream.append(f"data 2\nc\nM 644 inline f{number % 100}\ndata {len(text)}\n{text}\n")
+        if number % 100 == 0:
+            stream.append(f"reset refs/tags/v{number}\nfrom :{number + 1}\n\n")
+    repository.git("fast-import", "--quiet", stdin="".join(stream).encode())
+    source = opened(touching=("f7",))
+    assert len(source.history()) == 50
+    assert len(opened().history()) == 5_000
+    assert len(opened().history("tags:v*")) == 50
+    assert next(each.label for each in opened().history("last 100")) == "v4900"

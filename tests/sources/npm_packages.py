@@ -1,0 +1,70 @@
+"""A registry of npm packages on loopback: what it says of a package, and its tarballs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.sources.archives import serving as serving_files
+from tests.sources.archives import tar_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+
+
+@dataclass
+class NpmRegistry:
+    """What a registry offers, by path; `asked` are the paths that somebody wanted."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    url: str = ""
+    packages: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def add(
+        self,
+        name: str,
+        version: str,
+        files: Mapping[str, str],
+        *,
+        deprecated: str = "",
+        old: bool = False,
+        scripts: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Offer a release; an `old` one has a SHA-1 only. The n-th is dated the n-th of a month."""
+        manifest = {"name": name, "version": version, "scripts": scripts or {}}
+        written = {"package.json": json.dumps(manifest), **files}
+        tarball = tar_of({f"package/{path}": text for path, text in written.items()})
+        place = f"{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
+        self.files[place] = tarball
+        dist = {
+            "tarball": f"{self.url}/{place}",
+            "shasum": hashlib.sha1(tarball).hexdigest(),
+            "integrity": f"sha512-{base64.b64encode(hashlib.sha512(tarball).digest()).decode()}",
+        }
+        if old:
+            del dist["integrity"]
+        said = self.packages.setdefault(name, {"name": name, "versions": {}, "time": {}, "dist-tags": {}})
+        said["time"][version] = f"2020-01-{len(said['versions']) + 1:02}T00:00:00.000Z"
+        said["versions"][version] = {**manifest, "dist": dist}
+        if deprecated:
+            said["versions"][version]["deprecated"] = deprecated
+        said["dist-tags"]["latest"] = version
+        self.files[name.replace("/", "%2f")] = json.dumps(said).encode()
+        return tarball
+
+
+@contextmanager
+def serving(registry: NpmRegistry) -> Iterator[NpmRegistry]:
+    """Serve a registry for as long as the context lasts."""
+    with serving_files(registry.files, registry.asked) as registry.url:
+        yield registry

@@ -1,0 +1,139 @@
+"""Debian source packages from an archive in a directory, with apt and dpkg-source for real."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.launcher import Launcher
+from perftrail.model.subject import Revision
+from perftrail.sources.ecosystems.debian_version import DebianVersion
+from perftrail.sources.release import ReleaseSource
+from tests.sources.debian_archive import DebianArchive, needs_apt
+from tests.sources.releases import ids, open_releases
+
+pytestmark = needs_apt
+
+NAME = "perftrail-planted"
+Open = Callable[..., ReleaseSource]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> DebianArchive:
+    made = DebianArchive(tmp_path / "archive")
+    for version in ("1.10-1", "1.9-1", "1.10-1+deb12u1", "2.0~rc1-1", "1:0.5-1"):
+        made.add(NAME, version, {"planted.c": version})
+    made.add("perftrail-other", "7.0-1", {"planted.c": "another"})
+    return made
+
+
+@pytest.fixture
+def opened(tmp_path: Path, archive: DebianArchive) -> Iterator[Open]:
+    with Launcher() as launcher:
+
+        def open_it(location: str = f"debian:{NAME}", **asked: object) -> ReleaseSource:
+            return open_releases(
+                location, cache=tmp_path / "cache", starter=launcher, **{"index": archive.index, **asked}
+            )
+
+        yield open_it
+
+
+def test_versions_stand_in_the_order_of_dpkg(opened: Open) -> None:
+    assert ids(opened().history()) == ["1.9-1", "1.10-1", "1.10-1+deb12u1", "1:0.5-1"]
+    assert "2.0~rc1-1" in ids(opened(prereleases=True).history())
+    assert ids(opened(range="1.9-1..1.10-1").history()) == ["1.9-1", "1.10-1"]
+
+
+def test_an_end_that_is_no_version_there_is_explained(opened: Open) -> None:
+    with pytest.raises(SourceError, match=r'no release "1\.9".*did you mean "1\.9-1"'):
+        opened(range="1.9..1.10-1").history()
+    with pytest.raises(SourceError, match="is a pre-release"):
+        opened(range="1.9-1..2.0~rc1-1").history()
+
+
+def test_a_version_is_unpacked_with_its_epoch_in_its_name(opened: Open, tmp_path: Path) -> None:
+    opened().materialise(Revision(id="1:0.5-1"), str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert (tmp_path / "tree" / "planted.c").read_text() == "1:0.5-1"
+
+
+def test_a_version_is_downloaded_once(opened: Open, archive: DebianArchive, tmp_path: Path) -> None:
+    source = opened()
+    source.materialise(Revision(id="1.9-1"), str(tmp_path / "one"), str(tmp_path / "log"))
+    for path in archive.directory.glob(f"{NAME}_1.9-1*"):
+        path.unlink()
+    source.materialise(Revision(id="1.9-1"), str(tmp_path / "two"), str(tmp_path / "log"))
+    assert (tmp_path / "two" / "planted.c").read_text() == "1.9-1"
+
+
+def test_what_is_gone_or_changed_is_one_version_that_cannot_be_had(
+    opened: Open, archive: DebianArchive, tmp_path: Path
+) -> None:
+    source = opened()
+    (archive.directory / f"{NAME}_1.9-1.tar.gz").unlink()
+    (archive.directory / f"{NAME}_1.10-1.tar.gz").write_bytes(b"x" * 1000)
+    for id, words in (("1.9-1", "apt cannot fetch"), ("1.10-1", "apt cannot fetch"), ("3.0-1", "no version")):
+        with pytest.raises(CheckoutFailed, match=words):
+            source.materialise(Revision(id=id), str(tmp_path / id), str(tmp_path / "log"))
+        assert not (tmp_path / id).exists()
+
+
+def test_only_the_package_of_that_name_is_meant(opened: Open) -> None:
+    assert ids(opened("debian:perftrail-other").history()) == ["7.0-1"]
+    with pytest.raises(SourceError, match='"debian:perftrail": there is no such source package'):
+        opened("debian:perftrail").history()
+
+
+def test_archives_that_are_not_there_are_explained(opened: Open, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"source.index: apt cannot read these archives"):
+        opened(index=f"[trusted=yes] file:{tmp_path}/nowhere ./").history()
+
+
+def test_the_archives_are_those_of_apts_settings(
+    opened: Open, archive: DebianArchive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "machine"
+    (place / "lists" / "partial").mkdir(parents=True)
+    (place / "cache" / "archives" / "partial").mkdir(parents=True)
+    (place / "status").touch()
+    (place / "apt.conf").write_text(
+        f'Dir::State "{place}";\nDir::State::status "{place}/status";\nDir::Cache "{place}/cache";\n'
+        f'Dir::Etc::sourcelist "{place}/sources.list";\nDir::Etc::sourceparts "-";\n'
+    )
+    monkeypatch.setenv("APT_CONFIG", str(place / "apt.conf"))
+    (place / "sources.list").write_text("")
+    with pytest.raises(SourceError, match="no archives of sources; add lines that begin with deb-src"):
+        opened(index=None).history()
+    (place / "sources.list").write_text(f"deb-src {archive.index}\n")
+    subprocess.run(["apt-get", "update", "-qq"], check=True, capture_output=True)
+    assert ids(opened(index=None).history())[0] == "1.9-1"
+
+
+def test_without_apt_it_is_said_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SourceError, match=r"apt-get is not installed.*install apt"):
+        opened().history()
+
+
+PARTS = st.text("01a.+~", max_size=4)
+VERSIONS = st.builds(
+    lambda epoch, upstream, revision: f"{epoch}{upstream}{revision}",
+    st.sampled_from(["", "0:", "1:"]),
+    st.builds(lambda first, rest: f"{first}{rest}", st.sampled_from("012"), PARTS),
+    st.sampled_from(["", "-0", "-1", "-1~", "-1+b"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(VERSIONS, VERSIONS)
+def test_two_versions_compare_as_dpkg_compares_them(one: str, other: str) -> None:
+    first, second = DebianVersion.read(one), DebianVersion.read(other)
+    said = "lt" if first < second else "eq" if first == second else "gt"
+    compared = subprocess.run(["dpkg", "--compare-versions", one, said, other], check=False)
+    assert compared.returncode == 0, (one, said, other)

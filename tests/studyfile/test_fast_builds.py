@@ -1,0 +1,44 @@
+"""What a study says of building fast, and each mistake in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perftrail.model.plan import recipe
+from tests.studyfile.studies import complaints, read
+
+STUDY = """\
+[source]
+kind = "git"
+location = "."
+
+[benchmark.it]
+command = "true"
+
+[build]
+steps = ["make"]
+"""
+
+
+def test_a_fast_build_is_read(tmp_path: Path) -> None:
+    keys = 'outputs = ["a"]\nincremental = true\nunaffected_by = ["docs/**"]\ndisk = "5GiB"\n'
+    study = read(tmp_path, STUDY + keys)
+    how = recipe(study, "plain", ())
+    assert how.incremental
+    assert how.unaffected_by == ("docs/**",)
+    assert study.build.disk_bytes == 5 * (1 << 30)
+
+
+def test_a_tree_is_only_used_again_where_outputs_say_what_to_keep(tmp_path: Path) -> None:
+    (said,) = complaints(tmp_path, STUDY + "incremental = true\n")
+    assert said.startswith("perftrail.toml:10: build.incremental: needs outputs")
+
+
+def test_paths_that_do_not_matter_lie_in_the_tree(tmp_path: Path) -> None:
+    (said,) = complaints(tmp_path, STUDY + 'unaffected_by = ["../docs"]\n')
+    assert said.startswith("perftrail.toml:10: build.unaffected_by: ")
+
+
+def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
+    (said,) = complaints(tmp_path, STUDY + 'disk = "0B"\n')
+    assert said.startswith("perftrail.toml:10: build.disk: ")

@@ -1,0 +1,47 @@
+"""Removing what strangers made never goes through their links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perftrail.file_tree import empty_directory, remove_tree
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    path = tmp_path / "outside"
+    path.mkdir(mode=0o750)
+    (path / "kept").touch()
+    return path
+
+
+def test_links_are_removed_and_what_they_lead_to_stays_as_it_is(tmp_path: Path, outside: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "deep").mkdir(parents=True)
+    (tree / "deep" / "link").symlink_to(outside)
+    (tree / "link").symlink_to(outside / "kept")
+    (tree / "deep").chmod(0o000)
+    remove_tree(tree)
+    assert not tree.exists()
+    assert (outside / "kept").exists()
+    assert outside.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_link_in_the_place_of_a_tree_is_removed_alone(tmp_path: Path, outside: Path) -> None:
+    (tmp_path / "tree").symlink_to(outside)
+    remove_tree(tmp_path / "tree")
+    assert [path.name for path in tmp_path.iterdir()] == ["outside"]
+    assert (outside / "kept").exists()
+    remove_tree(tmp_path / "tree")
+
+
+def test_a_directory_is_emptied_but_for_what_must_stay(tmp_path: Path, outside: Path) -> None:
+    room = tmp_path / "room"
+    for name in ("a/b/kept", "a/b/gone", "a/c"):
+        (room / name).mkdir(parents=True)
+    (room / "link").symlink_to(outside)
+    empty_directory(room, but=[room / "a" / "b" / "kept"])
+    assert sorted(str(path.relative_to(room)) for path in room.rglob("*")) == ["a", "a/b", "a/b/kept"]
+    assert (outside / "kept").exists()

@@ -1,0 +1,94 @@
+"""What is suggested against a stretch that fails for one cause is a study file's own, and fits the cause."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from perftrail.model.build import Failure, Recipe
+from perftrail.model.subject import Revision, Subject
+from perftrail.workflows.remedies import remedies
+from perftrail.workflows.troubles import common, gist
+
+REVISIONS = tuple(Revision(id=f"r{number}") for number in range(5))
+TRIED = tuple(Subject(revision=revision, variant="plain") for revision in REVISIONS)
+RECIPE = Recipe(directory=".", steps=("make",), env={"CFLAGS": "-O1 -g"})
+
+
+def failing(*numbers: int, message: str = "error: no", stage: str = "build") -> dict[Subject, Failure]:
+    failure = Failure(stage=stage, message=message)  # type: ignore[arg-type] # the stages are those of the model
+    return {TRIED[number]: failure for number in numbers}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "range_"),
+    [
+        ((0, 1), "..r1"),
+        ((3, 4), "r3.."),
+        ((2,), "r2..r2"),
+        ((1, 2, 3), "r1..r3"),
+        ((0, 2), None),
+        ((0, 1, 2, 3, 4), None),
+    ],
+)
+def test_a_stretch_is_neighbours_that_fail_alike_and_not_all(
+    numbers: tuple[int, ...], range_: str | None
+) -> None:
+    [trouble] = common(TRIED, failing(*numbers))
+    assert (trouble.stretch.range if trouble.stretch else None) == range_
+    assert bool(remedies(trouble, RECIPE)) == (range_ is not None)
+
+
+@pytest.mark.parametrize(
+    ("message", "key", "value"),
+    [
+        (
+            "work.c:3:10: fatal error: sys/old.h: No such file or directory",
+            "overlay",
+            {"compat/sys/old.h": "include/sys/old.h"},
+        ),
+        ("a.c:1:10: fatal error: 'old.h' file not found", "overlay", {"compat/old.h": "include/old.h"}),
+        ("a.c:1:10: fatal error: ../../x.h: No such file or directory", "patch", ["fixes/old.patch"]),
+        (
+            "/usr/bin/ld: /tmp/ccAAAAAA.o:(.bss+0x0): multiple definition of `x'; b.o: first defined here",
+            "env",
+            {"CFLAGS": "-O1 -g -fcommon"},
+        ),
+        (
+            "a.c:1:1: error: implicit declaration of function 'f' [-Wimplicit-function-declaration]",
+            "env",
+            {"CFLAGS": "-O1 -g -Wno-error=implicit-function-declaration"},
+        ),
+        ("a.cpp:1:1: error: x [-Werror=narrowing]", "env", {"CXXFLAGS": "-O2 -Wno-error=narrowing"}),
+        ("a.c:4:1: error: unknown type name 'this'", "patch", ["fixes/old.patch"]),
+        ('a.c:4:1: error: "\x1b[31m\\" \u202e', "patch", ["fixes/old.patch"]),
+    ],
+)
+def test_a_repair_fits_its_cause_and_can_be_pasted(message: str, key: str, value: object) -> None:
+    [trouble] = common(TRIED, failing(0, 1, message=message))
+    repair, skip = remedies(trouble, RECIPE)
+    [era] = tomllib.loads("\n".join(repair.lines))["build"]["when"]
+    assert era == {"range": "..r1", key: value}
+    [left_out] = tomllib.loads("\n".join(skip.lines))["source"]["skip"]
+    assert left_out == {"range": "..r1", "reason": gist(message)}
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [("crash", "exit code 7"), ("build", "ld: cannot find -lold"), ("checkout", "no tree")],
+)
+def test_what_no_repair_of_a_tree_mends_is_only_left_out(stage: str, message: str) -> None:
+    [trouble] = common(TRIED, failing(0, stage=stage, message=message))
+    assert [each.lines[0] for each in remedies(trouble, RECIPE)] == ["[[source.skip]]"]
+
+
+def test_a_compilers_temporary_names_tell_no_troubles_apart() -> None:
+    line = "/usr/bin/ld: /b/0a/tmp/cc{}.o:(.bss+0x0): multiple definition of `x'"
+    failures = {
+        **failing(1, message=line.format("exOEQC")),
+        **failing(2, message=line.format("7TqK3o").replace("0a", "0b")),
+    }
+    [trouble] = common(TRIED, failures)
+    assert trouble.stretch is not None
+    assert trouble.stretch.range == "r1..r2"
