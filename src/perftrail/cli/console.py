@@ -53,6 +53,7 @@ class Watcher:
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._status: Status | None = None
         self._left = ""
+        self._told: set[str] = set()
 
     def __enter__(self) -> Watcher:
         if self._console.is_terminal:
@@ -133,8 +134,11 @@ class Watcher:
         if isinstance(event.outcome, Failure):
             failed = "could not be had" if event.outcome.stage == "checkout" else "does not build"
             known = ", as known from before" if event.known else ""
-            why = f"{telling(event.outcome)} (log: {event.outcome.log})"
-            self._say(f"{event.subject} {failed}{known}: {why}", style="yellow")
+            # Of revisions that fail alike the first tells why; the others would drown it.
+            why = telling(event.outcome)
+            shown = "likewise" if why in self._told else why
+            self._told.add(why)
+            self._say(f"{event.subject} {failed}{known}: {shown} (log: {event.outcome.log})", style="yellow")
         elif not event.known:
             self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
 

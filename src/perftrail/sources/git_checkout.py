@@ -140,6 +140,6 @@ class Checkouts:
 def _remedied(submodule: Submodule, why: str, *, depth: int) -> str:
     alone = "" if depth else f'source.sparse = ["{LEFT_OUT}{submodule.path}"] leaves it out, '
     return (
-        f"submodule {quoted(submodule.path)}: {why}; for a build that does not need it, "
+        f"submodule {quoted(submodule.path)}: {why}\nfor a build that does not need it, "
         f"{alone}source.submodules = false leaves out all"
     )

@@ -34,7 +34,7 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty
         )  # fmt: skip
     if answer.failed:
         shutil.rmtree(directory, ignore_errors=True)
-        raise CheckoutFailed(f"git cannot check out {commit}: {answer.why}")
+        raise CheckoutFailed(f"git cannot check it out: {answer.why}")
 
 
 def forget_removed_worktrees(mirror: Mirror) -> None:

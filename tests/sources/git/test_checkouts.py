@@ -87,6 +87,6 @@ def test_a_failed_checkout_tells_gits_own_words(opened: Open, repository: Reposi
     blob = repository.git("rev-parse", f"{made}:a")
     (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
     (mirror / "objects" / blob[:2] / blob[2:]).unlink()
-    with pytest.raises(CheckoutFailed, match=r"git cannot check out .*: (error|fatal): unable to read"):
+    with pytest.raises(CheckoutFailed, match=r"git cannot check it out: (error|fatal): unable to read"):
         source.materialise(history[0], str(tmp_path / "tree"), str(tmp_path / "log"))
     assert not (tmp_path / "tree").exists()
