@@ -47,7 +47,7 @@ SEARCH, SURVEY, THOROUGH, INSIDE = (
 )
 
 
-PEER_TRIALS = 100
+PEER_TRIALS = 50
 """What peers do not find in so many trials they do not find in more; ours have to show rarer things."""
 
 
@@ -124,9 +124,9 @@ ROWS: tuple[Row, ...] = (
         title="d/σ 1.4 to 3",
         cells=(
             _step(0.08, 0.03, 300, 0.4),
-            _step(0.02, 0.01, 300, 0.9),
-            _step(0.05, 0.03, 300, 0.9),
-            _step(0.043, 0.03, 200, 1.1),
+            _step(0.02, 0.01, 300, 2.0),
+            _step(0.05, 0.03, 100, 2.0),
+            _step(0.043, 0.03, 100, 2.5),
         ),
         goals=(all_right(0.99), exact(0.90), ran_within(300), calibrated(0.985)),
     ),
@@ -139,17 +139,17 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="drift",
         title="drift of 0.3 σ a run",
-        cells=(_step(0.10, 0.03, 400, 0.25, note=", no drift"), _step(0.10, 0.03, 400, 0.9, drift=0.3)),
+        cells=(_step(0.10, 0.03, 150, 0.35, note=", no drift"), _step(0.10, 0.03, 150, 1.8, drift=0.3)),
         goals=(all_right(0.985), ran_within_times(1.5), calibrated(0.985)),
     ),
     Row(
         name="several",
         title="two and three changes",
         cells=(
-            _several("2 in one direction", 2, (1, 1), 120, 2.5, SURVEY),
-            _several("3 in one direction", 3, (1, 1, 1), 60, 7.0, SURVEY),
-            _several("2 that cancel, thorough", 2, (1, -1), 60, 3.0, THOROUGH),
-            _several("3 up and down, thorough", 3, (), 60, 5.0, THOROUGH),
+            _several("2 in one direction", 2, (1, 1), 60, 5.0, SURVEY),
+            _several("3 in one direction", 3, (1, 1, 1), 30, 14.0, SURVEY),
+            _several("2 that cancel, thorough", 2, (1, -1), 30, 6.0, THOROUGH),
+            _several("3 up and down, thorough", 3, (), 30, 10.0, THOROUGH),
         ),
         goals=(all_right(0.97), calibrated(0.985)),
     ),
@@ -157,23 +157,23 @@ ROWS: tuple[Row, ...] = (
         name="hidden",
         title="changes up and down, not thorough",
         cells=(
-            _several("2 up and down", 2, (), 100, 2.0, SURVEY),
-            _several("3 up and down", 3, (), 100, 2.0, SURVEY),
+            _several("2 up and down", 2, (), 40, 4.0, SURVEY),
+            _several("3 up and down", 3, (), 40, 4.0, SURVEY),
         ),
         goals=(calibrated(0.985),),
     ),
     Row(
         name="merge",
         title="culprit inside a merge of 50",
-        cells=(_cell("50 revisions", replace(PLAIN, branch=50), 300, 1.0, INSIDE),),
+        cells=(_cell("50 revisions", replace(PLAIN, branch=50), 150, 2.0, INSIDE),),
         goals=(all_right(0.98), calibrated(0.985)),
     ),
     Row(
         name="long",
         title="N = 100,000",
         cells=(
-            replace(_step(0.10, 0.03, 200, 1.0, revisions=100_000), peer_trials=10, peer_seconds=8.0),
-            replace(_step(0.50, 0.03, 200, 0.8, revisions=100_000), peer_trials=10, peer_seconds=8.0),
+            replace(_step(0.10, 0.03, 60, 2.0, revisions=100_000), peer_trials=10, peer_seconds=8.0),
+            replace(_step(0.50, 0.03, 60, 2.0, revisions=100_000), peer_trials=10, peer_seconds=8.0),
         ),
         # Fourteen builds cannot tell 100,000 revisions apart, so how many there are is only told.
         goals=(all_right(0.995), asked_within(50), calibrated(0.985)),
@@ -182,8 +182,8 @@ ROWS: tuple[Row, ...] = (
         name="ramp",
         title="ramp over 200 commits",
         cells=(
-            _cell("10 % in all", replace(PLAIN, ramp=200), 60, 5.0, SURVEY),
-            _cell("30 % in all", replace(PLAIN, effect=0.3, ramp=200), 60, 5.0, SURVEY),
+            _cell("10 % in all", replace(PLAIN, ramp=200), 30, 10.0, SURVEY),
+            _cell("30 % in all", replace(PLAIN, effect=0.3, ramp=200), 30, 10.0, SURVEY),
         ),
         goals=(all_right(0.98), told_as_ramp(), calibrated(0.985)),
     ),
@@ -191,12 +191,12 @@ ROWS: tuple[Row, ...] = (
         name="stress",
         title="other costs, layouts and priors",
         cells=(
-            _step(0.10, 0.03, 100, 0.4, note=", a build costs one run", build_cost=1.0),
-            _step(0.10, 0.03, 100, 0.5, note=", a build costs 100 runs", build_cost=100.0),
-            _step(0.10, 0.03, 100, 0.3, note=", no layout noise", layout=0.0),
-            _step(0.10, 0.03, 100, 1.0, note=", τ = 0.7 σ", layout=0.7),
-            _step(0.10, 0.03, 100, 1.0, note=", τ = 0.7 σ, layouts redrawn", layout=0.7, redraws=True),
-            _step(0.10, 0.03, 100, 0.4, note=", a wrong prior of ten to one", suspects=10.0),
+            _step(0.10, 0.03, 50, 0.4, note=", a build costs one run", build_cost=1.0),
+            _step(0.10, 0.03, 50, 0.5, note=", a build costs 100 runs", build_cost=100.0),
+            _step(0.10, 0.03, 50, 0.3, note=", no layout noise", layout=0.0),
+            _step(0.10, 0.03, 50, 1.0, note=", τ = 0.7 σ", layout=0.7),
+            _step(0.10, 0.03, 50, 1.0, note=", τ = 0.7 σ, layouts redrawn", layout=0.7, redraws=True),
+            _step(0.10, 0.03, 50, 0.4, note=", a wrong prior of ten to one", suspects=10.0),
         ),
         goals=(all_right(0.98), calibrated(0.985)),
     ),

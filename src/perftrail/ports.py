@@ -127,6 +127,18 @@ class Builder(Protocol):
         """Name what goes into a build: tree, recipe, toolchain. Equal keys, equal builds."""
         ...
 
+    @property
+    def hands(self) -> int:
+        """How many subjects it makes at once, of those that were begun."""
+        ...
+
+    def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
+        """Begin to make subjects, as many at once as it has hands; `make` then waits for what came of each.
+
+        With one hand nothing need be begun.
+        """
+        ...
+
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Make a subject in a clean directory, or give the one that is there already."""
         ...
@@ -157,8 +169,8 @@ class Builder(Protocol):
         """Give what was done beside making subjects since this was asked last, in words for people."""
         ...
 
-    def confirm(self) -> None:
-        """Compare with clean builds what was made in used trees and not checked yet.
+    def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+        """Compare with clean builds what was made in used trees and not checked yet, and witnesses one by one.
 
         Raises `StaleBuilds` when they differ, as `make` may: the builds are taken back then.
         """

@@ -17,6 +17,7 @@ from perftrail.launcher import Launcher
 from perftrail.model.build import Built, Recipe
 from perftrail.model.subject import Revision, Subject
 from tests.builder.workshop import Place, recipe
+from tests.sources.repositories import Repository
 
 RIGHT = """\
 all: program
@@ -152,6 +153,71 @@ def test_a_check_that_is_passed_changes_nothing(place: Place) -> None:
     assert (
         compiled(third) == 2
     )  # both, as the header is what it was before; nothing else is left of the check
+
+
+def test_a_witness_is_compared_itself_also_when_a_later_build_in_its_tree_was_right(place: Place) -> None:
+    stale = {**FILES, "Makefile": STALE}
+    one, two = place.commit(stale), place.commit({**stale, "number.h": "#define N 4\n"})
+    touched = {name: f"{text}/* again */\n" for name, text in stale.items() if name.endswith(".c")}
+    three = place.commit({**stale, **touched, "number.h": "#define N 4\n"})
+    builder = place.builder()
+    made(builder, one)
+    wrong, right = made(builder, two), made(builder, three)
+    assert (said(wrong), said(right)) == ("2", "8")
+    builder.confirm()
+    with pytest.raises(StaleBuilds) as taken_back:
+        builder.confirm([(Subject(revision=two, variant="plain"), INCREMENTAL)])
+    assert taken_back.value.keys == (wrong.key,)
+    assert "incremental builds are off" in builder.news()[0]
+    assert said(made(place, two)) == "8"
+
+
+def test_a_witness_that_is_right_is_compared_once(place: Place) -> None:
+    one, two, three = (place.commit({**FILES, "number.h": f"#define N {number}\n"}) for number in (1, 3, 5))
+    builder = place.builder()
+    made(builder, one)
+    second = made(builder, two)
+    made(builder, three)
+    log = Path(second.log).with_suffix(".check.log")
+    witnesses = [(Subject(revision=two, variant="plain"), INCREMENTAL)]
+    builder.confirm(witnesses)
+    assert "clean tree" in log.read_text()
+    log.unlink()
+    builder.confirm(witnesses)
+    assert not log.exists()
+    assert builder.news() == ()
+    assert said(made(place, place.commit({**FILES, "number.h": "#define N 6\n"}))) == "12"
+
+
+def test_a_submodules_tie_is_that_of_the_checkout_and_no_difference(place: Place) -> None:
+    library = Repository(place.root / "library")
+    first, second = (library.commit({"lib.h": f"#define L {number}\n"}) for number in (1, 2))
+    told = '[submodule "lib"]\n\tpath = deep/lib\n\turl = ../library\n'
+    makefile = (
+        "program: main.c deep/lib/lib.h\n\t$(CC) -o $@ main.c\n"
+        "\tgit -C deep/lib rev-parse HEAD > at\n\techo made >> count\n"
+    )
+    main = '#include <stdio.h>\n#include "deep/lib/lib.h"\nint main(void) { printf("%d\\n", L); return 0; }\n'
+    files = {"Makefile": makefile, "main.c": main, ".gitmodules": told}
+    how = replace(INCREMENTAL, steps=("make", "git -C deep/lib status --short > state || :"))
+    how = replace(how, outputs=("program", "at", "count", "state"))
+    built = [
+        made(place, place.commit({**files, "deep/lib": f"commit:{commit}", "README": str(number)}), how)
+        for number, commit in enumerate((first, first, second))
+    ]
+    read = [
+        {name: Path(each.directory, name).read_text().strip() for name in ("at", "count", "state")}
+        for each in built
+    ]
+    assert [each["at"] for each in read] == [first, first, second]
+    assert [each["count"].count("made") for each in read] == [1, 1, 2]
+    assert [each["state"] for each in read] == ["", "", ""]
+    assert [said(each) for each in built] == ["1", "1", "2"]
+    assert "1 files differ" in Path(built[1].log).read_text()
+    without = "program: main.c\n\techo 9 > $@\n\ttouch at count state\n"
+    plain = made(place, place.commit({"main.c": main, "Makefile": without}), how)
+    assert "clean tree" not in Path(plain.log).read_text()
+    assert not list((place.builds / "worktrees").glob("*/tree/deep"))
 
 
 def test_a_failure_is_believed_only_from_a_clean_tree(place: Place) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 class Terminal:
     """`perftrail build --shell` on a terminal of its own."""
 
-    def __init__(self, study: Path, revision: str) -> None:
+    def __init__(self, study: Path, revision: str, *options: str) -> None:
         self.said = ""
         self.child, self._terminal = pty.fork()
         if not self.child:
-            words = [sys.executable, "-m", "perftrail", "build", revision, str(study), "--shell"]
+            words = [sys.executable, "-m", "perftrail", "build", revision, str(study), "--shell", *options]
             os.execvp(words[0], words)
 
     def __enter__(self) -> Terminal:
@@ -55,9 +55,9 @@ class Terminal:
         return bool(piece)
 
 
-def piped(study: Path, revision: str, script: str) -> subprocess.CompletedProcess[str]:
+def piped(study: Path, revision: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "perftrail", "build", revision, str(study), "--shell"],
+        [sys.executable, "-m", "perftrail", "build", revision, str(study), "--shell", *options],
         input=script,
         capture_output=True,
         text=True,

@@ -59,6 +59,12 @@ class FakeBuilder:
     source: FakeSource
     broken: Collection[str] = ()
     made: list[str] = field(default_factory=list)
+    hands: int = 1
+    begun: list[str] = field(default_factory=list)
+    witnesses: list[str] = field(default_factory=list)
+
+    def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
+        self.begun += [subject.revision.id for subject, _ in subjects]
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
         return content_key(self.source.content(subject.revision), list(recipe.steps), dict(recipe.env))
@@ -101,8 +107,8 @@ class FakeBuilder:
     def news(self) -> tuple[str, ...]:
         return ()
 
-    def confirm(self) -> None:
-        pass
+    def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+        self.witnesses += [subject.revision.id for subject, _ in witnesses]
 
     def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:
         raise NotImplementedError

@@ -99,9 +99,9 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
     """
     ratios = _log_ratios(first, second)
     level = rule.level(len(ratios))
-    averages = _walsh(ratios)
+    averages = walsh(ratios)
     value = float(np.median(averages))
-    low, high = _interval(averages, len(ratios), level)
+    low, high = accepted_shifts(averages, len(ratios), level)
     bound = NormalDist().inv_cdf(1.0 - level / 2.0)
     error = (high - low) / 2.0 / bound
     worth = math.log1p(rule.smallest)
@@ -191,14 +191,14 @@ def _verdict(value: float, low: float, high: float, *, p_value: float, level: fl
     return Verdict.UNCLEAR
 
 
-def _walsh(ratios: Floats) -> Floats:
+def walsh(ratios: Floats) -> Floats:
     """Every average of two differences, each with itself included; ascending."""
     rows, columns = np.triu_indices(len(ratios))
     averages: Floats = np.sort((ratios[rows] + ratios[columns]) / 2.0)
     return averages
 
 
-def _interval(averages: Floats, pairs: int, level: float) -> tuple[float, float]:
+def accepted_shifts(averages: Floats, pairs: int, level: float) -> tuple[float, float]:
     """The shifts that the signed-rank test does not reject at a level (Hollander and Wolfe, section 3.3), exactly.
 
     So few pairs that nothing is ever rejected exclude no shift: the sample's range is then all there is to show.

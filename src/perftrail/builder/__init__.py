@@ -1,5 +1,6 @@
 """Makes subjects usable: each in a directory of its own, named by the content that went in."""
 
+from perftrail.builder.crew import Crew, LeadingBuilder, Places, Stoppable, StoppableEnclosing
 from perftrail.builder.local import LocalBuilder
 
-__all__ = ["LocalBuilder"]
+__all__ = ["Crew", "LeadingBuilder", "LocalBuilder", "Places", "Stoppable", "StoppableEnclosing"]

@@ -12,8 +12,11 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
+from perftrail.builder.guarded import run_guarded
+from perftrail.builder.own_terminal import run_on_own_terminal
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from types import FrameType
 
     from perftrail.model.build import Workplace
@@ -41,11 +44,13 @@ def standard_input() -> Input:
     return "commands" if is_stream else "nothing"
 
 
-def go_through(place: Workplace, *, given: Literal["terminal", "commands"]) -> int:
+def go_through(
+    place: Workplace, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
+) -> int:
     """Run a shell where the steps run, in their environment, and give its exit code.
 
-    It reads none of the user's own start-up files, keeps no history and dies with us. Raises
-    `KeyboardInterrupt` when we are told to end.
+    It reads none of the user's own start-up files, keeps no history and dies with us. The words of `prefix`
+    start it in a sandbox; there it has a terminal of its own. Raises `KeyboardInterrupt` when we are told to end.
     """
     environment = dict(place.environment)
     arguments = ["/bin/sh"]
@@ -53,17 +58,26 @@ def go_through(place: Workplace, *, given: Literal["terminal", "commands"]) -> i
         bash = shutil.which("bash", path=environment.get("PATH"))
         arguments = [bash, "--noprofile", "--norc", "-i"] if bash else ["/bin/sh", "-i"]
         environment |= {"TERM": os.environ.get("TERM", "dumb"), "PS1": PROMPT, "HISTFILE": ""}
-    with _leaving_interrupts_to_the_shell():
-        shell = subprocess.Popen(
-            arguments,
-            cwd=place.directory,
-            env=environment,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - there is one thread, and nothing else sets it
-        )
-        try:
-            return shell.wait()
-        finally:
-            _end(shell)
+    words = [*prefix, *arguments]
+    with _leaving_interrupts_to_the_shell(given):
+        if given == "commands":
+            return run_guarded(words, directory=place.directory, environment=environment)
+        if prefix:
+            return run_on_own_terminal(words, directory=place.directory, environment=environment)
+        return _run_on_our_terminal(words, directory=place.directory, environment=environment)
+
+
+def _run_on_our_terminal(words: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
+    shell = subprocess.Popen(
+        words,
+        cwd=directory,
+        env=environment,
+        preexec_fn=_die_with_parent,  # noqa: PLW1509 - there is one thread, and nothing else sets it
+    )
+    try:
+        return shell.wait()
+    finally:
+        _end(shell)
 
 
 def _end(shell: subprocess.Popen[bytes]) -> None:
@@ -77,8 +91,8 @@ def _end(shell: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _leaving_interrupts_to_the_shell() -> Iterator[None]:
-    """Ctrl-C is for what runs in the shell; a closed terminal or a request to end is for us."""
+def _leaving_interrupts_to_the_shell(given: Literal["terminal", "commands"]) -> Iterator[None]:
+    """Ctrl-C is for what runs in a shell on a terminal; a closed terminal or a request to end is for us."""
 
     def ignore(_number: int, _frame: FrameType | None) -> None:
         # A handler and not SIG_IGN, which the shell would inherit.
@@ -87,7 +101,8 @@ def _leaving_interrupts_to_the_shell() -> Iterator[None]:
     def end(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    wanted = {signal.SIGINT: ignore, signal.SIGHUP: end, signal.SIGTERM: end}
+    interrupted = ignore if given == "terminal" else end
+    wanted = {signal.SIGINT: interrupted, signal.SIGHUP: end, signal.SIGTERM: end}
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     try:
         yield

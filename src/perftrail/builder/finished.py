@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.model.build import Built
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -62,3 +64,15 @@ def sync_directory(path: Path) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def built_of(key: str, finished: Finished, directory: str, *, reused: bool) -> Built:
+    """Give what a finished build is for whoever uses it."""
+    return Built(
+        key=key,
+        artefact=finished.artefact,
+        directory=directory,
+        seconds=finished.seconds,
+        log=finished.log,
+        reused=reused,
+    )

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MOST_TREES = 64
 """So many builds of one recipe may go on at once, each in a tree of its own."""
 
+USED = "used"
+"""The file beside a build that went on in a used tree and was not compared itself; it holds the recipe's name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -106,12 +109,42 @@ class ReusedTrees:
         why = {self.distrusted(job.recipe) for job in last.values()} if stale else set()
         return Made(outcome=None, stale=tuple(stale), news=tuple(map(_off, sorted(why - {""}))))
 
+    def vouch(self, job: Job) -> Made:
+        """Compare a build with a clean one, unless it was or is one; when they differ, none in used trees is right."""
+        if not (self._builds / job.key / USED).is_file() or self.distrusted(job.recipe):
+            return Made(outcome=None)
+        checked = replace(job, log=job.log.with_suffix(".check.log"))
+        with self._tree(checked) as place:
+            why = self._vouched(checked, place)
+        if not why:
+            return Made(outcome=None)
+        used = sorted(path for path in self._builds.glob(f"*/{USED}") if path.read_text() == job.recipe)
+        return Made(outcome=None, stale=tuple(path.parent.name for path in used), news=(_off(why),))
+
+    def _vouched(self, job: Job, place: Place) -> str:
+        """Make a build again in a clean tree; say how what was kept of it differs, nothing when it does not."""
+        state, log = read_state(place.marker), Log(path=job.log)
+        write_state(place.marker, replace(state, usable=False))
+        fresh = job.lay_out(replace(place, home=place.home / "incoming"))
+        if isinstance(fresh, Failure):
+            return ""
+        now = listing(fresh)
+        clean = _clean(job, place, log)
+        home = self._builds / job.key
+        if why := _difference(content_of(home / "tree", job.outputs, keys=[]), clean):
+            self._end_trust(job, place, why, log)
+            return why
+        write_state(place.marker, replace(state, usable=True, files=now))
+        (home / USED).unlink()
+        return ""
+
     def _in_tree(self, job: Job, place: Place, home: Path, log: Log) -> str | Failure:
         incoming = replace(place, home=place.home / "incoming")
         fresh = job.lay_out(incoming)
         if isinstance(fresh, Failure):
             return fresh
         now, state, tree = listing(fresh), read_state(place.marker), place.home / "tree"
+        used = False
         write_state(place.marker, replace(state, usable=False, files=now))
         if state.usable:
             changed = move(tree, fresh, before=state.files, now=now)
@@ -124,7 +157,7 @@ class ReusedTrees:
                 content = self._checked(job, place, home, log, state=state, found=content)
                 state = state.checked()
             else:
-                state = state.built(job.key)
+                state, used = state.built(job.key), True
         if not state.usable:
             content = _clean(job, place, log)
         if isinstance(content, Failure):
@@ -133,7 +166,10 @@ class ReusedTrees:
             raise _Distrust("the outputs name the directory that they were built in", Made(outcome=None))
         write_state(place.marker, replace(state, usable=True, files=now))
         self._last[place.home] = job
-        return self._keep(content, tree, home, digits=len(job.key))
+        name = self._keep(content, tree, home, digits=len(job.key))
+        if used:
+            (home / USED).write_text(job.recipe)
+        return name
 
     def _checked(
         self, job: Job, place: Place, home: Path, log: Log, *, state: TreeState, found: Content
@@ -166,6 +202,7 @@ class ReusedTrees:
             self._end_trust(job, place, why, log)
             return state.unchecked
         write_state(place.marker, state.checked())
+        (self._builds / job.key / USED).unlink(missing_ok=True)
         return ()
 
     def _end_trust(self, job: Job, place: Place, why: str, log: Log) -> None:

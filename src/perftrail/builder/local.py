@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING
 
 from perftrail.builder.artefact import content_of, content_of_files
 from perftrail.builder.eviction import bytes_below
-from perftrail.builder.finished import Finished, read_finished, write_finished
+from perftrail.builder.finished import Finished, built_of, read_finished, write_finished
 from perftrail.builder.incremental import Job, ReusedTrees
 from perftrail.builder.repairs import repairs_key
 from perftrail.builder.room import Room
 from perftrail.builder.steps import Log
-from perftrail.builder.trees import (
-    NO_SOURCES,
-    NO_TREES,
-    Trees,
-    beside_link,
-)
+from perftrail.builder.trees import NO_SOURCES, NO_TREES, Trees, beside_link
 from perftrail.builder.users import Users
 from perftrail.builder.workbench import Workbench, artefact_of
 from perftrail.builder.workplace import Place, workplace
@@ -32,6 +27,7 @@ from perftrail.model.placeholders import names
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from perftrail.builder.incremental import Made
     from perftrail.model.build import Recipe, Workplace
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Enclosing, Source, Starter
@@ -105,19 +101,29 @@ class LocalBuilder:
             *(self._enclosing.sees("build") if self._enclosing is not None else ()),
         )
 
+    @property
+    def hands(self) -> int:
+        """How many subjects are made at once: alone, one."""
+        return 1
+
+    def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
+        """Begin nothing: alone, each subject is made when it is asked for."""
+
+    def is_made(self, key: str) -> bool:
+        """Whether a build lies there finished."""
+        return (self._builds / key / "built.json").is_file()
+
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Make a subject in ``builds/KEY/tree``, or give the one that is there already."""
         key = self.key(subject, recipe)
-        home = self._builds / key
-        place = Place(
-            home=home, marker=home / "built.json", log=self._logs / f"{key}.log", temporary=home / "tmp"
-        )
+        place = self._place(key)
+        home = place.home
         with alone(self._lock(key)):
             self._users.claim(key)
             finished = read_finished(place.marker)
             if finished is not None and (home / "tree").is_dir():
                 os.utime(place.marker)
-                return _built(key, place, finished, reused=True)
+                return built_of(key, finished, str(place.home / "tree"), reused=True)
             began = time.monotonic()
             outcome = self._make(key, place, subject, recipe)
             seconds = time.monotonic() - began
@@ -131,7 +137,7 @@ class LocalBuilder:
             write_finished(place.marker, finished)
         self._take_back()
         self._news += self._room.make()
-        return _built(key, place, finished, reused=False)
+        return built_of(key, finished, str(place.home / "tree"), reused=False)
 
     def link_key(
         self,
@@ -191,12 +197,15 @@ class LocalBuilder:
                 write_finished(place.marker, finished)
         return Prepared(built=built, out=str(place.home), artefact=finished.artefact)
 
-    def confirm(self) -> None:
-        """Compare with clean builds what went on in used trees and was not checked yet."""
-        confirmed = self._reused.confirm()
-        self._stale = confirmed.stale
-        self._news += confirmed.news
-        self._take_back()
+    def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+        """Compare with clean builds what went on in used trees and was not checked yet, and all witnesses."""
+        self._take_in(self._reused.confirm())
+        for subject, recipe in witnesses:
+            if recipe.incremental:
+                key = self.key(subject, recipe)
+                with alone(self._lock(key)):
+                    vouched = self._reused.vouch(self._job(key, self._place(key), subject, recipe))
+                self._take_in(vouched)
 
     def need(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Keep what may be there of subjects from being removed to make room, until this process ends."""
@@ -212,6 +221,15 @@ class LocalBuilder:
     def close(self) -> None:
         """Let go of the builds that were used here, as the end of the process does too."""
         self._users.close()
+
+    def _take_in(self, made: Made) -> None:
+        self._stale = made.stale
+        self._news += made.news
+        self._take_back()
+
+    def _place(self, key: str) -> Place:
+        home, log = self._builds / key, self._logs / f"{key}.log"
+        return Place(home=home, marker=home / "built.json", log=log, temporary=home / "tmp")
 
     def _take_back(self) -> None:
         """Make builds unfinished that a check found to be dubious. Raises `StaleBuilds` when there are any."""
@@ -275,14 +293,3 @@ class LocalBuilder:
 
     def _lock(self, key: str) -> Path:
         return self._builds / "locks" / f"{key}.lock"
-
-
-def _built(key: str, place: Place, finished: Finished, *, reused: bool) -> Built:
-    return Built(
-        key=key,
-        artefact=finished.artefact,
-        directory=str(place.home / "tree"),
-        seconds=finished.seconds,
-        log=finished.log,
-        reused=reused,
-    )

@@ -16,46 +16,51 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIE = ".git"
-"""What ties a tree to its mirror: it belongs to each revision's own checkout."""
+"""The file that ties a tree to its mirror, and a submodule's in it to its own: each checkout has other ones."""
+
+_TIED = "tie"
 
 
 def listing(tree: Path) -> dict[str, str]:
-    """Name what each file and link of a fresh tree holds: by its path, kind and content in one digest."""
-    return {name: _digest(tree / name) for name in sorted(_names(tree, "")) if name != TIE}
+    """Name what each file and link of a fresh tree holds: by its path, kind and content in one digest.
+
+    Ties are all alike: what they hold is no difference between revisions.
+    """
+    return {
+        name: _TIED if _is_tie(tree / name) else _digest(tree / name) for name in sorted(_names(tree, ""))
+    }
 
 
 def move(tree: Path, fresh: Path, *, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Make of a tree that was `before` what `fresh` is `now`; gives the paths that differ.
 
     A file that both revisions have in common is left as it is, with its date and whatever a build made of
-    it. All others get one date, later than everything that was built before: builds compare dates.
+    it. All others get one date, later than everything that was built before: builds compare dates. Ties are
+    those of `fresh`, with its own dates.
     """
     gone = [name for name in before if name not in now]
     for name in gone:
         _remove(tree, name)
-    changed = [name for name, content in now.items() if before.get(name) != content]
+    ties = [name for name, content in now.items() if content == _TIED]
+    changed = [name for name, content in now.items() if before.get(name) != content and content != _TIED]
     stamp = time.time_ns()
     for name in changed:
         target = _room(tree, name)
         shutil.copy2(fresh / name, target, follow_symlinks=False)
         os.utime(target, ns=(stamp, stamp), follow_symlinks=False)
-    _tie(tree, fresh)
+    for name in ties:
+        shutil.copy2(fresh / name, _room(tree, name))
     return [*gone, *changed]
 
 
 def take(tree: Path, fresh: Path) -> None:
-    """Put a fresh tree in the place of whatever is there; its tie stays behind, where its mirror looks for it."""
+    """Put a fresh tree in the place of whatever is there; its ties stay behind, where mirrors look for them."""
+    ties = [name for name in _names(fresh, "") if _is_tie(fresh / name)]
     remove_tree(tree)
     fresh.rename(tree)
     fresh.mkdir()
-    if (tree / TIE).is_file():
-        shutil.copy2(tree / TIE, fresh / TIE)
-
-
-def _tie(tree: Path, fresh: Path) -> None:
-    remove_tree(tree / TIE)
-    if (fresh / TIE).is_file():
-        shutil.copy2(fresh / TIE, tree / TIE)
+    for name in ties:
+        shutil.copy2(tree / name, _room(fresh, name))
 
 
 def _remove(tree: Path, name: str) -> None:
@@ -86,6 +91,10 @@ def _room(tree: Path, name: str) -> Path:
 
 def _is_directory(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
+
+
+def _is_tie(path: Path) -> bool:
+    return path.name == TIE and path.is_file() and not path.is_symlink()
 
 
 def _digest(path: Path) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from perftrail.cli.again import after
 from perftrail.cli.console import output
 from perftrail.cli.failures import left_out_words, more_lines
 from perftrail.cli.found_table import print_table
@@ -30,7 +30,7 @@ from perftrail.cli.found_words import (
 from perftrail.workflows.found import FindTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perftrail.workflows.found import FindAnswer
     from perftrail.workflows.run import RunReport
@@ -38,17 +38,16 @@ if TYPE_CHECKING:
 __all__ = ["print_find", "print_run", "revision_name"]
 
 
-def print_find(answer: FindAnswer | FindTable, *, named: str | None) -> None:
+def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str]) -> None:
     """Print what a search found: headline, levels, cost, what could not be tried, the next command."""
     if isinstance(answer, FindTable):
         print_table(answer)
     else:
         _print_answer(answer)
-    where = f" {shlex.quote(named)}" if named else ""
-    output().print(Text(f"Next: perftrail show{where} --search    how the search went", style="dim"))
+    output().print(Text(f"Next: perftrail show{after(repeat)} --search    how the search went", style="dim"))
 
 
-def print_run(report: RunReport, *, named: str | None) -> None:
+def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
     """Print what a run left behind, and the next command."""
     console = output()
     skipped = f", {report.skipped} skipped as too large" if report.skipped else ""
@@ -69,8 +68,7 @@ def print_run(report: RunReport, *, named: str | None) -> None:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
     for left_out in report.left_out:
         console.print(Text(f"skipped {left_out_words(left_out)}"))
-    where = f" {shlex.quote(named)}" if named else ""
-    console.print(Text(f"Next: perftrail show{where}    the figures", style="dim"))
+    console.print(Text(f"Next: perftrail show{after(repeat)}    the figures", style="dim"))
 
 
 def _print_answer(answer: FindAnswer) -> None:

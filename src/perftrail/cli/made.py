@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from perftrail.cli.again import after
 from perftrail.cli.console import output
 from perftrail.cli.failures import telling_lines
 from perftrail.cli.found_words import revision_name
@@ -18,6 +19,8 @@ from perftrail.model.quantity import duration
 from perftrail.workflows.make import script_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perftrail.model.build import Workplace
     from perftrail.model.subject import Subject
     from perftrail.workflows.make import MakeReport
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 LONGEST_STEP = 300
 
 
-def print_made(report: MakeReport, *, named: str | None) -> None:
+def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
     """Print what came of it: where it is, or the most telling lines of why it is not."""
     console = output()
     who, outcome = _who(report.subject), report.outcome
@@ -49,9 +52,9 @@ def print_made(report: MakeReport, *, named: str | None) -> None:
         )
     for name, text in lines:
         console.print(Text(f"{name:<12} {plain(text, longest=4096)}"))
-    asked = [shlex.quote(word) for word in (report.subject.revision.short, named) if word]
+    asked = [report.subject.revision.short, *repeat]
     asked += [] if report.subject.variant == "plain" else ["--variant", report.subject.variant]
-    end = f"Next: perftrail build {' '.join(asked)} --shell    go through its recipe by hand"
+    end = f"Next: perftrail build{after(asked)} --shell    go through its recipe by hand"
     console.print(Text(plain(end, longest=4096), style="dim"))
 
 

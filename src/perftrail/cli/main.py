@@ -24,6 +24,7 @@ COMMANDS = {
     "backport": "Carry a change onto an old revision; measure what it gains and costs.",
     "explain": "Say what differs between a revision and the one before it.",
     "show": "Show what was measured, or how a search went.",
+    "report": "Write a page with the answer, its figures and where they come from.",
     "doctor": "Say what on this machine spoils measurements, and fix it for a while.",
 }
 """Every command with the line that --help shows for it, so that --help imports none of them."""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound="Callable[..., object]")
 
+MOST_JOBS = 64
+"""Each takes a launcher, and a tree where builds are incremental."""
+
 
 def study_argument(function: Function) -> Function:
     """STUDY: a directory or a file."""
@@ -44,6 +47,13 @@ def sandbox_option(function: Function) -> Function:
     """--sandbox, --no-sandbox: instead of what the study says."""
     text = "Whether builds and runs are kept in a sandbox: no network, no home, nothing to write to (bubblewrap)."
     return click.option("--sandbox/--no-sandbox", default=None, help=text)(function)
+
+
+def jobs_option(function: Function) -> Function:
+    """--jobs: how many builds at once."""
+    text = "Build so many revisions at once, each with its share of the CPUs; nothing is measured meanwhile."
+    many = click.IntRange(min=1, max=MOST_JOBS)
+    return click.option("--jobs", type=many, default=1, metavar="N", help=text)(function)
 
 
 def contained(study: Study, sandbox: bool | None) -> Study:

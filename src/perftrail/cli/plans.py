@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.again import after
 from perftrail.cli.failures import left_out_words, remedy_lines, trouble_lines
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Stage
@@ -39,7 +39,7 @@ _REMEDIES: Mapping[Stage, str] = {
 """What to do first when nothing could be started, by the stage at which most failed."""
 
 
-def print_survey(study: Study, plan: Survey, *, named: str | None) -> None:
+def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
     """Print what a study asks, what is there already and what the rest takes."""
     first, last = plan.revisions[0], plan.revisions[-1]
     to_make = plan.subjects - plan.built - plan.failed
@@ -62,12 +62,12 @@ def print_survey(study: Study, plan: Survey, *, named: str | None) -> None:
             click.echo(line)
     made = plan.built + plan.failed
     if made:
-        _next(study, named)
+        _next(study, repeat)
     else:
-        _say_next(f"check --try {TRIED_FIRST}", named)
+        _say_next(f"check --try {TRIED_FIRST}", repeat)
 
 
-def print_attempt(study: Study, report: AttemptReport, *, named: str | None) -> None:
+def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str]) -> None:
     """Print what share could be built and started, what those that failed have in common, and the time."""
     tried, started = len(report.tried), report.started
     share = f"{report.built} of {tried} built ({report.built / tried:.0%}), {started} of them started"
@@ -80,9 +80,9 @@ def print_attempt(study: Study, report: AttemptReport, *, named: str | None) -> 
                 click.echo(line)
     click.echo(f"{'time left':<12} {_time(report.plan.seconds)}; {len(report.plan.revisions)} revisions")
     if report.useful:
-        _next(study, named)
+        _next(study, repeat)
     else:
-        _say_next("check --try 1", named, first=_REMEDIES[report.troubles[0].trouble.failure.stage])
+        _say_next("check --try 1", repeat, first=_REMEDIES[report.troubles[0].trouble.failure.stage])
 
 
 def print_begun(begun: Begun) -> None:
@@ -107,15 +107,15 @@ def print_begun(begun: Begun) -> None:
         lines.append(("mind", f"not installed here: {', '.join(begun.lacking)}"))
     for name, text in lines:
         click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
-    _say_next("check", None if str(begun.file.parent) == "." else str(begun.file))
+    _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),))
 
 
-def _next(study: Study, named: str | None) -> None:
-    _say_next("find" if study.find.metric else "run", named)
+def _next(study: Study, repeat: Sequence[str]) -> None:
+    _say_next("find" if study.find.metric else "run", repeat)
 
 
-def _say_next(command: str, named: str | None, *, first: str = "") -> None:
-    where = f" {shlex.quote(named)}" if named else ""
+def _say_next(command: str, repeat: Sequence[str], *, first: str = "") -> None:
+    where = after(repeat)
     verb, *options = command.split(" ", 1)
     text = f"Next: {first}perftrail {' '.join([verb + plain(where, longest=LONGEST_LINE), *options])}"
     click.echo(click.style(text, dim=True))

@@ -43,10 +43,11 @@ class Writing:
         work: Callable[[Session], Generator[Event, None, Result]],
         *,
         own: Patched | None = None,
+        jobs: int = 1,
     ) -> Result:
         """Open the study, do the work while showing its progress, and give what it returns.
 
-        `own` is a patched revision that the source is to know beside its own.
+        `own` is a patched revision that the source is to know beside its own. So many `jobs` are built at once.
         """
         from perftrail.cli.console import Watcher
         from perftrail.workflows.opening import open_session
@@ -61,6 +62,7 @@ class Writing:
                 on_noise=watcher.noisy,
                 retry_failed=self.retry_failed,
                 own=own,
+                jobs=jobs,
             ) as session,
         ):
             return watcher.follow(work(session))

@@ -19,14 +19,14 @@ def quantity(value: float, unit: str, *, low: float | None = None, high: float |
     >>> quantity(123456789, "B")
     '118 MiB'
     """
-    scale, name = _scale(value, unit)
+    divisor, name = scale(value, unit)
     suffix = f" {name}" if name else ""
     if low is None or high is None:
-        return f"{number(value / scale)}{suffix}"
-    if abs(value / scale) >= 1e7:
-        return f"{number(value / scale)}{suffix} [{number(low / scale)}, {number(high / scale)}]"
-    digits = decimals(value / scale, low / scale, high / scale)
-    return f"{value / scale:.{digits}f}{suffix} [{low / scale:.{digits}f}, {high / scale:.{digits}f}]"
+        return f"{number(value / divisor)}{suffix}"
+    if abs(value / divisor) >= 1e7:
+        return f"{number(value / divisor)}{suffix} [{number(low / divisor)}, {number(high / divisor)}]"
+    digits = decimals(value / divisor, low / divisor, high / divisor)
+    return f"{value / divisor:.{digits}f}{suffix} [{low / divisor:.{digits}f}, {high / divisor:.{digits}f}]"
 
 
 def number(value: float) -> str:
@@ -110,11 +110,16 @@ def probability(value: float) -> str:
     return f"{percent:.1f} %" if percent > 99.0 or percent < 1.0 else f"{percent:.0f} %"
 
 
-def _scale(value: float, unit: str) -> tuple[float, str]:
+def scale(value: float, unit: str) -> tuple[float, str]:
+    """Give what to divide a value by, and the unit it then has.
+
+    >>> scale(0.25, "s")
+    (0.001, 'ms')
+    """
     table = {"s": _SECONDS, "B": _BYTES}.get(unit)
     if table is None:
         return 1.0, unit
-    for scale, name in table:
-        if abs(value) >= scale:
-            return scale, name
+    for divisor, name in table:
+        if abs(value) >= divisor:
+            return divisor, name
     return table[-1] if value else table[0]

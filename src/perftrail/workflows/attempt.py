@@ -92,6 +92,7 @@ class Attempt:
         workshop = self._session.workshop
         yield from (Skipped(left_out=each) for each in workshop.left_out(revisions))
         tried = self._chosen(workshop.wanted(revisions))
+        yield from workshop.ahead(tried)
         for subject in tried:
             yield from self._try(subject)
         return AttemptReport(

@@ -83,14 +83,24 @@ class Sandboxes:
         """Name the launchers' own processes, whose work is not foreign."""
         return tuple(launcher.start().server_pid for launcher in self._launchers)
 
+    def end(self) -> None:
+        """Kill all that runs in here, which other threads have started."""
+        for launcher in tuple(self._launchers):
+            launcher.close()
+
     @contextmanager
     def prefix(self, phase: Phase, writable: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """Give the words that, put before a program's own, start it in such a sandbox: for a shell, say.
 
-        It is started by whoever asks, on its own terminal, and no limit holds there. Raises `SandboxError`.
+        It is started by whoever asks, on a terminal that is not ours, and no limit holds there. It ends with
+        whoever started it. Raises `SandboxError`.
         """
+        refuse_whole_home(self._study)
+        for directory in self._made:
+            directory.mkdir(parents=True, exist_ok=True)
         with Room(self._rooms) as room:
-            yield bubblewrap(self.view(phase, writable), room)
+            program, *words = bubblewrap(self.view(phase, writable), room)
+            yield (program, "--die-with-parent", *words)
 
     def view(self, phase: Phase, writable: Sequence[str]) -> View:
         """Say what can be seen and changed in there."""

@@ -23,6 +23,7 @@ from perftrail.workflows.finding.probe import Probe
 from perftrail.workflows.finding.pursuit import pursue
 from perftrail.workflows.finding.suspects import Beforehand, weigh, with_measured, with_notes
 from perftrail.workflows.finding.walk import Walk
+from perftrail.workflows.finding.witnesses import witnesses
 from perftrail.workflows.found import FindAnswer, FindTable, UnusableRevision
 from perftrail.workflows.warm import warm_prior
 
@@ -72,7 +73,7 @@ class Find:
             result = yield from self._one(goal[0], journal)
         else:
             result = yield from self._several(goal, journal)
-        yield from self._session.workshop.confirm()
+        yield from self._session.workshop.confirm(witnesses(result, self._ledger.attempted))
         result = replace(result, pins=self._session.pins)
         journal.end(result.as_json())
         return result

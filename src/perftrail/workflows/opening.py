@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builder import LocalBuilder
 from perftrail.engines.local import LocalEngine
 from perftrail.launcher import Launcher
 from perftrail.machine import Watch, read_machine
 from perftrail.machine.holding import put_back_left_over
 from perftrail.store import hold, open_store
 from perftrail.workflows.bench import Bench
-from perftrail.workflows.containment import Sandboxes
+from perftrail.workflows.hands import crew, open_builder, sandboxes
 from perftrail.workflows.invoker import Invoker
 from perftrail.workflows.pinning import open_sources
 from perftrail.workflows.quiet import Lookout
@@ -25,10 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from perftrail.builder import Crew
+    from perftrail.model.build import Workplace
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Enclosing, Starter, Store
     from perftrail.store import Holder
+    from perftrail.workflows.containment import Sandboxes
     from perftrail.workflows.pinning import Sources
     from perftrail.workflows.quiet import Noise
 
@@ -51,7 +52,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         opened: AbstractContextManager[Store] = open_store(str(root / DATABASE), access="read")
         results = stack.enter_context(opened)
         starter = stack.enter_context(Launcher())
-        enclosing = _sandboxes(study, root, starter)
+        enclosing = sandboxes(study, root, starter)
         sources, _, workshop = _make_workshop(study, root, starter, results, enclosing=enclosing)
         yield View(
             study=study,
@@ -73,12 +74,13 @@ def open_session(
     on_noise: Callable[[Noise], None] = lambda _: None,
     retry_failed: bool = False,
     own: Patched | None = None,
+    jobs: int = 1,
 ) -> Iterator[Session]:
     """Open a study for making and measuring: holds the store, starts the launcher, ends both on leaving.
 
     When another perftrail holds the store, `on_wait` is told who; then wait for it or raise `StoreHeld`.
     `on_noise` is told when measuring waits for the machine to become quiet. `own` is a patched revision that
-    the source is to know beside its own.
+    the source is to know beside its own. So many `jobs` are built at once.
     """
     root = results_directory(study, store)
     root.mkdir(parents=True, exist_ok=True)
@@ -90,11 +92,12 @@ def open_session(
         results = stack.enter_context(open_store(database, access="write", machine=machine.id))
         results.add_machine(machine)
         starter = stack.enter_context(Launcher())
-        enclosing = _sandboxes(study, root, starter)
+        enclosing = sandboxes(study, root, starter)
         if enclosing is not None:
             enclosing.prepare()
+        hands = stack.enter_context(crew(study, root, jobs=jobs, own=own))
         sources, builder, workshop = _make_workshop(
-            study, root, starter, results, retry_failed=retry_failed, own=own, enclosing=enclosing
+            study, root, starter, results, retry_failed=retry_failed, own=own, enclosing=enclosing, crew=hands
         )
         measuring = stack.enter_context(_measuring(root, starter, enclosing))
         watch = stack.enter_context(Watch(helpers=lambda: _helpers(starter, enclosing)))
@@ -120,12 +123,20 @@ def open_session(
         )
 
 
-def _sandboxes(study: Study, root: Path, starter: Launcher) -> Sandboxes | None:
-    """Give what keeps builds and runs in a sandbox, `None` of a study that asks for none."""
+@contextmanager
+def shell_prefix(study: Study, place: Workplace, *, store: str | None) -> Iterator[tuple[str, ...]]:
+    """Give the words that start a shell in a sandbox where a recipe is laid out; none of a study without one.
+
+    All that is laid out can be changed in there.
+    """
     if not study.sandbox.always:
-        return None
-    outside = starter.start()
-    return Sandboxes(study.sandbox, study_directory=study.directory, results=root, outside=outside)
+        yield ()
+        return
+    with Launcher() as starter:
+        enclosing = sandboxes(study, results_directory(study, store), starter)
+        assert enclosing is not None
+        with enclosing.prefix("build", [str(Path(place.log).parent)]) as words:
+            yield (*words[:-1], "--chdir", str(Path(place.directory).resolve()), words[-1])
 
 
 def _helpers(starter: Launcher, enclosing: Sandboxes | None) -> tuple[int, ...]:
@@ -151,20 +162,10 @@ def _make_workshop(
     retry_failed: bool = False,
     own: Patched | None = None,
     enclosing: Enclosing | None,
+    crew: Crew | None = None,
 ) -> tuple[Sources, Builder, Workshop]:
     sources = open_sources(study, cache=str(root / "sources"), starter=starter, own=own)
-    builder = LocalBuilder(
-        sources.main,
-        starter,
-        builds=str(root / "builds"),
-        logs=str(root / "logs"),
-        study_directory=study.directory,
-        cpus=len(os.sched_getaffinity(0)),
-        others=sources.others,
-        folders=sources.folders,
-        enclosing=enclosing,
-        disk_bytes=study.build.disk_bytes,
-    )
+    builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=crew)
     workshop = Workshop(
         study,
         sources.main,

@@ -82,6 +82,7 @@ class Run:
         yield from (Skipped(left_out=each) for each in left_out)
         planned = subjects(self._session.study, workshop.wanted(revisions))
         workshop.need(planned)
+        yield from workshop.ahead(filter(self._cells_of, planned))
         for subject in planned:
             yield from self._make(subject)
         yield from workshop.confirm()
@@ -102,7 +103,7 @@ class Run:
         )
 
     def _make(self, subject: Subject) -> Generator[Event, None, None]:
-        wanted = [cell for cell in cells(self._session.study, subject) if self._selection.wants(cell)]
+        wanted = self._cells_of(subject)
         self._planned += len(wanted)
         fresh: list[Ready] = []
         for cell in wanted:
@@ -113,6 +114,9 @@ class Run:
                 self._cells.setdefault(ready.runnable.key, []).append(cell)
                 fresh.append(ready)
         self._recall([ready for ready in fresh if ready.runnable.key not in self._tallies])
+
+    def _cells_of(self, subject: Subject) -> list[Cell]:
+        return [cell for cell in cells(self._session.study, subject) if self._selection.wants(cell)]
 
     def _recall(self, fresh: Sequence[Ready]) -> None:
         study, bench = self._session.study, self._session.bench

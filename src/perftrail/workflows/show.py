@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perftrail.analysis.estimate import estimate
 from perftrail.model.conditions import Marked, sift
 from perftrail.model.expression import ExpressionError, evaluate
-from perftrail.model.measurement import Measurement, Runnable
+from perftrail.model.measurement import FailedInvocation, Measurement, Runnable
 from perftrail.model.plan import cells, subjects
 from perftrail.model.target import derived_targets
 from perftrail.workflows.measuring import marked_values
@@ -34,7 +34,7 @@ class Row:
 
     `noise` says which samples were marked as taken in noise, and whether they were left out; else empty.
     `values` are those that the estimate uses, `runnables` the keys of what gave them: neighbours with the same
-    ones share their samples.
+    ones share their samples. `stages` are those at which invocations failed.
     """
 
     subject: Subject
@@ -48,6 +48,7 @@ class Row:
     noise: str = ""
     values: tuple[float, ...] = ()
     runnables: frozenset[str] = frozenset()
+    stages: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, Json]:
         """The row as `show --json` prints it."""
@@ -81,6 +82,13 @@ def rows(view: View, *, metrics: Sequence[str] | None = None) -> tuple[Row, ...]
 
     `metrics` chooses by name; without it, each benchmark's declared ones are shown, or ``wall``.
     """
+    by_cell = measured_cells(view)
+    plain = (row for cell, held in by_cell.items() for row in _rows_of(view, cell, held, metrics))
+    return (*plain, *_derived_rows(view, by_cell, metrics))
+
+
+def measured_cells(view: View) -> dict[Cell, Sequence[Outcome]]:
+    """Give everything that was measured of the study on this machine, in the order of history."""
     measured = {runnable.revision for runnable in view.store.runnables()}
     revisions = [revision for revision in view.source.history() if revision.id in measured]
     found: dict[Cell, Runnable] = {}
@@ -91,9 +99,7 @@ def rows(view: View, *, metrics: Sequence[str] | None = None) -> tuple[Row, ...]
                 found[cell] = runnable
     outcomes = view.store.outcomes(tuple({each.key for each in found.values()}), view.machine.id)
     by_cell = {cell: outcomes.get(runnable.key, ()) for cell, runnable in found.items()}
-    by_cell = {cell: held for cell, held in by_cell.items() if held}
-    plain = (row for cell, held in by_cell.items() for row in _rows_of(view, cell, held, metrics))
-    return (*plain, *_derived_rows(view, by_cell, metrics))
+    return {cell: held for cell, held in by_cell.items() if held}
 
 
 def searches(view: View) -> tuple[SearchRecord, ...]:
@@ -127,6 +133,7 @@ def _rows_of(view: View, cell: Cell, held: Sequence[Outcome], metrics: Sequence[
             noise=sifted.note,
             values=sifted.values,
             runnables=_runnables(held),
+            stages=frozenset(each.failure.stage for each in held if isinstance(each, FailedInvocation)),
         )
 
 

@@ -15,6 +15,7 @@ from perftrail.model.plan import benchmark_steps, mentioning, named_sources, rec
 from perftrail.workflows.clock import now
 from perftrail.workflows.eras import eras_of
 from perftrail.workflows.events import BuilderSaid, BuildFinished, BuildStarted, LinkFailed
+from perftrail.workflows.linking import Link
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -47,16 +48,6 @@ class Start:
 
     ready: Ready
     key: InvocationKey
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Link:
-    """What a benchmark's own build takes, placeholders of the machine still open."""
-
-    steps: tuple[str, ...]
-    env: Mapping[str, str]
-    files: tuple[str, ...]
-    sources: Mapping[str, Revision]
 
 
 class Workshop:
@@ -102,10 +93,7 @@ class Workshop:
         return tuple(revision for revision in revisions if revision.id not in self._eras.skipped)
 
     def known_build(self, subject: Subject) -> Built | Failure | None:
-        """What is known of a subject's build, `None` when it is to be made yet. Makes nothing.
-
-        One that is left out fails so, whatever was made of it before.
-        """
+        """What is known of a subject's build, `None` when it is to be made yet; one that is left out fails so."""
         if (skipped := self._skipped(subject)) is not None:
             return skipped
         outcome = self._known(self._builder.key(self._own(subject), self.recipe(subject)))
@@ -117,7 +105,7 @@ class Workshop:
         built = self.known_build(cell.subject)
         if not isinstance(built, Built):
             return built
-        key = self._link_key(built, self._link(cell))
+        key = self._link(cell).key(self._builder, built)
         outcome = self._known(key)
         return self._runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
 
@@ -151,9 +139,29 @@ class Workshop:
         asked = (subject for subject in subjects if self._skipped(subject) is None)
         self._builder.need((self._own(subject), self.recipe(subject)) for subject in asked)
 
-    def confirm(self) -> Generator[Event, None, None]:
-        """Compare what went on in used trees with clean builds. Raises `StaleBuilds` when they differ."""
-        self._builder.confirm()
+    @property
+    def hands(self) -> int:
+        """How many subjects are made at once."""
+        return self._builder.hands
+
+    def ahead(self, subjects: Iterable[Subject]) -> Generator[Event, None, None]:
+        """Make subjects several at once where the builder can; does nothing where it makes one at a time.
+
+        All of it has come to its end afterwards: while something is measured, nothing is built.
+        """
+        if self._builder.hands > 1:
+            fresh = [each for each in subjects if not isinstance(self.known_build(each), Failure)]
+            self._builder.begin((self._own(each), self.recipe(each)) for each in fresh)
+            yield from self._news()
+            for subject in fresh:
+                yield from self.make(subject)
+
+    def confirm(self, witnesses: Iterable[Subject] = ()) -> Generator[Event, None, None]:
+        """Compare what went on in used trees with clean builds, each of the witnesses too.
+
+        Raises `StaleBuilds` when they differ.
+        """
+        self._builder.confirm((self._own(each), self.recipe(each)) for each in witnesses)
         yield from self._news()
 
     def forget(self) -> None:
@@ -169,11 +177,11 @@ class Workshop:
         if isinstance(built, Failure):
             return built
         link = self._link(cell)
-        key = self._link_key(built, link)
+        key = link.key(self._builder, built)
         outcome = self._made.get(key)
         if outcome is None:
             known = self._known(key)
-            outcome = known if isinstance(known, Failure) else self._prepare(built, link)
+            outcome = known if isinstance(known, Failure) else self._prepared(built, link)
             if known is None or _differ(known, outcome):
                 self._record(key, cell.subject, outcome, benchmark=cell.benchmark)
             self._made[key] = outcome
@@ -213,38 +221,28 @@ class Workshop:
     def _used(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
         return {name: self._pins.revision(name, subject.revision) for name in names}
 
-    def _link_key(self, built: Built, link: _Link) -> str:
-        return self._builder.link_key(
-            built, steps=link.steps, env=link.env, files=link.files, sources=link.sources
-        )
-
-    def _prepare(self, built: Built, link: _Link) -> Prepared | Failure:
-        return self._builder.prepare(
-            built,
-            steps=link.steps,
-            env=link.env,
-            files=link.files,
-            sources=link.sources,
-            timeout_seconds=self._study.build.timeout_seconds,
-        )
+    def _prepared(self, built: Built, link: Link) -> Prepared | Failure:
+        return link.prepare(self._builder, built, timeout_seconds=self._study.build.timeout_seconds)
 
     def _record(
         self, key: str, subject: Subject, outcome: Built | Prepared | Failure, *, benchmark: str = ""
     ) -> None:
-        record = BuildRecord(
-            key=key,
-            revision=subject.revision.id,
-            variant=subject.variant,
-            benchmark=benchmark,
-            outcome=outcome,
-            finished=now(),
+        revision, variant = subject.revision.id, subject.variant
+        self._store.add_build(
+            BuildRecord(
+                key=key,
+                revision=revision,
+                variant=variant,
+                benchmark=benchmark,
+                outcome=outcome,
+                finished=now(),
+            )
         )
-        self._store.add_build(record)
 
-    def _link(self, cell: Cell) -> _Link:
+    def _link(self, cell: Cell) -> Link:
         steps, env = benchmark_steps(self._study, cell), self.recipe(cell.subject).env
         named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
-        return _Link(
+        return Link(
             steps=steps,
             env=env,
             sources=self._used(cell.subject, named),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.again import again
 from perftrail.cli.options import json_option, study_argument
 from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
@@ -44,18 +45,13 @@ def command(
 
     Also one that the study skips is made. With --shell the tree is put into a directory of its own, repairs are
     made, and a shell opens there in the environment of the steps, which are shown; all of it is removed when the
-    shell ends, and what is stored of the revision stays as it is. The shell has all your rights: it is in no
-    sandbox, and refused where one is asked for.
+    shell ends, and what is stored of the revision stays as it is. Without a
+    sandbox the shell has all your rights; with one it is in there, and no limit of memory, disk or processes holds.
 
     Exits 1 when it does not build, or when commands from a pipe end with a failure.
     """
     loaded = writing.contained(walking.load(study))
     if shell:
-        if loaded.sandbox.always:
-            raise UsageError(
-                "--shell opens a shell with all your rights, and this is to be kept in a sandbox: "
-                "add --no-sandbox if you trust the revision"
-            )
         if as_json or writing.retry_failed or not writing.wait:
             raise UsageError("--shell stores nothing: --json, --retry-failed and --no-wait are not for it")
         _shell(loaded, revision, variant=variant, store=writing.store)
@@ -67,7 +63,7 @@ def command(
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:
-        print_made(report, named=study)
+        print_made(report, repeat=again(study, walking, writing))
     if isinstance(report.outcome, Failure):
         raise click.exceptions.Exit(1)
 
@@ -76,7 +72,7 @@ def _shell(study: Study, revision: str, *, variant: str | None, store: str | Non
     from perftrail.builder.by_hand import go_through, standard_input
     from perftrail.cli.made import print_laid_out
     from perftrail.workflows.make import laid_out, subject_named
-    from perftrail.workflows.opening import open_view, results_directory
+    from perftrail.workflows.opening import open_view, results_directory, shell_prefix
 
     given = standard_input()
     if given == "nothing":
@@ -85,8 +81,11 @@ def _shell(study: Study, revision: str, *, variant: str | None, store: str | Non
         )
     with open_view(study, store=store) as view:
         subject = subject_named(view, revision, variant=variant)
-        with laid_out(view, subject, results=results_directory(study, store)) as place:
+        with (
+            laid_out(view, subject, results=results_directory(study, store)) as place,
+            shell_prefix(study, place, store=store) as prefix,
+        ):
             print_laid_out(subject, place)
-            code = go_through(place, given=given)
+            code = go_through(place, given=given, prefix=prefix)
     if given == "commands" and code:
         raise click.exceptions.Exit(1)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.again import again
 from perftrail.cli.options import (
+    jobs_option,
     json_option,
     only_option,
     study_argument,
@@ -17,6 +19,8 @@ from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
     from perftrail.model.study import Study
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     help="Build N revisions spread over the range, start each once, and say what fails.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
+@jobs_option
 @walking_options
 @writing_options
 @json_option
@@ -42,6 +47,7 @@ def command(
     only: tuple[str, ...],
     attempts: int | None,
     schema: bool,
+    jobs: int,
     walking: Walking,
     writing: Writing,
     as_json: bool,
@@ -58,29 +64,31 @@ def command(
 
         click.echo(json.dumps(studyfile.schema(), indent=2))
         return
-    if attempts is None and (writing.retry_failed or not writing.wait):
-        raise UsageError("--retry-failed and --no-wait are for --try N; without it nothing is made")
+    if attempts is None and (writing.retry_failed or not writing.wait or jobs > 1):
+        raise UsageError("--retry-failed, --no-wait and --jobs are for --try N; without it nothing is made")
     loaded = writing.contained(walking.load(study))
     selection = select(loaded, only)
     if attempts is None:
-        show_plan(loaded, selection, store=writing.store, as_json=as_json, named=study)
+        show_plan(
+            loaded, selection, store=writing.store, as_json=as_json, repeat=again(study, walking, writing)
+        )
         return
     from perftrail.cli.plans import print_attempt
     from perftrail.workflows.attempt import Attempt, as_tried
 
     report = writing.follow(
-        as_tried(loaded), lambda session: Attempt(session, selection, count=attempts).events()
+        as_tried(loaded), lambda session: Attempt(session, selection, count=attempts).events(), jobs=jobs
     )
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:
-        print_attempt(loaded, report, named=study)
+        print_attempt(loaded, report, repeat=again(study, walking, writing))
     if not report.useful:
         raise click.exceptions.Exit(1)
 
 
 def show_plan(
-    study: Study, selection: Selection, *, store: str | None, as_json: bool, named: str | None
+    study: Study, selection: Selection, *, store: str | None, as_json: bool, repeat: Sequence[str]
 ) -> None:
     """Work out a study's plan and print it."""
     from perftrail.workflows.check import survey
@@ -93,4 +101,4 @@ def show_plan(
         return
     from perftrail.cli.plans import print_survey
 
-    print_survey(study, plan, named=named)
+    print_survey(study, plan, repeat=repeat)

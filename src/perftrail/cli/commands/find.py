@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from perftrail.cli.options import json_option, study_argument
+from perftrail.cli.again import again
+from perftrail.cli.options import jobs_option, json_option, study_argument
 from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
@@ -52,6 +53,7 @@ class Asked(TypedDict):
 @click.option("--budget", metavar="TIME", help="Stop after this much building and measuring: 30min.")
 @click.option("--thorough", is_flag=True, help="Look also for changes that were taken back again.")
 @click.option("--no-prior", is_flag=True, help="Take every revision for equally likely beforehand.")
+@jobs_option
 @walking_options
 @writing_options
 @json_option
@@ -59,6 +61,7 @@ def command(
     study: str | None,
     metrics: tuple[str, ...],
     everything: bool,
+    jobs: int,
     walking: Walking,
     writing: Writing,
     as_json: bool,
@@ -79,11 +82,13 @@ def command(
         raise UsageError("--all and --metric: give one of them")
     loaded = writing.contained(walking.load(study))
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
-    answer = writing.follow(loaded, lambda session: afresh(session, lambda: Find(session, request).events()))
+    answer = writing.follow(
+        loaded, lambda session: afresh(session, lambda: Find(session, request).events()), jobs=jobs
+    )
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))
     else:
-        print_find(answer, named=study)
+        print_find(answer, repeat=again(study, walking, writing))
     if answer.unclear:
         raise click.exceptions.Exit(1)
 

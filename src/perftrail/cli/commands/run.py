@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.again import again
 from perftrail.cli.options import (
+    jobs_option,
     json_option,
     only_option,
     study_argument,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 @study_argument
 @only_option
 @click.option("--dry-run", is_flag=True, help="Show the plan and what it costs; make and measure nothing.")
+@jobs_option
 @walking_options
 @writing_options
 @json_option
@@ -31,6 +34,7 @@ def command(
     study: str | None,
     only: tuple[str, ...],
     dry_run: bool,
+    jobs: int,
     walking: Walking,
     writing: Writing,
     as_json: bool,
@@ -49,12 +53,16 @@ def command(
     loaded = writing.contained(walking.load(study))
     selection = select(loaded, only)
     if dry_run:
-        show_plan(loaded, selection, store=writing.store, as_json=as_json, named=study)
+        show_plan(
+            loaded, selection, store=writing.store, as_json=as_json, repeat=again(study, walking, writing)
+        )
         return
-    report = writing.follow(loaded, lambda session: afresh(session, lambda: Run(session, selection).events()))
+    report = writing.follow(
+        loaded, lambda session: afresh(session, lambda: Run(session, selection).events()), jobs=jobs
+    )
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:
-        print_run(report, named=study)
+        print_run(report, repeat=again(study, walking, writing))
     if report.cells and not report.measured:
         raise click.exceptions.Exit(1)

@@ -55,6 +55,7 @@ class Trials:
 
     def take(self, position: int, readings: int) -> Generator[Event, None, Tried]:
         """Try a position so many times, and put what came of it as news."""
+        yield from self._ledger.ahead(position, self.revisions, variant=self._working.variant)
         first = position not in self._next
         began, self._running = self._ledger.seconds, 0.0
         worked = failed = 0

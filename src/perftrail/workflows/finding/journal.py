@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.model.build import Failure
+from perftrail.model.subject import Subject
 from perftrail.model.trail import StepRecord
 from perftrail.workflows.events import BuildFinished, Stepped
+from perftrail.workflows.finding.ahead import likely
 from perftrail.workflows.finding.blocks import NOWHERE, boot_of, kept_boot
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
 
     from perftrail.model.measurement import InvocationKey
     from perftrail.model.plan import Cell
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
     from perftrail.workflows.finding.blocks import Boot
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready
+
+Result = TypeVar("Result")
+
+MOST_LOOKED_AT = 4
+"""For each build at once so many revisions that may be asked for are looked at, as some may be built already."""
 
 
 class Ledger:
@@ -49,18 +57,41 @@ class Ledger:
 
     def ready(self, cell: Cell) -> Generator[Event, None, Ready | Failure]:
         """Make a cell ready, or say what failed; counts the build, but not one that the study leaves out."""
-        making = self._session.workshop.ready(cell)
+        result = yield from self._counted(self._session.workshop.ready(cell))
+        if not (isinstance(result, Failure) and result.stage == "skipped"):
+            self.attempted.add(cell.subject.revision.id)
+        return result
+
+    def ahead(
+        self, position: int, revisions: Sequence[Revision], *, variant: str
+    ) -> Generator[Event, None, None]:
+        """Build a position that is not built yet along with what may be asked for next, as many as at once.
+
+        Only what is asked for counts as attempted, and its seconds: so the search goes as it would without.
+        """
+        workshop = self._session.workshop
+        if workshop.hands == 1 or workshop.known_build(_subject(revisions[position], variant)) is not None:
+            return
+        tried = {place for place, each in enumerate(revisions) if each.id in self.attempted}
+        named = islice(likely(position, tried, revisions=len(revisions)), MOST_LOOKED_AT * workshop.hands)
+        fresh = (
+            subject
+            for place in named
+            if workshop.known_build(subject := _subject(revisions[place], variant)) is None
+        )
+        chosen = (_subject(revisions[position], variant), *islice(fresh, workshop.hands - 1))
+        yield from self._counted(workshop.ahead(chosen))
+
+    def _counted(self, making: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
+        """Count what is really built by something that makes."""
         while True:
             try:
                 event = next(making)
             except StopIteration as stop:
-                result: Ready | Failure = stop.value
-                break
+                result: Result = stop.value
+                return result
             self._made += isinstance(event, BuildFinished) and not event.known
             yield event
-        if not (isinstance(result, Failure) and result.stage == "skipped"):
-            self.attempted.add(cell.subject.revision.id)
-        return result
 
     def build(self, revision: Revision, variant: str, seconds: float) -> None:
         """Count the seconds of a subject's build, once."""
@@ -147,3 +178,7 @@ class Journal:
     def end(self, answer: Mapping[str, Json]) -> None:
         """Write the answer down."""
         self._store.close_search(self._record.key, self._record.machine, answer)
+
+
+def _subject(revision: Revision, variant: str) -> Subject:
+    return Subject(revision=revision, variant=variant)

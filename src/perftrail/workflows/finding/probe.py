@@ -102,6 +102,7 @@ class Probe:
         A revision that was built to the same as one that stands already is told so, and not read: it would be
         the same build twice.
         """
+        yield from self._ledger.ahead(position, self.revisions, variant=self.target.variant)
         subject = Subject(revision=self.revisions[position], variant=self.target.variant)
         readies: list[Ready] = []
         for point in self.target.points:

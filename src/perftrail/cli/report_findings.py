@@ -1,0 +1,51 @@
+"""What else is known of subjects along an axis, put as sections of a report: how they scale, how they grow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.cli.growth_words import curve_words, rival_words
+from perftrail.cli.scaling_words import scaling_lines
+from perftrail.report.page import Section, Table
+from perftrail.workflows.growth import growth_along
+from perftrail.workflows.scaling import thread_scalings
+from perftrail.workflows.show import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from perftrail.workflows.session import View
+
+
+def findings(view: View) -> tuple[Section, ...]:
+    """Tell of threads and of growth; nothing where no benchmark has such an axis. Makes and measures nothing."""
+    scaled = [
+        (f"{each.subject} {each.benchmark}", line)
+        for each in thread_scalings(view)
+        for line in scaling_lines(each.scaling, each.contention, axis=each.axis)
+    ]
+    grown = growth_along(view, rows(view))
+    along = [
+        (f"{each.subject} {each.host.benchmark}.{each.metric} along {each.axis}", line)
+        for each in grown.curves
+        for line in curve_words(each)
+    ]
+    along += [("beside each other", line) for each in grown.rivals for line in rival_words(each)]
+    return (
+        *_section("scaling", "How it scales, and what limits it", scaled),
+        *_section("growth", "How it grows", along),
+    )
+
+
+def _section(name: str, title: str, told: list[tuple[str, str]]) -> Iterable[Section]:
+    """A table of what is said of each subject; the subject stands in the first of its lines."""
+    if told:
+        lines = [
+            ("" if number and told[number - 1][0] == who else who, line)
+            for number, (who, line) in enumerate(told)
+        ]
+        yield Section(
+            name=name,
+            title=title,
+            tables=(Table(name=name, head=("subject", "finding"), rows=tuple(lines)),),
+        )

@@ -1,0 +1,167 @@
+"""How a benchmark scales with its threads, and what keeps it from scaling better, in sentences."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from perftrail.analysis.contention import Cause, Outcome
+from perftrail.analysis.usl import Law
+from perftrail.cli.console import output
+from perftrail.cli.found_words import revision_name
+from perftrail.cli.speech import plain
+from perftrail.model.quantity import decimals, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.analysis.contention import Contention
+    from perftrail.analysis.paired import Interval
+    from perftrail.analysis.scaling import Scaling
+    from perftrail.analysis.telltales import Telltale
+    from perftrail.analysis.usl import Parameter
+    from perftrail.workflows.scaling import ThreadScaling
+
+CAUSES = {
+    Cause.LOCK: "a lock",
+    Cause.HANDOVER: "a queue or a barrier at which threads wait for each other",
+    Cause.SERIAL: "work that is not shared out among the threads",
+    Cause.SPINNING: "threads that spin on a lock",
+    Cause.FALSE_SHARING: "cache lines that several threads write",
+    Cause.MEMORY: "memory or a cache that cannot serve more",
+    Cause.SLOWER_CORES: "cores that slow one another down (shared units, a lower clock)",
+    Cause.KERNEL: "the kernel, in system calls or page faults",
+    Cause.MORE_WORK: "more work with more threads, which a throughput metric would tell",
+}
+
+FIGURES = {
+    "waiting": "threads waiting",
+    "burning": "CPU time beyond that of one thread",
+    "cpu_growth": "CPU time",
+    "instructions": "instructions",
+    "system": "system time beyond that of one thread",
+    "switches": "voluntary switches beyond those of one thread",
+    "switch_rate": "voluntary switches beyond those of one thread",
+    "preemption_rate": "involuntary switches beyond those of one thread",
+    "contended_locks": "locks found held",
+    "lock_wait": "time waited for locks",
+}
+
+
+def print_scalings(found: Sequence[ThreadScaling]) -> None:
+    """Print a section about each thread axis; nothing where there is none."""
+    console = output()
+    for each in found:
+        console.print(Text(f"\n{_title(each)}", style="bold"), soft_wrap=True)
+        for line in scaling_lines(each.scaling, each.contention, axis=each.axis):
+            console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def _title(each: ThreadScaling) -> str:
+    others = each.point.without([each.axis])
+    where = f" at {plain(str(others))}" if others.values else ""
+    variant = "" if each.subject.variant == "plain" else f" ({each.subject.variant})"
+    return (
+        f"Scaling of {each.benchmark}.{each.scaling.metric}{where} with {each.axis}: "
+        f"{revision_name(each.subject.revision)}{variant}"
+    )
+
+
+def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "threads") -> Iterator[str]:
+    """Say it all, one sentence or point a line."""
+    for point in scaling.points:
+        if point.threads == scaling.base:
+            continue
+        beyond = f"; more {axis} than processors ({scaling.processors.count})" if point.beyond else ""
+        yield (
+            f"{point.threads} {axis}: {_interval(point.speed_up)} times as fast as {scaling.base}, "
+            f"efficiency {_interval(point.efficiency)}{_reached(point.speed_up)}{beyond}"
+        )
+    yield _best(scaling, axis)
+    yield from _fits(scaling, axis)
+    yield from contention_lines(contention, axis=axis)
+
+
+def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[str]:
+    """Say what keeps the threads from bringing more, with the evidence."""
+    at = f" at {found.threads} {axis}" if found.threads else ""
+    if found.outcome is Outcome.SCALES:
+        yield f"What is lost{at} needs no explanation."
+    elif found.outcome is Outcome.LIKELY:
+        yield f"Likely the cause{at}: {CAUSES[found.candidates[0]]}. Evidence:"
+        yield from (f"  {evidence(each)}" for each in found.evidence)
+        if found.candidates[0] is Cause.LOCK and not any(each.name == "lock_wait" for each in found.evidence):
+            yield '  A queue or a barrier would look the same; counters = ["locks"] tells them apart.'
+    else:
+        causes = "; or ".join(CAUSES[each] for each in found.candidates)
+        yield f"What limits it cannot be told here{at}: {found.because}{': ' if causes else ''}{causes}."
+        if causes:
+            yield from (f"  {evidence(each)}" for each in found.evidence)
+
+
+def evidence(told: Telltale) -> str:
+    """Say one telltale with its figure, interval, and what it speaks for."""
+    figure = told.figure
+    if told.unit == "share":
+        value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
+        of = "" if told.name == "contended_locks" else " of the time with one thread"
+    else:
+        value, of = _interval(figure), f" {told.unit}"
+    return f"{FIGURES[told.name]}: {value}{of}{_reached(figure)}; much of it speaks for {told.speaks_for}"
+
+
+def _best(scaling: Scaling, axis: str) -> str:
+    best = scaling.best
+    alike = "" if best.low == best.high else f", not to be told apart from {best.low} to {best.high}"
+    said = f"Throughput measured is highest at {best.threads} {axis}{alike}"
+    return f"{said}; the peak may be beyond what was measured." if best.open else f"{said}."
+
+
+def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
+    fits = scaling.fits
+    if fits.chosen is None:
+        yield f"No law of scaling: {fits.because}."
+        return
+    within = f"{axis} up to the {scaling.processors.count} processors there are"
+    if fits.chosen is Law.AMDAHL:
+        assert fits.amdahl is not None
+        more = f"; {fits.because}" if fits.because else ""
+        yield f"Amdahl's law fits ({within}): serial share {_parameter(fits.amdahl.contention)}{more}."
+        return
+    assert fits.usl is not None
+    assert fits.usl.coherency is not None
+    yield (
+        f"The Universal Scalability Law fits ({within}): contention {_parameter(fits.usl.contention)}, "
+        f"coherency {_parameter(fits.usl.coherency)}."
+    )
+    if (peak := scaling.peak) is not None:
+        most = max(point.threads for point in scaling.points if not point.beyond)
+        where = ""
+        if peak.value > scaling.processors.count:
+            where = f", beyond the {scaling.processors.count} processors that there are"
+        elif peak.value > most:
+            where = ", beyond what was measured"
+        yield f"By it, throughput peaks at {_parameter(peak)} {axis}{where}."
+
+
+def _parameter(found: Parameter) -> str:
+    if not math.isfinite(found.high):
+        return f"{number(found.value)} [{number(found.low)}, no upper bound]"
+    return f"{number(found.value)} [{number(found.low)}, {number(found.high)}]"
+
+
+def _interval(found: Interval) -> str:
+    digits = decimals(found.value, found.low, found.high)
+    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+
+
+def _reached(found: Interval) -> str:
+    if found.confidence >= 0.9495:
+        return ""
+    return (
+        " (one pair of samples, no interval)"
+        if found.pairs == 1
+        else f" (only {found.confidence * 100:.0f} %)"
+    )

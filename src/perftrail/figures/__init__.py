@@ -1,0 +1,1 @@
+"""Results drawn: each module turns one kind of result into a Vega-Lite specification, a plain dict. Pure."""

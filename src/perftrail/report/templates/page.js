@@ -1,0 +1,127 @@
+"use strict";
+// Draws the figures when they come into view, in the reader's colours; unfolds long tables; looks closer.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const MOST = 400;
+  const AT_ONCE = 500;
+
+  // The same as figures/thinning.py, over the part that is in view.
+  const closer = (detail, from, to) => {
+    const chosen = [];
+    detail.position.forEach((position, number) => {
+      if (position >= from && position <= to) chosen.push(number);
+    });
+    const subjects = new Set(chosen.map((number) => detail.subject[number])).size;
+    const width = Math.ceil((to - from + 1) * subjects / MOST);
+    const groups = new Map();
+    for (const number of chosen) {
+      const of = width <= 1 || chosen.length <= MOST ? number : Math.floor(detail.position[number] / width);
+      const key = JSON.stringify([detail.subject[number], of]);
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(number);
+    }
+    return [...groups.values()].map((numbers) => {
+      const first = numbers[0], last = numbers[numbers.length - 1];
+      const sorted = numbers.map((number) => detail.value[number]).sort((one, other) => one - other);
+      const middle = (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+      return {
+        position: detail.position[first],
+        subject: detail.subject[first],
+        revision: first === last ? detail.revision[first] : `${detail.revision[first]} to ${detail.revision[last]}`,
+        value: middle,
+        low: Math.min(...numbers.map((number) => detail.low[number])),
+        high: Math.max(...numbers.map((number) => detail.high[number])),
+        count: numbers.reduce((sum, number) => sum + detail.count[number], 0),
+        of: numbers.length,
+      };
+    });
+  };
+
+  const follow = (view, detail) => {
+    let asked = 0;
+    view.addSignalListener("part", (_, part) => {
+      const ends = part && part.position;
+      cancelAnimationFrame(asked);
+      asked = requestAnimationFrame(() => {
+        const last = detail.position[detail.position.length - 1];
+        const [from, to] = ends || [0, last];
+        view.data("points", closer(detail, from, to)).runAsync();
+      });
+    });
+  };
+
+  const draw = async (place) => {
+    const name = place.dataset.figure;
+    const detail = data.detail[name];
+    const looks = structuredClone(data.looks[dark.matches ? "dark" : "light"]);
+    place.hidden = false;
+    if (place.clientWidth < 480) looks.legend.columns = 1;
+    const spec = { ...structuredClone(data.figures[name]), width: "container", config: looks };
+    if (detail) {
+      const series = spec.layer.find((layer) => layer.data && layer.data.name === "points");
+      series.params = [{
+        name: "part",
+        select: { type: "interval", encodings: ["x"], zoom: "wheel![event.shiftKey]" },
+        bind: "scales",
+      }];
+    }
+    const options = {
+      mode: "vega-lite", renderer: "svg", tooltip: { theme: dark.matches ? "dark" : "light" },
+      actions: { export: true, source: false, compiled: false, editor: false },
+    };
+    const shown = await vegaEmbed(place, spec, options);
+    if (detail) follow(shown.view, detail);
+    const figure = place.closest("figure");
+    figure.classList.add("drawn");
+    if (!figure.querySelector(".still")) place.classList.add("only");
+    figure.querySelectorAll(".hint").forEach((hint) => { hint.hidden = false; });
+  };
+
+  const places = [...document.querySelectorAll("[data-figure]")];
+  const seen = new Set();
+  const watcher = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      const place = entry.target.querySelector("[data-figure]");
+      if (entry.isIntersecting && !seen.has(place)) {
+        seen.add(place);
+        draw(place).catch((error) => { place.hidden = true; console.error(error); });
+      }
+    }
+  }, { rootMargin: "300px" });
+  places.forEach((place) => watcher.observe(place.closest("figure")));
+  dark.addEventListener("change", () => seen.forEach((place) => draw(place)));
+
+  for (const part of document.querySelectorAll("[data-table]")) {
+    const rest = data.rest[part.dataset.table];
+    if (!rest) continue;
+    const body = part.querySelector("tbody"), button = part.querySelector("button"), said = part.querySelector(".rest");
+    const tools = part.querySelector(".tools"), input = tools.querySelector("input");
+    const numbers = [...part.querySelectorAll("th")].map((head) => head.className);
+    const first = [...body.rows].map((row) => [...row.cells].map((cell) => cell.textContent));
+    const every = [...first, ...rest];
+    let found = every, shown = first.length;
+    const fill = (from) => {
+      for (const texts of found.slice(from, shown)) {
+        const row = body.insertRow();
+        texts.forEach((text, number) => {
+          const cell = row.insertCell();
+          cell.textContent = text;
+          cell.className = numbers[number];
+        });
+      }
+      const left = Math.max(0, found.length - shown);
+      said.firstChild.textContent = left ? `${left} more rows ` : `${found.length} rows `;
+      button.hidden = left === 0;
+    };
+    button.hidden = tools.hidden = false;
+    button.addEventListener("click", () => { const from = shown; shown += AT_ONCE; fill(from); });
+    input.addEventListener("input", () => {
+      const wanted = input.value.toLowerCase();
+      found = wanted ? every.filter((texts) => texts.some((text) => text.toLowerCase().includes(wanted))) : every;
+      shown = first.length;
+      body.replaceChildren();
+      fill(0);
+    });
+  }
+})();

@@ -1,0 +1,209 @@
+"""What the samples along a benchmark's numeric parameters say: how metrics grow, and which subject wins where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from perftrail.analysis.crossing import crossings
+from perftrail.analysis.curve import Bound, curve_of
+from perftrail.analysis.growth import growth
+from perftrail.analysis.leak import over_time
+from perftrail.analysis.memory import per_unit
+from perftrail.model.parameters import Point
+from perftrail.workflows.growth_json import as_json
+from perftrail.workflows.scaling import THREAD_AXES
+from perftrail.workflows.show import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from perftrail.analysis.crossing import Comparison
+    from perftrail.analysis.curve import Curve
+    from perftrail.analysis.growth import Growth
+    from perftrail.analysis.leak import OverTime
+    from perftrail.analysis.memory import PerUnit
+    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.subject import Subject
+    from perftrail.model.trail import Json
+    from perftrail.workflows.session import View
+    from perftrail.workflows.show import Row
+
+LEAST_VALUES = 4
+"""An axis with fewer values says nothing of growth."""
+
+DURATIONS = ("seconds", "minutes", "duration", "iterations", "rounds", "repetitions", "repeats")
+"""Axes along which only the time grows, not what is asked for at a time: memory that grows is a leak."""
+
+MEMORY = "peak_memory"
+RESOLUTION_BYTES = 131072.0
+"""The kernel counts a process's pages in batches for each CPU: its figure is no closer than this."""
+
+MOST_COMPARED = 6
+"""So many curves at most are compared with each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A value of the axis that was given up: at which stage, and the limit in seconds or bytes."""
+
+    x: float
+    stage: str
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Along:
+    """One metric of one subject along one axis, all other parameters fixed.
+
+    `host` is the row of the largest value measured. `skipped` were not started, since smaller ones were given up.
+    """
+
+    host: Row
+    axis: str
+    fixed: Point
+    metric: str
+    unit: str
+    curve: Curve
+    growth: Growth | None
+    unit_cost: PerUnit | None
+    leak: OverTime | None
+    refused: tuple[Refused, ...]
+    skipped: tuple[float, ...]
+
+    @property
+    def subject(self) -> Subject:
+        """The subject that was measured."""
+        return self.host.subject
+
+    def as_json(self) -> dict[str, Json]:
+        """The curve as `show --json` prints it with its row."""
+        return as_json(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rivals:
+    """Two curves of one metric along one axis, and which is lower where."""
+
+    first: Along
+    second: Along
+    comparison: Comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growths:
+    """Every curve of a study, and those of one revision compared with each other."""
+
+    curves: tuple[Along, ...] = ()
+    rivals: tuple[Rivals, ...] = ()
+
+    def at(self, row: Row) -> tuple[Along, ...]:
+        """The curves that end at a row."""
+        return tuple(each for each in self.curves if each.host is row)
+
+
+def growth_along(view: View, found: Sequence[Row], *, metrics: Sequence[str] | None = None) -> Growths:
+    """Analyse every numeric axis of at least four values; memory too, unless `metrics` chooses."""
+    axes = {name: _axes(benchmark) for name, benchmark in view.study.benchmarks.items()}
+    if not any(axes.values()):
+        return Growths()
+    more = () if metrics else rows(view, metrics=(MEMORY,))
+    known = {(row.subject, row.benchmark, row.point, row.metric) for row in found}
+    extra = [row for row in more if (row.subject, row.benchmark, row.point, row.metric) not in known]
+    hosts = {(row.subject, row.benchmark, row.point): row for row in reversed(found)}
+    curves = [
+        along
+        for name, its in axes.items()
+        for axis in its
+        for group in _groups([row for row in (*found, *extra) if row.benchmark == name], axis)
+        if (along := _along(view.study.benchmarks[name], axis, group, hosts)) is not None
+    ]
+    return Growths(curves=tuple(curves), rivals=tuple(_rivals(curves)))
+
+
+def _axes(benchmark: Benchmark) -> list[str]:
+    return [
+        name
+        for name, values in benchmark.parameters.items()
+        if len({value for value in values if isinstance(value, int | float)}) >= LEAST_VALUES
+    ]
+
+
+def _groups(found: Iterable[Row], axis: str) -> list[list[Row]]:
+    """Rows that differ only in the axis."""
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in found:
+        if axis in row.point.names and not isinstance(row.point[axis], str):
+            groups.setdefault((row.subject, row.point.without((axis,)), row.metric), []).append(row)
+    return list(groups.values())
+
+
+def _along(
+    benchmark: Benchmark, axis: str, group: Sequence[Row], hosts: Mapping[tuple[Subject, str, Point], Row]
+) -> Along | None:
+    by_x = {float(row.point[axis]): row for row in group}
+    measured = {x: row.values for x, row in sorted(by_x.items()) if row.values}
+    first = group[0]
+    memory = first.unit == "B"
+    if len(measured) < 2 or (axis in THREAD_AXES and not memory):
+        return None
+    refused = tuple(_refused(benchmark, by_x))
+    bound = next((Bound(x=each.x, least=each.limit) for each in refused if _bounds(each, first.metric)), None)
+    resolution = RESOLUTION_BYTES if first.metric.startswith(MEMORY) else 0.0
+    curve = curve_of(list(measured.items()), resolution=resolution, beyond=bound)
+    lasting = memory and axis in DURATIONS
+    fixed = first.point.without((axis,))
+    top = by_x[max(measured)]
+    wanted = {
+        float(point[axis])
+        for point in benchmark.points(first.subject.variant)
+        if point.without((axis,)) == fixed and not isinstance(point[axis], str)
+    }
+    limit = min((each.x for each in refused), default=float("inf"))
+    return Along(
+        host=hosts[top.subject, top.benchmark, top.point],
+        axis=axis,
+        fixed=fixed,
+        metric=first.metric,
+        unit=first.unit,
+        curve=curve,
+        growth=growth(curve) if axis not in THREAD_AXES else None,
+        unit_cost=per_unit(curve, resolution=resolution) if memory and not lasting else None,
+        leak=over_time(
+            [(x, value) for x, values in measured.items() for value in values], resolution=resolution
+        )
+        if lasting
+        else None,
+        refused=refused,
+        skipped=tuple(sorted(x for x in wanted - by_x.keys() if x > limit)),
+    )
+
+
+def _refused(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Iterable[Refused]:
+    for x, row in sorted(by_x.items()):
+        if row.values:
+            continue
+        if "timeout" in row.stages:
+            yield Refused(x=x, stage="timeout", limit=benchmark.timeout_seconds)
+        elif "memory" in row.stages and benchmark.memory_limit_bytes is not None:
+            yield Refused(x=x, stage="memory", limit=float(benchmark.memory_limit_bytes))
+
+
+def _bounds(refused: Refused, metric: str) -> bool:
+    """Whether a limit bounds a metric: wall time is what a timeout ends, the tree's memory what a limit ends."""
+    return (refused.stage, metric) in {("timeout", "wall"), ("memory", "peak_memory_tree")}
+
+
+def _rivals(curves: Sequence[Along]) -> Iterable[Rivals]:
+    """Compare the variants of the last revision that has any."""
+    places: dict[tuple[object, ...], list[Along]] = {}
+    for each in curves:
+        places.setdefault((each.host.benchmark, each.axis, each.fixed, each.metric), []).append(each)
+    for group in places.values():
+        last = group[-1].subject.revision
+        beside = [each for each in group if each.subject.revision == last][:MOST_COMPARED]
+        for first, second in combinations(beside, 2):
+            comparison = crossings(first.curve, second.curve)
+            if comparison is not None:
+                yield Rivals(first=first, second=second, comparison=comparison)

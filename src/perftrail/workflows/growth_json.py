@@ -1,0 +1,67 @@
+"""A curve along an axis as plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perftrail.analysis.growth import Growth
+    from perftrail.analysis.leak import OverTime
+    from perftrail.analysis.memory import PerUnit
+    from perftrail.model.trail import Json
+    from perftrail.workflows.growth import Along
+
+
+def as_json(along: Along) -> dict[str, Json]:
+    """Give a curve as `show --json` prints it; what could not be told is null."""
+    return {
+        "axis": along.axis,
+        "metric": along.metric,
+        "unit": along.unit,
+        "values": along.curve.xs.tolist(),
+        "order": _growth(along.growth) if along.growth else None,
+        "per_unit": _per_unit(along.unit_cost) if along.unit_cost else None,
+        "over_time": _over_time(along.leak) if along.leak else None,
+        "given_up": [{"value": each.x, "stage": each.stage, "limit": each.limit} for each in along.refused],
+        "not_started": list(along.skipped),
+    }
+
+
+def _growth(found: Growth) -> dict[str, Json]:
+    exponent, bend = found.exponent, found.bend
+    return {
+        "order": found.order.value if found.order else None,
+        "candidates": {order.value: weight for order, weight in found.orders.items()},
+        "exponent": {"value": exponent.value, "low": exponent.low, "high": exponent.high},
+        "start": found.start,
+        "misfit": found.misfit,
+        "break": None
+        if bend is None
+        else {
+            "value": bend.x,
+            "low": bend.low,
+            "high": bend.high,
+            "exponent_before": bend.before,
+            "exponent_after": bend.after,
+        },
+    }
+
+
+def _per_unit(found: PerUnit) -> dict[str, Json]:
+    quantum = found.quantum
+    return {
+        "value": found.value,
+        "low": found.low,
+        "high": found.high,
+        "base": found.base,
+        "linear": not found.bent,
+        "quantum": None if quantum is None else {"chunk": quantum.chunk, "factor": quantum.factor},
+    }
+
+
+def _over_time(found: OverTime) -> dict[str, Json]:
+    return {
+        "verdict": found.verdict.value,
+        "slope": {"value": found.slope, "low": found.low, "high": found.high},
+        "p_value": found.p_value,
+    }

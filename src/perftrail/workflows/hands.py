@@ -1,0 +1,130 @@
+"""Who makes subjects: one builder, or one with a crew that has sources and launchers of its own."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING
+
+from perftrail.builder import Crew, LeadingBuilder, LocalBuilder, Places, Stoppable, StoppableEnclosing
+from perftrail.launcher import Launcher
+from perftrail.workflows.containment import Sandboxes
+from perftrail.workflows.pinning import open_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from perftrail.model.build import Built, Failure, Recipe
+    from perftrail.model.patch import Patched
+    from perftrail.model.study import Study
+    from perftrail.model.subject import Subject
+    from perftrail.ports import Builder, Enclosing, Starter
+    from perftrail.workflows.pinning import Sources
+
+
+class OwnHand:
+    """Implements `builder.crew.Hand`: all that it uses is its own, opened when it is first needed."""
+
+    def __init__(self, study: Study, root: Path, *, own: Patched | None, cpus: int) -> None:
+        self._study = study
+        self._root = root
+        self._own = own
+        self._cpus = cpus
+        self._stop = Event()
+        self._launcher = Launcher()
+        self._sandboxes: Sandboxes | None = None
+        self._builder: LocalBuilder | None = None
+
+    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+        """Make a subject."""
+        if self._builder is None:
+            self._builder = self._opened()
+        return self._builder.make(subject, recipe)
+
+    def confirm(self) -> None:
+        """Compare what went on in used trees with clean builds. Raises `StaleBuilds` when they differ."""
+        if self._builder is not None:
+            self._builder.confirm()
+
+    def news(self) -> tuple[str, ...]:
+        """Give what was done beside making subjects."""
+        return () if self._builder is None else self._builder.news()
+
+    def stop(self) -> None:
+        """Kill what runs, and start nothing more."""
+        self._stop.set()
+        self._launcher.close()
+        if self._sandboxes is not None:
+            self._sandboxes.end()
+
+    def close(self) -> None:
+        """Let go of the builds and end the launcher."""
+        if self._builder is not None:
+            self._builder.close()
+        self._launcher.close()
+
+    def _opened(self) -> LocalBuilder:
+        starter = Stoppable(self._launcher, self._stop)
+        self._sandboxes = sandboxes(self._study, self._root, self._launcher)
+        enclosing = None if self._sandboxes is None else StoppableEnclosing(self._sandboxes, self._stop)
+        opened = open_sources(self._study, cache=str(self._root / "sources"), starter=starter, own=self._own)
+        return LocalBuilder(
+            opened.main, starter, **_places(self._study, self._root, opened, enclosing, cpus=self._cpus)
+        )
+
+
+@contextmanager
+def crew(study: Study, root: Path, *, jobs: int, own: Patched | None) -> Iterator[Crew | None]:
+    """Give so many hands to build with, which share the CPUs; none where one build is made at a time."""
+    if jobs == 1:
+        yield None
+        return
+    cpus = len(os.sched_getaffinity(0))
+    each = max(1, cpus // jobs)
+    said = (
+        f"{jobs} builds at once, each for {each} of {cpus} CPUs; what is measured waits until they are made"
+    )
+    hands = Crew([OwnHand(study, root, own=own, cpus=each) for _ in range(jobs)], said=said)
+    try:
+        yield hands
+    finally:
+        hands.close()
+
+
+def open_builder(
+    study: Study,
+    root: Path,
+    sources: Sources,
+    starter: Starter,
+    *,
+    enclosing: Enclosing | None,
+    crew: Crew | None = None,
+) -> Builder:
+    """Open the builder of a study's subjects, with a crew if there is one."""
+    places = _places(study, root, sources, enclosing, cpus=len(os.sched_getaffinity(0)))
+    if crew is None:
+        return LocalBuilder(sources.main, starter, **places)
+    return LeadingBuilder(sources.main, starter, crew=crew, **places)
+
+
+def sandboxes(study: Study, root: Path, starter: Launcher) -> Sandboxes | None:
+    """Give what keeps builds and runs in a sandbox, `None` of a study that asks for none."""
+    if not study.sandbox.always:
+        return None
+    outside = starter.start()
+    return Sandboxes(study.sandbox, study_directory=study.directory, results=root, outside=outside)
+
+
+def _places(study: Study, root: Path, sources: Sources, enclosing: Enclosing | None, *, cpus: int) -> Places:
+    return Places(
+        builds=str(root / "builds"),
+        logs=str(root / "logs"),
+        study_directory=study.directory,
+        cpus=cpus,
+        others=sources.others,
+        folders=sources.folders,
+        enclosing=enclosing,
+        disk_bytes=study.build.disk_bytes,
+    )

@@ -1,0 +1,270 @@
+"""A report's sections of subjects beside each other: against a parameter, sample by sample, benchmark by benchmark."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.figures.curve import CurvePoint, GivenUp, Labels, curve, speed_up
+from perftrail.figures.heat import Cell, heat
+from perftrail.figures.samples import samples
+from perftrail.model.measurement import FailedInvocation
+from perftrail.model.plan import cells
+from perftrail.model.subject import Subject
+from perftrail.model.units import format_duration, format_size
+from perftrail.report.page import Section, Table
+from perftrail.workflows.report_gathered import MEMORY
+from perftrail.workflows.report_words import revision_mark, row_figure, shown, slug
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.model.build import Failure
+    from perftrail.model.parameters import Point, Value
+    from perftrail.workflows.report_gathered import Gathered
+    from perftrail.workflows.show import Row
+
+MOST_SECTIONS = 12
+PARALLEL = re.compile(r"thread|core|cpu|worker|job|proc", re.IGNORECASE)
+"""An axis of such a name should make what is done faster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """The rows of one metric of one benchmark along one axis, all else fixed."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    axis: str
+    fixed: Point
+    rows: tuple[Row, ...]
+
+    @property
+    def title(self) -> str:
+        beside = f" at {shown(str(self.fixed))}" if self.fixed.values else ""
+        return f"{self.benchmark}.{self.metric} against {self.axis}{beside}"
+
+
+def curve_sections(gathered: Gathered) -> tuple[Section, ...]:
+    """Draw each metric against each numeric axis, and the speed-up where the axis is one of threads."""
+    sections: list[Section] = []
+    taken: list[str] = []
+    for family in _families(gathered):
+        if len(sections) >= MOST_SECTIONS:
+            break
+        name = slug(f"curve-{family.benchmark}-{family.metric}-{family.axis}", taken)
+        taken.append(name)
+        sections.extend(_sections(gathered, family, name))
+    return tuple(sections)
+
+
+def samples_section(gathered: Gathered) -> Section | None:
+    """Draw every sample of the figure that the question is about, subject by subject."""
+    lead = gathered.lead
+    rows = [row for row in gathered.rows if lead is not None and lead.is_of(row) and row.values]
+    if not rows or lead is None or max(len(row.values) for row in rows) < 2:
+        return None
+    several = len(gathered.variants) > 1
+    named = {
+        f"{revision_mark(row.subject.revision)} {row.subject.variant if several else ''}".strip(): row
+        for row in rows
+    }
+    labels = Labels(
+        name="samples", title="Samples", axis="", metric=f"{lead.benchmark}.{lead.metric}", unit=lead.unit
+    )
+    return Section(
+        name="samples",
+        title=f"Every sample of {lead.benchmark}.{lead.metric}",
+        figure=samples(
+            {name: row.values for name, row in named.items()},
+            labels=labels,
+            palette=gathered.palette,
+            kinds={name: row.subject.variant for name, row in named.items()},
+        ),
+    )
+
+
+def heat_section(gathered: Gathered) -> Section | None:
+    """Draw subjects by benchmarks, where there are several of both."""
+    lead = gathered.lead
+    rows = [
+        row
+        for row in gathered.rows
+        if row.subject.revision in gathered.compared and lead is not None and row.metric != MEMORY
+    ]
+    columns = list(dict.fromkeys((row.benchmark, row.point, row.metric) for row in rows))[:24]
+    names = list(dict.fromkeys(gathered.subject_name(row) for row in rows))
+    if len({benchmark for benchmark, _, _ in columns}) < 2 or len(names) < 2:
+        return None
+    by_place = {
+        (gathered.subject_name(row), (row.benchmark, row.point, row.metric)): row.estimate.value
+        for row in rows
+        if row.estimate is not None
+    }
+    drawn = [
+        Cell(
+            row=name,
+            column=shown(f"{column[0]} {column[2]} {column[1]}".strip(), longest=40),
+            ratio=_ratio(by_place.get((name, column)), by_place.get((names[0], column))),
+            why="none",
+        )
+        for name in names
+        for column in columns
+    ]
+    figure = heat(drawn, reference=names[0], metric="every-benchmark")
+    head = ("subject", *dict.fromkeys(cell.column for cell in drawn))
+    texts = tuple(
+        (name, *("–" if cell.ratio is None else f"{cell.ratio:.3f}" for cell in drawn if cell.row == name))
+        for name in names
+    )
+    table = Table(name="heat", head=head, rows=texts, numbers=frozenset(range(1, len(head))))
+    return Section(name="heat", title=f"Every benchmark, times {names[0]}", figure=figure, tables=(table,))
+
+
+def _ratio(value: float | None, reference: float | None) -> float | None:
+    if value is None or reference is None or value <= 0.0 or reference <= 0.0:
+        return None
+    return value / reference
+
+
+def _families(gathered: Gathered) -> Iterator[_Family]:
+    rows = [row for row in gathered.rows if row.subject.revision in gathered.compared]
+    for benchmark, metric in dict.fromkeys((row.benchmark, row.metric) for row in rows):
+        own = [row for row in rows if (row.benchmark, row.metric) == (benchmark, metric)]
+        for axis in own[0].point.names:
+            values = {row.point[axis] for row in own if row.estimate is not None}
+            if len(values) < 2 or not all(isinstance(value, int | float) for value in values):
+                continue
+            fixed = max((row.point.without([axis]) for row in own if row.estimate is not None), key=_size)
+            yield _Family(
+                benchmark=benchmark,
+                metric=metric,
+                unit=own[0].unit,
+                axis=axis,
+                fixed=fixed,
+                rows=tuple(row for row in own if row.point.without([axis]) == fixed),
+            )
+
+
+def _size(point: Point) -> list[tuple[int, float, str]]:
+    return [_rank(value) for _, value in point.values]
+
+
+def _rank(value: Value) -> tuple[int, float, str]:
+    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, value)
+
+
+def _sections(gathered: Gathered, family: _Family, name: str) -> Iterator[Section]:
+    points = [point for row in family.rows for point in _point(gathered, family, row)]
+    lost = list(_given_up(gathered, family))
+    labels = Labels(name=name, title=family.title, axis=family.axis, metric=family.metric, unit=family.unit)
+    table = _table(gathered, family, lost, name)
+    at = (
+        f"At {revision_mark(gathered.compared[-1])}."
+        if len(gathered.variants) > 1 and len(gathered.measured) > 1
+        else ""
+    )
+    yield Section(
+        name=name,
+        title=family.title,
+        paragraphs=(at,) if at else (),
+        figure=curve(points, lost, labels=labels, palette=gathered.palette),
+        tables=(table,),
+    )
+    if family.unit == "s" and PARALLEL.search(family.axis) and family.metric != "cpu":
+        title = f"Speed-up of {family.benchmark}.{family.metric} with {family.axis}"
+        faster = Labels(name=f"speed-up-{name}", title=title, axis=family.axis, metric="speed-up", unit="")
+        figure = speed_up(points, labels=faster, palette=gathered.palette)
+        yield Section(name=figure.name, title=title, figure=figure)
+
+
+def _point(gathered: Gathered, family: _Family, row: Row) -> Iterator[CurvePoint]:
+    place, found = row.point[family.axis], row.estimate
+    if found is not None and isinstance(place, int | float):
+        yield CurvePoint(
+            subject=gathered.subject_name(row),
+            at=float(place),
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            count=found.count,
+        )
+
+
+def _given_up(gathered: Gathered, family: _Family) -> Iterator[GivenUp]:
+    """The points that were planned and gave nothing: what failed there, or that larger ones were left out."""
+    study = gathered.view.study
+    benchmark = study.benchmarks[family.benchmark]
+    by_place = {(row.subject, row.point): row for row in family.rows}
+    for subject in dict.fromkeys(row.subject for row in family.rows):
+        gave_up = False
+        for point in _planned(gathered, family, subject):
+            row, place = by_place.get((subject, point)), point[family.axis]
+            if not isinstance(place, int | float) or (row is not None and row.estimate is not None):
+                continue
+            failure = None if row is None else _failure(gathered, row)
+            if failure is None and not gave_up:
+                continue
+            gave_up = gave_up or (benchmark.give_up and failure is not None)
+            yield GivenUp(
+                subject=subject.variant if len(study.variants) > 1 else revision_mark(subject.revision),
+                at=float(place),
+                why="left out" if failure is None else _why(gathered, family, failure),
+                limit=_limit(gathered, family, failure),
+            )
+
+
+def _planned(gathered: Gathered, family: _Family, subject: Subject) -> list[Point]:
+    points = [
+        cell.point
+        for cell in cells(gathered.view.study, subject)
+        if cell.benchmark == family.benchmark and cell.point.without([family.axis]) == family.fixed
+    ]
+    return sorted(points, key=lambda point: _rank(point[family.axis]))
+
+
+def _failure(gathered: Gathered, row: Row) -> Failure | None:
+    held: Mapping[str, Sequence[object]] = gathered.view.store.outcomes(
+        tuple(row.runnables), gathered.view.machine.id
+    )
+    failed = [each for outcomes in held.values() for each in outcomes if isinstance(each, FailedInvocation)]
+    return failed[-1].failure if failed else None
+
+
+def _why(gathered: Gathered, family: _Family, failure: Failure) -> str:
+    benchmark = gathered.view.study.benchmarks[family.benchmark]
+    if failure.stage == "timeout":
+        return f"over {format_duration(benchmark.timeout_seconds)}"
+    if failure.stage == "memory" and benchmark.memory_limit_bytes is not None:
+        return f"over {format_size(benchmark.memory_limit_bytes)}"
+    return failure.stage
+
+
+def _limit(gathered: Gathered, family: _Family, failure: Failure | None) -> float | None:
+    benchmark = gathered.view.study.benchmarks[family.benchmark]
+    if family.unit == "s" and (failure is None or failure.stage == "timeout"):
+        return benchmark.timeout_seconds
+    limit = benchmark.memory_limit_bytes
+    return float(limit) if family.unit == "B" and limit is not None else None
+
+
+def _table(gathered: Gathered, family: _Family, lost: Sequence[GivenUp], name: str) -> Table:
+    """Places down, subjects across."""
+    names = list(dict.fromkeys(gathered.subject_name(row) for row in family.rows))
+    texts = {
+        (gathered.subject_name(row), _number(row.point[family.axis])): row_figure(row) for row in family.rows
+    }
+    texts |= {(each.subject, each.at): each.why for each in lost}
+    places = sorted({place for _, place in texts})
+    return Table(
+        name=name,
+        head=(family.axis, *names),
+        rows=tuple((f"{place:g}", *(texts.get((each, place), "–") for each in names)) for place in places),
+        numbers=frozenset(range(len(names) + 1)),
+    )
+
+
+def _number(value: Value) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,265 @@
+"""A report's sections along the history: each metric with what happened on the way."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from perftrail.analysis.estimate import estimate
+from perftrail.figures.curve import Labels
+from perftrail.figures.history import Events, Gap, Mark, history
+from perftrail.figures.thinning import MOST, Along
+from perftrail.model.quantity import change, quantity
+from perftrail.report.page import Section, Table
+from perftrail.workflows.report_words import (
+    effect_words,
+    revision_mark,
+    revision_title,
+    row_figure,
+    shown,
+    slug,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.model.subject import Revision
+    from perftrail.model.trail import Json
+    from perftrail.workflows.report_gathered import Followed, Gathered
+    from perftrail.workflows.show import Row
+
+LEAST = 3
+"""A history of fewer measured revisions is no history."""
+
+MOST_SECTIONS = 8
+
+
+def history_sections(gathered: Gathered) -> tuple[Section, ...]:
+    """Give each metric that was measured along the history, the one that the question is about first."""
+    lead = gathered.lead
+    known = dict.fromkeys(gathered.followed(row) for row in gathered.rows)
+    ordered = [*([lead] if lead is not None else []), *(each for each in known if each != lead)]
+    taken: list[str] = []
+    sections: list[Section] = []
+    for followed in ordered:
+        points = _points(gathered, followed)
+        if len({point.position for point in points}) >= LEAST and len(sections) < MOST_SECTIONS:
+            name = slug(f"history-{followed.benchmark}-{followed.metric}-{followed.point}", taken)
+            taken.append(name)
+            sections.append(_section(gathered, followed, points, name))
+    return tuple(sections)
+
+
+def _section(gathered: Gathered, followed: Followed, points: list[Along], name: str) -> Section:
+    point = f" at {shown(str(followed.point))}" if followed.point.values else ""
+    title = f"{followed.benchmark}.{followed.metric}{point} along the history"
+    labels = Labels(
+        name=name, title=title, axis="position in the history", metric=followed.metric, unit=followed.unit
+    )
+    figure = history(points, _events(gathered, followed), labels=labels, palette=gathered.palette)
+    rows = [row for row in gathered.rows if followed.is_of(row)]
+    return Section(
+        name=name,
+        title=title,
+        paragraphs=tuple(_changes(gathered, followed)),
+        figure=figure,
+        tables=(_table(gathered, followed, rows, points, name),),
+        detail=tuple(points) if len(points) > MOST else (),
+    )
+
+
+def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
+    for each in gathered.changes:
+        if followed.is_of(each.row):
+            point = each.point
+            where = revision_title(each.row.subject.revision)
+            if len(each.candidates) > 1:
+                where = f"one of {len(each.candidates)} revisions from {each.candidates[0].short} to {where}"
+            variant = f" ({each.row.subject.variant})" if len(gathered.variants) > 1 else ""
+            yield f"Changed{variant} at {where}: {effect_words(point.effect, point.low, point.high)}."
+
+
+def _table(
+    gathered: Gathered, followed: Followed, rows: Sequence[Row], points: Sequence[Along], name: str
+) -> Table:
+    """The figures that are drawn; from the search's steps where the rows of the store are of other builds."""
+    head = ("position", "revision", "message", "variant", "median [95 % interval]", "n")
+    if rows:
+        texts = tuple(
+            (
+                str(gathered.positions[row.subject.revision.id]),
+                revision_mark(row.subject.revision),
+                shown(row.subject.revision.summary),
+                row.subject.variant,
+                row_figure(row),
+                str(row.estimate.count if row.estimate else 0),
+            )
+            for row in rows
+        )
+    else:
+        texts = tuple(
+            (
+                str(point.position),
+                point.revision,
+                shown(gathered.revisions[point.position].summary),
+                point.subject,
+                quantity(point.value, followed.unit, low=point.low, high=point.high),
+                str(point.count),
+            )
+            for point in points
+        )
+    kept = [column for column in range(len(head)) if column != 3 or len(gathered.variants) > 1]
+    return Table(
+        name=name,
+        head=tuple(head[column] for column in kept),
+        rows=tuple(tuple(row[column] for column in kept) for row in texts),
+        numbers=frozenset(number for number, column in enumerate(kept) if column in (0, 4, 5)),
+    )
+
+
+def _points(gathered: Gathered, followed: Followed) -> list[Along]:
+    rows = [row for row in gathered.rows if followed.is_of(row) and row.estimate is not None]
+    if not rows and followed == gathered.lead:
+        return _searched_points(gathered)
+    return [_point(gathered, row) for row in rows]
+
+
+def _point(gathered: Gathered, row: Row) -> Along:
+    assert row.estimate is not None
+    position = gathered.positions[row.subject.revision.id]
+    return Along(
+        position=position,
+        subject=row.subject.variant,
+        revision=revision_mark(row.subject.revision),
+        value=row.estimate.value,
+        low=row.estimate.low,
+        high=row.estimate.high,
+        count=row.estimate.count,
+        last=position,
+    )
+
+
+def _searched_points(gathered: Gathered) -> list[Along]:
+    """What the search read, where the store has nothing under today's builds (another toolchain, for instance)."""
+    assert gathered.search is not None or not gathered.steps
+    read: dict[str, list[float]] = {}
+    for step in gathered.steps:
+        values = step.news.get("values")
+        if isinstance(values, list) and str(step.action.get("measure")) in gathered.positions:
+            numbers = [float(value) for value in values if isinstance(value, int | float)]
+            read.setdefault(str(step.action["measure"]), []).extend(numbers)
+    variant = "" if gathered.search is None else str(gathered.search.question["variant"])
+    points = []
+    for id_, values_read in sorted(read.items(), key=lambda item: gathered.positions[item[0]]):
+        found, position = estimate(values_read), gathered.positions[id_]
+        points.append(
+            Along(
+                position=position,
+                subject=variant,
+                revision=revision_mark(gathered.revisions[position]),
+                value=statistics.median(values_read),
+                low=found.low,
+                high=found.high,
+                count=found.count,
+                last=position,
+            )
+        )
+    return points
+
+
+def _events(gathered: Gathered, followed: Followed) -> Events:
+    """What happened along the history: found and seen changes, releases, what failed, the search's steps."""
+    is_lead = followed == gathered.lead
+    told = [
+        Mark(position=gathered.positions[id_], word=word)
+        for id_, word in (_told(gathered) if is_lead else ())
+        if id_ in gathered.positions
+    ]
+    seen = [
+        Mark(
+            position=each.point.position,
+            word=f"{each.row.subject.revision.short} {change(each.point.effect)}",
+        )
+        for each in gathered.changes
+        if followed.is_of(each.row)
+    ]
+    return Events(
+        length=len(gathered.revisions),
+        changes=tuple(told or seen),
+        releases=tuple(_releases(gathered.revisions)),
+        failed=tuple(_failed(gathered)),
+        gaps=tuple(_gaps(gathered)),
+        steps=tuple(_steps(gathered)) if is_lead else (),
+    )
+
+
+def _told(gathered: Gathered) -> Iterator[tuple[str, str]]:
+    """The culprits of the answers: of a range, its last revision."""
+    lead = gathered.lead
+    for answer in gathered.answers:
+        if lead is not None and str(answer["benchmark"]) != lead.benchmark:
+            continue
+        for each in records(answer.get("changes")):
+            ids, effect = each["revisions"], each.get("effect")
+            if isinstance(ids, list) and ids:
+                value = effect["value"] if isinstance(effect, dict) else None
+                size = f" {change(value)}" if isinstance(value, float) else ""
+                yield str(ids[-1]), f"{str(ids[-1])[:10]}{size}"
+
+
+def culprits(gathered: Gathered) -> list[int]:
+    """Where the culprits of the answers stand in the history."""
+    return [gathered.positions[id_] for id_, _ in _told(gathered) if id_ in gathered.positions]
+
+
+def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
+    """Where the label changes along the history."""
+    before = ""
+    for position, revision in enumerate(revisions):
+        if revision.label not in {"", before, revision.id}:
+            yield Mark(position=position, word=shown(revision.label, longest=24))
+            before = revision.label
+
+
+def _failed(gathered: Gathered) -> Iterator[Mark]:
+    for trouble in gathered.lacking.troubles:
+        for subject in trouble.subjects:
+            if subject.revision.id in gathered.positions and trouble.failure.stage != "skipped":
+                position = gathered.positions[subject.revision.id]
+                yield Mark(position=position, word=f"{subject.revision.short}: {trouble.failure.stage}")
+
+
+def _gaps(gathered: Gathered) -> Iterator[Gap]:
+    """Stretches that could not be had: those that a search met, and those that the study leaves out."""
+    for answer in gathered.answers[:1]:
+        for each in records(answer.get("broke")):
+            ends = each.get("revisions")
+            if isinstance(ends, list) and all(str(end) in gathered.positions for end in ends):
+                first, last = (gathered.positions[str(end)] for end in ends)
+                yield Gap(first=first, last=last, why=f"{each['stage']}, {each['tried']} tried")
+    for left_out in gathered.lacking.left_out:
+        places = sorted(gathered.positions[revision.id] for revision in left_out.revisions)
+        yield from _runs(places, f"skipped: {shown(left_out.reason)}")
+
+
+def _runs(places: Sequence[int], why: str) -> Iterator[Gap]:
+    first = 0
+    for number, place in enumerate(places):
+        if number + 1 == len(places) or places[number + 1] != place + 1:
+            yield Gap(first=places[first], last=place, why=why)
+            first = number + 1
+
+
+def _steps(gathered: Gathered) -> Iterator[Mark]:
+    """In which step of the search each revision was measured first."""
+    seen: set[str] = set()
+    for step in gathered.steps:
+        id_ = str(step.action.get("measure"))
+        if id_ in gathered.positions and id_ not in seen:
+            seen.add(id_)
+            yield Mark(position=gathered.positions[id_], word=str(step.number))
+
+
+def records(value: Json) -> list[dict[str, Json]]:
+    """Give the objects of a list in JSON."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

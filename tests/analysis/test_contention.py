@@ -1,0 +1,129 @@
+"""Contention: each cause is told from the figures it leaves; what looks the same is not told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from perftrail.analysis.contention import Cause, Outcome, contention
+from perftrail.analysis.scaling import Processors, ThreadSamples
+
+ALONE = {"wall": 1.0, "cpu": 1.0, "user": 0.99, "system": 0.01, "voluntary_switches": 3.0}
+MUTEX = {"wall": 1.0, "cpu": 1.02, "user": 1.0, "system": 0.02, "voluntary_switches": 275.0}
+STORM = {"wall": 1.9, "cpu": 2.88, "user": 2.13, "system": 0.75, "voluntary_switches": 25402.0}
+BURNING = {"wall": 1.0, "cpu": 1.98, "user": 1.97, "system": 0.01, "voluntary_switches": 4.0}
+SLOWER = {"wall": 2.2, "cpu": 4.3, "user": 4.29, "system": 0.01, "voluntary_switches": 4.0}
+SERIAL = {"wall": 0.8, "cpu": 1.0, "user": 0.99, "system": 0.01, "voluntary_switches": 5.0}
+PERFECT = {"wall": 0.51, "cpu": 1.01, "user": 1.0, "system": 0.01, "voluntary_switches": 4.0}
+COUNTED = {"locks": 240.0, "contended_locks": 0.0, "lock_wait": 0.0}
+
+
+def samples(
+    several: Mapping[str, float],
+    alone: Mapping[str, float] = ALONE,
+    *,
+    count: int = 2,
+    processors: int = 8,
+    pairs: int = 8,
+) -> ThreadSamples:
+    """One thread against several, each figure 1 % uncertain."""
+    rng = np.random.default_rng(31)
+
+    def taken(ideal: Mapping[str, float]) -> dict[int, dict[str, float]]:
+        return {
+            i: {name: value * float(np.exp(rng.normal(0.0, 0.01))) for name, value in ideal.items()}
+            for i in range(pairs)
+        }
+
+    return ThreadSamples(
+        metric="wall",
+        rising=False,
+        samples={1: taken({**ALONE, **alone}), count: taken(several)},
+        processors=Processors(count=processors),
+    )
+
+
+@pytest.mark.parametrize("several", [MUTEX, STORM])
+def test_waits_with_many_switches_are_likely_a_lock(several: Mapping[str, float]) -> None:
+    found = contention(samples({**several, "cpu": several["cpu"]}))
+    assert Cause.LOCK in found.candidates
+    assert Cause.SERIAL not in found.candidates
+    assert found.outcome is Outcome.LIKELY
+    assert {"waiting", "burning", "switches", "system"} <= {each.name for each in found.evidence}
+
+
+def test_counted_locks_that_nobody_waits_for_are_no_lock() -> None:
+    found = contention(samples({**MUTEX, **COUNTED}, COUNTED))
+    assert found.candidates == (Cause.HANDOVER,)
+
+
+def test_few_long_waits_are_serial_work_or_one_long_lock_until_locks_are_counted() -> None:
+    assert set(contention(samples(SERIAL)).candidates) == {Cause.SERIAL, Cause.LOCK}
+    assert contention(samples(SERIAL)).outcome is Outcome.CANNOT_TELL
+    free = contention(samples({**SERIAL, **COUNTED}, COUNTED))
+    assert free.candidates == (Cause.SERIAL,)
+    held = contention(samples({**SERIAL, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.59}, COUNTED))
+    assert held.candidates == (Cause.LOCK,)
+
+
+def test_burning_without_counters_is_not_told_apart() -> None:
+    found = contention(samples(BURNING))
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert {Cause.SPINNING, Cause.FALSE_SHARING, Cause.MEMORY, Cause.MORE_WORK} <= set(found.candidates)
+    assert Cause.LOCK not in found.candidates
+
+
+def test_instructions_tell_spinning_from_cache_lines() -> None:
+    spinning = contention(samples({**SLOWER, "instructions": 4e9}, {"instructions": 1e9}))
+    assert set(spinning.candidates) == {Cause.SPINNING, Cause.MORE_WORK}
+    lines = contention(samples({**SLOWER, "instructions": 1e9}, {"instructions": 1e9}))
+    assert lines.outcome is Outcome.LIKELY
+    assert lines.candidates == (Cause.FALSE_SHARING,)
+
+
+def test_work_that_grows_with_the_threads_is_no_contention_for_a_throughput() -> None:
+    twice = samples(BURNING)
+    held = {
+        n: {i: {**each, "rate": n * 100.0} for i, each in series.items()}
+        for n, series in twice.samples.items()
+    }
+    found = contention(ThreadSamples(metric="rate", rising=True, samples=held, processors=twice.processors))
+    assert found.outcome is Outcome.SCALES
+
+
+def test_what_scales_needs_no_cause() -> None:
+    assert contention(samples(PERFECT)).outcome is Outcome.SCALES
+
+
+@pytest.mark.parametrize(
+    ("threads", "because"),
+    [
+        (samples(MUTEX, count=8, processors=2), "more threads than this machine has processors"),
+        (samples({**MUTEX, "foreign_cpu": 7.0}, {"foreign_cpu": 7.0}), "others took 7.0 of 8 CPUs"),
+        (samples(MUTEX, {"wall": 1.5}), "with one thread it waits already"),
+        (samples(MUTEX, pairs=3), "fewer than 5 samples"),
+    ],
+)
+def test_what_cannot_be_told_says_why(threads: ThreadSamples, because: str) -> None:
+    found = contention(threads)
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert because in found.because
+    assert found.candidates == ()
+
+
+def test_noise_alone_is_never_called_a_cause() -> None:
+    rng = np.random.default_rng(32)
+    for _ in range(200):
+        held = {
+            n: {
+                i: {name: value * float(np.exp(rng.normal(0.0, 0.2))) for name, value in ideal.items()}
+                for i in range(6)
+            }
+            for n, ideal in ((1, ALONE), (2, PERFECT))
+        }
+        found = contention(
+            ThreadSamples(metric="wall", rising=False, samples=held, processors=Processors(count=2))
+        )
+        assert found.outcome is not Outcome.LIKELY

@@ -1,0 +1,150 @@
+"""A report of a real study: a real history searched, real runs beside each other, read in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.histories import HOSTILE, make_history, write_study
+from tests.e2e.printing import perftrail
+
+BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
+
+LOOPS = """\
+[study]
+title = "What do the loops cost as threads grow?"
+
+[source]
+kind = "directory"
+location = "tree"
+
+[variants.plain]
+[variants.heavy]
+rebuild = false
+run.env = { FACTOR = "3" }
+
+[benchmark.mt]
+command = "sh {build}/loop.sh {threads}"
+parameters = { threads = [1, 2, 4] }
+timeout = "5s"
+give_up = true
+metrics = { real = { pattern = 'real ([0-9.]+)', unit = "s" } }
+
+[measure]
+invocations = 6
+warmups = 0
+"""
+
+LOOP = """\
+test "$1$FACTOR" = 43 && sleep 30
+n=$(od -An -N1 -tu1 /dev/urandom)
+echo "real $((${FACTOR:-1} * 8 / $1)).$((n % 10))"
+"""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history whose revisions print their own number, some of which do not compile, searched."""
+    root = tmp_path_factory.mktemp("searched")
+    history = make_history(root / "repository", commits=24, culprit=12, unbuildable=range(10, 12), factor=2.5)
+    study = write_study(root / "study", history)
+    perftrail("find", study)
+    perftrail("report", "-o", root / "report", study)
+    return root
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two variants along an axis; one of them is given up at the last point."""
+    root = tmp_path_factory.mktemp("beside")
+    (root / "tree").mkdir()
+    (root / "tree" / "loop.sh").write_text(LOOP)
+    (root / "perftrail.toml").write_text(LOOPS.replace('timeout = "5s"', 'timeout = "400ms"'))
+    perftrail("run", root)
+    perftrail("report", "-o", root / "report", root)
+    return root
+
+
+def test_a_report_of_a_search_is_complete(searched: Path) -> None:
+    page = (searched / "report" / "index.html").read_text(encoding="utf-8")
+    head = page.index("<main>")
+    answer = json.loads(perftrail("show", searched / "study", "--search", "--json").stdout)["answer"]
+    [change] = answer["changes"]
+    assert change["revisions"][-1][:10] in page[:head]
+    for part in (
+        "How the search went",
+        "What was measured, where and how",
+        "How to repeat it",
+        "invocations",
+    ):
+        assert part in page
+    drawn = {file.name for file in (searched / "report" / "figures").iterdir()}
+    assert {"history-work-cpu.svg", "history-work-cpu.png", "belief.svg", "samples.png"} <= drawn
+    assert "Which commit made the work heavier?" in page[:head]
+
+
+def test_a_report_names_what_could_not_be_had_with_its_log(searched: Path) -> None:
+    page = (searched / "report" / "index.html").read_text(encoding="utf-8")
+    assert "What could not be had" in page
+    assert "this does not compile" in page
+
+
+def test_hostile_messages_are_text(searched: Path) -> None:
+    page = (searched / "report" / "index.html").read_text(encoding="utf-8")
+    assert "<script>alert(1)</script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert not any(letter in page for message in HOSTILE for letter in message if not letter.isprintable())
+
+
+def test_variants_are_compared_along_the_axis(beside: Path) -> None:
+    done = perftrail("report", "--format", "markdown", beside)
+    assert "heavy" in done.stdout.splitlines()[2]
+    assert "over 400ms" in done.stdout
+    drawn = {file.name for file in (beside / "report" / "figures").iterdir()}
+    assert {"curve-mt-real-threads.svg", "speed-up-curve-mt-real-threads.svg", "against.svg"} <= drawn
+
+
+def test_json_names_every_file(beside: Path, tmp_path: Path) -> None:
+    told: dict[str, Any] = json.loads(perftrail("report", "-o", tmp_path, "--json", beside).stdout)
+    assert told["question"] == "What do the loops cost as threads grow?"
+    assert all(Path(each["file"]).stat().st_size == each["bytes"] for each in told["files"])
+
+
+def test_a_page_needs_a_place(beside: Path) -> None:
+    assert "-o DIR" in perftrail("report", beside, expect=2).stderr
+
+
+def test_nothing_measured_is_no_report(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "loop.sh").write_text(LOOP)
+    (tmp_path / "perftrail.toml").write_text(LOOPS)
+    assert "perftrail run" in perftrail("report", "-o", tmp_path / "out", tmp_path, expect=1).stderr
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_browser_draws_every_figure_and_runs_nothing_else(searched: Path, width: int) -> None:
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
+        page.on("request", lambda request: said.append(request.url))
+        page.goto((searched / "report" / "index.html").as_uri())
+        figures = page.query_selector_all("figure")
+        for figure in figures:
+            figure.scroll_into_view_if_needed()
+            figure.wait_for_selector("svg.marks")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        browser.close()
+    assert len(figures) >= 3
+    assert wide <= width
+    assert [text for text in said if not text.startswith(("file:", "data:"))] == []

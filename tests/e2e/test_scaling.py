@@ -1,0 +1,67 @@
+"""Programs with a known fault, run with threads on this machine: no finding names a cause that is not theirs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.printing import perftrail
+
+pytestmark = pytest.mark.slow
+
+STUDY = """\
+[source]
+kind = "directory"
+location = "source"
+
+[build]
+steps = ["cc -O2 -pthread threads.c -o program"]
+outputs = ["program"]
+
+[benchmark.work]
+command = "{{build}}/program {fault} {{threads}}"
+parameters = {{ threads = [1, 2, 4, 8] }}
+counters = [{counters}]
+
+[measure]
+warmups = 0
+invocations = 6
+"""
+
+ALLOWED = {
+    "mutex": {"lock", "handover", "serial"},
+    "spin": {"spinning"},
+    "sharing": {"false sharing"},
+    "memory": {"memory", "kernel"},
+    "none": set[str](),
+}
+"""What may be called likely; memory's pages are all first touched by the threads, which is the kernel's work."""
+
+
+@pytest.mark.parametrize(("fault", "counters"), [*((fault, "") for fault in ALLOWED), ("mutex", '"locks"')])
+def test_no_finding_names_a_cause_that_is_not_there(fault: str, counters: str, tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    text = (Path(__file__).parent / "threads.c").read_text(encoding="utf-8")
+    (tmp_path / "source" / "threads.c").write_text(text, encoding="utf-8")
+    (tmp_path / "perftrail.toml").write_text(STUDY.format(fault=fault, counters=counters), encoding="utf-8")
+    perftrail("run", tmp_path)
+    rows = json.loads(perftrail("show", tmp_path, "--json").stdout)
+    told = [row["scaling"] for row in rows if row["scaling"] is not None]
+    assert [row["point"]["threads"] for row in rows if row["scaling"] is not None] == [1]
+    [scaling] = told
+    processors = scaling["processors"]["count"]
+    assert [point["threads"] for point in scaling["points"]] == [1, 2, 4, 8]
+    assert [point["beyond"] for point in scaling["points"]] == [n > processors for n in (1, 2, 4, 8)]
+    found = scaling["contention"]
+    if found["outcome"] == "likely":
+        assert set(found["candidates"]) <= ALLOWED[fault], found
+    elif found["outcome"] == "cannot tell":
+        assert found["because"]
+    words = perftrail("show", tmp_path).stdout
+    assert "Scaling of work.wall with threads" in words
+    assert ("more threads than processors" in words) == (processors < 8)
+    if processors < 4:  # three counts at most lie within
+        assert scaling["fits"]["chosen"] is None
+        assert "it cannot be told with" in words

@@ -1,0 +1,89 @@
+"""`perftrail build --shell` in a real sandbox, and what is left of a shell that is killed: nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.printing import perftrail, program, write
+from tests.e2e.terminal import Terminal, piped
+from tests.sandbox.insides import needs_sandbox
+from tests.sandbox.test_limits import alive
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def revision(tmp_path: Path) -> str:
+    repository = Repository(tmp_path / "repository")
+    commit = repository.commit(program(100))
+    write(tmp_path / "study", repository)
+    return commit
+
+
+@needs_sandbox
+def test_commands_from_a_pipe_run_in_the_sandbox(tmp_path: Path, revision: str) -> None:
+    (tmp_path / "outside").write_text("kept")
+    script = ("sh ../steps.sh && ./program; pwd; ls ~ | wc -l; echo x > $OUTSIDE; exit 4\n").replace(
+        "$OUTSIDE", str(tmp_path / "outside")
+    )
+    done = piped(tmp_path / "study", revision, script, "--sandbox")
+    cost, _, where, home = done.stdout.splitlines()
+    assert cost.startswith("cost 100")
+    assert where.endswith("shells/1/tree")
+    assert (home, done.returncode) == ("0", 1)
+    assert (tmp_path / "outside").read_text() == "kept"
+    assert not (tmp_path / "study/.perftrail/shells").exists()
+
+
+@needs_sandbox
+def test_a_shell_in_the_sandbox_has_a_terminal_of_its_own(tmp_path: Path, revision: str) -> None:
+    with Terminal(tmp_path / "study", revision, "--sandbox") as terminal:
+        terminal.until("perftrail$ ")
+        terminal.type("sleep 60\n")
+        time.sleep(0.3)
+        terminal.type("\x03")
+        terminal.type("sh ../steps.sh && ./program; test -t 0 && echo on $((40 + 2))\n")
+        assert "cost 100" in terminal.until("on 42")
+        terminal.type("exit\n")
+        assert terminal.ended() == 0
+
+
+@needs_sandbox
+def test_the_next_command_that_is_named_finds_what_was_measured(tmp_path: Path, revision: str) -> None:
+    store = tmp_path / "its results"
+    ran = perftrail("run", tmp_path / "study", "--sandbox", "--store", store)
+    following = next(line for line in ran.stdout.splitlines() if line.startswith("Next: "))
+    assert f"perftrail show {tmp_path / 'study'} --sandbox --store '{store}'" in following
+    assert "cost" in perftrail("show", tmp_path / "study", "--sandbox", "--store", store).stdout
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_shell_on_a_pipe_that_is_killed_leaves_no_child(
+    tmp_path: Path, revision: str, how: signal.Signals
+) -> None:
+    sleep = f"sleep 62.{os.getpid()}{how.value}"
+    words = [sys.executable, "-m", "perftrail", "build", revision, str(tmp_path / "study"), "--shell"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        process.stdin.write(f"setsid {sleep}1 & {sleep}2\n".encode())
+        process.stdin.flush()
+        wait_for(lambda: alive(f"{sleep}1") and alive(f"{sleep}2"))
+        process.send_signal(how)
+        process.wait(10)
+    wait_for(lambda: not alive(f"{sleep}1") and not alive(f"{sleep}2"))
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -1,0 +1,175 @@
+"""The page and the Markdown: complete, self-contained, and inert whatever they quote."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail.errors import UsageError
+from perftrail.figures.frame import Figure
+from perftrail.figures.history import Events, history
+from perftrail.report.page import Fact, Listing, Page, Section, Table, Verdict
+from perftrail.report.page_files import LOG_BYTES, log_end, write_page
+from perftrail.report.page_html import AT_ONCE, to_html
+from perftrail.report.page_markdown import to_markdown
+from tests.figures.drawn import HOSTILE, LABELS, PALETTE, along, examples
+
+LONG = "x" * (LOG_BYTES + 100)
+
+
+class Tags(HTMLParser):
+    """What tags a page really has, and what its scripts hold."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self._inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag == "script"
+        if self._inside:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = self._inside and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.scripts[-1] += data
+
+
+def a_page(*, figure: Figure | None = None, rows: int = 2, detail: int = 0) -> Page:
+    """A page whose every text is hostile."""
+    table = Table(
+        name="hostile",
+        head=("n", HOSTILE),
+        rows=tuple((str(number), HOSTILE) for number in range(rows)),
+        numbers=frozenset({0}),
+    )
+    section = Section(
+        name="lead",
+        title=HOSTILE,
+        paragraphs=(HOSTILE,),
+        figure=figure,
+        tables=(table,),
+        listings=(Listing(title=HOSTILE, text=HOSTILE),),
+        detail=tuple(along(*range(detail))),
+    )
+    verdict = Verdict(
+        sentence=HOSTILE, tone="better", facts=(Fact(label=HOSTILE, text=HOSTILE),), notes=(HOSTILE,)
+    )
+    return Page(question=HOSTILE, verdict=verdict, lead=section, sections=(), made_by="perftrail")
+
+
+def data_of(text: str) -> Any:
+    [data] = [script for script in Tags(text).scripts if script.startswith("{")]
+    return json.loads(data)
+
+
+def test_hostile_text_adds_no_tag_and_no_script() -> None:
+    plain = Page(
+        question="q",
+        verdict=Verdict(sentence="s", tone="better", facts=(Fact(label="l", text="t"),), notes=("n",)),
+        lead=Section(
+            name="lead",
+            title="t",
+            paragraphs=("p",),
+            figure=examples()["curve"],
+            tables=(Table(name="hostile", head=("n", "h"), rows=(("0", "x"), ("1", "x"))),),
+            listings=(Listing(title="t", text="t"),),
+        ),
+        sections=(),
+        made_by="perftrail",
+    )
+    hostile = Tags(to_html(a_page(figure=examples()["curve"]), {}))
+    assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in Tags(to_html(plain, {})).tags]
+    assert not any(name.startswith("on") for _, attributes in hostile.tags for name in attributes)
+
+
+def test_the_page_loads_nothing_and_runs_only_its_own_scripts() -> None:
+    text = to_html(a_page(figure=examples()["curve"]), {"example": "<svg/>"})
+    addresses = [
+        value
+        for _, attributes in Tags(text).tags
+        for name in ("src", "href")
+        if (value := attributes.get(name))
+    ]
+    assert all(address.startswith(("data:image/svg+xml;base64,", "#")) for address in addresses)
+    policy = next(value for tag, attributes in Tags(text).tags if (value := attributes.get("content")))
+    assert "default-src 'none'" in policy
+    assert policy.count("'sha256-") == 2
+    assert "unsafe-inline" not in policy.split("style-src")[0]
+
+
+def test_the_page_is_below_one_and_a_half_megabytes() -> None:
+    assert len(to_html(a_page(figure=examples()["curve"]), {}).encode()) < 1_500_000
+
+
+def test_what_a_long_table_does_not_show_is_there_when_asked_for() -> None:
+    text = to_html(a_page(rows=AT_ONCE + 70), {})
+    assert [tag for tag, _ in Tags(text).tags].count("tr") == AT_ONCE + 1
+    assert [row[0] for row in data_of(text)["rest"]["hostile"]] == [
+        str(n) for n in range(AT_ONCE, AT_ONCE + 70)
+    ]
+
+
+def test_every_point_of_a_thinned_figure_is_there_for_a_closer_look() -> None:
+    points = along(*range(3000))
+    figure = history(points, Events(length=3000), labels=LABELS, palette=PALETTE)
+    data = data_of(to_html(a_page(figure=figure, detail=3000), {}))
+    assert data["detail"]["example"]["position"] == list(range(3000))
+
+
+def test_markdown_keeps_hostile_text_text() -> None:
+    text = to_markdown(a_page())
+    assert not re.search(r"(?<!\\)<(?:img|/script)", text)
+    assert "\u202e" not in text
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
+
+
+def test_markdown_calls_nobody_and_closes_nothing() -> None:
+    page = a_page()
+    text = to_markdown(
+        Page(question="fixes #1 by @all", verdict=page.verdict, lead=None, sections=(), made_by="perftrail")
+    )
+    assert "@all" not in text
+    assert "#1" not in text
+
+
+def test_each_figure_lies_beside_the_page_as_svg_and_png(tmp_path: Path) -> None:
+    written = write_page(a_page(figure=examples()["curve"]), str(tmp_path / "new" / "report"))
+    page, drawn, picture = written
+    assert page.name == "index.html"
+    assert drawn.read_text(encoding="utf-8").startswith("<svg")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="name another directory"):
+        write_page(a_page(), str(tmp_path / "file" / "report"))
+
+
+def test_the_end_of_a_log_is_read_wherever_the_results_were_moved(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").write_text(f"{LONG}the end")
+    assert log_end("/elsewhere/.perftrail/logs/a.log", tmp_path).endswith("the end")
+    assert len(log_end("/elsewhere/.perftrail/logs/a.log", tmp_path)) == LOG_BYTES + 1
+
+
+@pytest.mark.parametrize("log", ["/etc/passwd", "/x/logs/../../secret", "/x/logs/link", ""])
+def test_a_store_cannot_have_other_files_quoted(tmp_path: Path, log: str) -> None:
+    results = tmp_path / "results"
+    (results / "logs").mkdir(parents=True)
+    (tmp_path / "secret").write_text("secret")
+    (results / "logs" / "link").symlink_to(tmp_path / "secret")
+    assert log_end(log, results) == ""
