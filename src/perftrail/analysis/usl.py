@@ -111,7 +111,7 @@ def fits(times: Mapping[int, Sequence[float]]) -> Fits:
     """Fit both laws to the times that a piece of work takes at each count of threads, all above zero.
 
     >>> fits({1: [1.0, 1.01], 2: [0.5, 0.51], 4: [0.26, 0.25]}).because
-    'it cannot be told with 3 counts of threads; it takes 4 for Amdahl's law and 5 for the scalability law'
+    "it cannot be told with 3 counts of threads; it takes 4 for Amdahl's law and 5 for the scalability law"
     """
     points = _points(times)
     least = Law.AMDAHL.parameters + SPARE
