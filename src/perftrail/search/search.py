@@ -179,7 +179,7 @@ class Search:
         """Answer that nothing changed; look further out first where revisions beyond the ends are untried."""
         wanted = self.question.confidence
         if posterior.nothing + posterior.small >= wanted:
-            reason = "no change of the smallest size worth finding, anywhere between the ends"
+            reason = "the ends do not differ by a change worth finding (a thorough search looks between them)"
             return Settled(answer=answers.no_change(self.question, posterior, reason))
         if posterior.nothing + posterior.outside + posterior.small < wanted:
             return None
