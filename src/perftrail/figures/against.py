@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.figures.frame import MUTED, Figure, drawing
+from perftrail.figures.frame import MUTED, Figure, drawing, interval, told
 
 if TYPE_CHECKING:
     from perftrail.figures.frame import Spec
@@ -32,7 +32,55 @@ class Against:
 
 def against(rows: Sequence[Against], *, name: str, title: str, reference: str, palette: Palette) -> Figure:
     """Draw each subject against the reference: 1 is as much, less is to the left."""
-    effects: list[Json] = [
+    row: Spec = {"field": "row", "type": "nominal", "title": None, "sort": [each.row for each in rows]}
+    along: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "title": f"times that of {reference}",
+        "scale": {"type": "log", "nice": False, "padding": 16},
+        "axis": {"format": ".3~g", "tickCount": 6, "labelOverlap": True},
+    }
+    colour = {**palette.encoding(palette.ordered(each.subject for each in rows)), "legend": None}
+    place: Spec = {"y": row, "x": along, "color": colour}
+    return Figure(
+        name=name,
+        title=title,
+        caption=(
+            f"Dots are ratios of pairs to {reference}, measured in turns; the diamond is the effect with its "
+            "interval. 1 is as much."
+        ),
+        spec=drawing(
+            [
+                {
+                    "data": {"values": [{"value": 1}]},
+                    "mark": {"type": "rule", "color": MUTED, "strokeDash": [4, 4]},
+                    "encoding": {"x": along},
+                },
+                _pairs(rows, place),
+                *_effects(rows, place, low={**along, "field": "low"}),
+            ],
+            height=STEP * len(rows),
+        ),
+    )
+
+
+def _pairs(rows: Sequence[Against], place: Spec) -> Spec:
+    """A dot for each pair's ratio."""
+    values: list[Json] = [
+        {"row": each.row, "subject": each.subject, "value": ratio}
+        for each in rows
+        for ratio in each.ratios[:MOST_PAIRS]
+    ]
+    return {
+        "data": {"values": values},
+        "mark": {"type": "point", "filled": True, "opacity": 0.35, "size": 22},
+        "encoding": place,
+    }
+
+
+def _effects(rows: Sequence[Against], place: Spec, *, low: Spec) -> list[Spec]:
+    """Each subject's effect with its interval, in the place of its dots."""
+    values: list[Json] = [
         {
             "row": each.row,
             "subject": each.subject,
@@ -43,77 +91,19 @@ def against(rows: Sequence[Against], *, name: str, title: str, reference: str, p
         }
         for each in rows
     ]
-    pairs: list[Json] = [
-        {"row": each.row, "subject": each.subject, "value": ratio}
-        for each in rows
-        for ratio in each.ratios[:MOST_PAIRS]
-    ]
-    shown = palette.ordered(each.subject for each in rows)
-    return Figure(
-        name=name,
-        title=title,
-        caption=(
-            f"Dots are ratios of pairs to {reference}, measured in turns; the diamond is the effect with its "
-            "interval. 1 is as much."
-        ),
-        spec=drawing(
-            _layers(effects, pairs, [each.row for each in rows], palette, shown, reference),
-            height=STEP * len(rows),
-        ),
-    )
-
-
-def _layers(
-    effects: list[Json],
-    pairs: list[Json],
-    order: list[str],
-    palette: Palette,
-    shown: list[str],
-    reference: str,
-) -> list[Spec]:
-    row: Spec = {"field": "row", "type": "nominal", "title": None, "sort": [*order]}
-    along: Spec = {
-        "type": "quantitative",
-        "title": f"times that of {reference}",
-        "scale": {"type": "log", "nice": False, "padding": 16},
-        "axis": {"format": ".3~g", "tickCount": 6, "labelOverlap": True},
-    }
-    colour = {**palette.encoding(shown), "legend": None}
+    data: Spec = {"values": values}
     return [
         {
-            "data": {"values": [{"value": 1}]},
-            "mark": {"type": "rule", "color": MUTED, "strokeDash": [4, 4]},
-            "encoding": {"x": {"field": "value", **along}},
-        },
-        {
-            "data": {"values": pairs},
-            "mark": {"type": "point", "filled": True, "opacity": 0.35, "size": 22},
-            "encoding": {"y": row, "x": {"field": "value", **along}, "color": colour},
-        },
-        {
-            "data": {"values": effects},
+            "data": data,
             "mark": {"type": "rule", "strokeWidth": 3},
-            "encoding": {
-                "y": row,
-                "x": {"field": "low", **along},
-                "x2": {"field": "high"},
-                "color": colour,
-            },
+            "encoding": {**place, "x": low, "x2": {"field": "high"}},
         },
         {
-            "data": {"values": effects},
+            "data": data,
             "mark": {"type": "point", "filled": True, "shape": "diamond", "size": 110, "opacity": 1},
             "encoding": {
-                "y": row,
-                "x": {"field": "value", **along},
-                "color": colour,
-                "tooltip": [
-                    {"field": "row", "type": "nominal", "title": "subject"},
-                    {"field": "value", "type": "quantitative", "title": "times", "format": ".4~g"},
-                    {"field": "low", "type": "quantitative", "title": "low", "format": ".4~g"},
-                    {"field": "high", "type": "quantitative", "title": "high", "format": ".4~g"},
-                    {"field": "verdict", "type": "nominal", "title": "verdict"},
-                ],
+                **place,
+                "tooltip": [told("row", "subject"), *interval("times"), told("verdict", "verdict")],
             },
         },
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.figures.frame import FOUND, MUTED, Figure, drawing
+from perftrail.figures.frame import FOUND, MUTED, Figure, drawing, number, told
 from perftrail.figures.history import along_axis
 
 if TYPE_CHECKING:
@@ -36,12 +36,6 @@ class Believed:
 
 def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = ()) -> Figure:
     """Draw the belief step by step, the first step on top."""
-    stretches: list[Json] = [stretch for step in steps for stretch in _stretches(step)]
-    taken: list[Json] = [
-        {"position": step.position, "step": step.number, "words": step.words}
-        for step in steps
-        if step.position is not None
-    ]
     along, count = along_axis(length), max((step.number for step in steps), default=1)
     down: Spec = {
         "field": "step",
@@ -50,7 +44,24 @@ def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = 
         "scale": {"domain": [0.5, count + 0.5], "reverse": True, "nice": False, "zero": False},
         "axis": {"grid": False, "tickMinStep": 1, "format": "d"},
     }
-    bands: Spec = {
+    return Figure(
+        name="belief",
+        title="How the search came to know",
+        caption=(
+            "Each row is a step: the dot is what it measured, and the darker a stretch, the likelier it holds "
+            "the change. White is elsewhere, or that nothing changed."
+        ),
+        spec=drawing(
+            [_bands(steps, along, down), _dots(steps, along, down), *_rules(culprits, along)],
+            height=max(140, min(440, 12 * count)),
+        ),
+    )
+
+
+def _bands(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
+    """The stretches of each step, the darker the likelier."""
+    stretches: list[Json] = [stretch for step in steps for stretch in _stretches(step)]
+    return {
         "data": {"values": stretches},
         "mark": {"type": "rect"},
         "encoding": {
@@ -66,38 +77,40 @@ def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = 
                 "legend": {"format": ".0%", "gradientLength": 160, "tickCount": 3},
             },
             "tooltip": [
-                {"field": "step", "type": "quantitative", "title": "step"},
-                {"field": "probability", "type": "quantitative", "title": "probability", "format": ".1%"},
-                {"field": "revisions", "type": "quantitative", "title": "revisions"},
+                number("step", "step"),
+                number("probability", "probability", ".1%"),
+                number("revisions", "revisions"),
             ],
         },
     }
-    dots: Spec = {
+
+
+def _dots(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
+    """What each step measured, where it measured anything."""
+    taken: list[Json] = [
+        {"position": step.position, "step": step.number, "words": step.words}
+        for step in steps
+        if step.position is not None
+    ]
+    return {
         "data": {"values": taken},
         "mark": {"type": "point", "filled": True, "size": 30, "fill": "white", "stroke": MUTED, "opacity": 1},
-        "encoding": {
-            "x": along,
-            "y": down,
-            "tooltip": [{"field": "words", "type": "nominal", "title": "step"}],
-        },
+        "encoding": {"x": along, "y": down, "tooltip": [told("words", "step")]},
     }
-    layers = [bands, dots]
-    if culprits:
-        lines: Spec = {
-            "data": {"values": [{"position": position} for position in culprits]},
+
+
+def _rules(culprits: Sequence[int], along: Spec) -> list[Spec]:
+    """A line through all steps at each culprit."""
+    if not culprits:
+        return []
+    values: list[Json] = [{"position": position} for position in culprits]
+    return [
+        {
+            "data": {"values": values},
             "mark": {"type": "rule", "color": FOUND, "strokeDash": [4, 3]},
             "encoding": {"x": along},
         }
-        layers.append(lines)
-    return Figure(
-        name="belief",
-        title="How the search came to know",
-        caption=(
-            "Each row is a step: the dot is what it measured, and the darker a stretch, the likelier it holds "
-            "the change. White is elsewhere, or that nothing changed."
-        ),
-        spec=drawing(layers, height=max(140, min(440, 12 * count))),
-    )
+    ]
 
 
 def _stretches(step: Believed) -> list[Spec]:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.figures.frame import MUTED, Figure, drawing, measured_axis, spans_decades
+from perftrail.figures.frame import (
+    MUTED,
+    Figure,
+    drawing,
+    interval,
+    measured_axis,
+    number,
+    spans_decades,
+    told,
+)
 
 if TYPE_CHECKING:
     from perftrail.figures.frame import Axis, Spec
@@ -157,13 +166,11 @@ def _curves(
     """Intervals, lines and points, in the subjects' own colours, dashes and shapes."""
     height: Spec = {"field": "value", **measured.spec(zero=zero)}
     colour = palette.encoding(shown)
-    told: list[Json] = [
-        {"field": "subject", "type": "nominal", "title": "subject"},
-        {"field": "at", "type": "quantitative", "title": "at"},
-        {"field": "value", "type": "quantitative", "title": "median", "format": ".4~g"},
-        {"field": "low", "type": "quantitative", "title": "low", "format": ".4~g"},
-        {"field": "high", "type": "quantitative", "title": "high", "format": ".4~g"},
-        {"field": "count", "type": "quantitative", "title": "samples"},
+    under: list[Json] = [
+        told("subject", "subject"),
+        number("at", "at"),
+        *interval("median"),
+        number("count", "samples"),
     ]
     data: Spec = {"values": values}
     bounds: Spec = {"field": "low", **measured.spec(zero=zero)}
@@ -186,7 +193,7 @@ def _curves(
                 "y": height,
                 "color": colour,
                 "shape": palette.shapes(shown),
-                "tooltip": told,
+                "tooltip": under,
             },
         },
     ]
@@ -194,17 +201,13 @@ def _curves(
 
 def _limits(lost: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str]) -> list[Spec]:
     place: Spec = {"x": along, "y": {"field": "value", **measured.spec()}, "color": palette.encoding(shown)}
-    told: list[Json] = [
-        {"field": "subject", "type": "nominal", "title": "subject"},
-        {"field": "at", "type": "quantitative", "title": "at"},
-        {"field": "why", "type": "nominal", "title": "given up"},
-    ]
+    under: list[Json] = [told("subject", "subject"), number("at", "at"), told("why", "given up")]
     words: Spec = {"field": "why", "type": "nominal"}
     return [
         {
             "data": {"values": lost},
             "mark": {"type": "point", "shape": "M-1,-1L1,1M-1,1L1,-1", "size": 90, "strokeWidth": 2},
-            "encoding": {**place, "tooltip": told},
+            "encoding": {**place, "tooltip": under},
         },
         {
             "data": {"values": lost},

@@ -22,6 +22,9 @@ DECADES = 20.0
 MUTED = "#808590"
 """What is no subject's: ideal lines, limits, releases. Readable on white and on black."""
 
+FOUR = ".4~g"
+"""Four digits that count, for a number under the pointer."""
+
 FOUND = "#D55E00"
 """What was found: change points, culprits."""
 
@@ -87,6 +90,23 @@ def _ticks(low: float, high: float) -> tuple[float, ...]:
     parts = (1.0, 2.0, 5.0) if last - first <= 3 else (1.0,)
     ticks = (float(f"{part * 10.0**power:.3g}") for power in range(first, last + 1) for part in parts)
     return tuple(tick for tick in ticks if low * 0.7 <= tick <= high * 1.4)
+
+
+def told(field: str, title: str) -> Spec:
+    """A line of words under the pointer."""
+    return {"field": field, "type": "nominal", "title": title}
+
+
+def number(field: str, title: str, form: str = "") -> Spec:
+    """A line with a number under the pointer, in a form of d3's where one is given."""
+    return {"field": field, "type": "quantitative", "title": title, **({"format": form} if form else {})}
+
+
+def interval(middle: str) -> list[Json]:
+    """The lines under the pointer for a value that is called `middle`, and its interval."""
+    return [
+        number(field, title, FOUR) for field, title in (("value", middle), ("low", "low"), ("high", "high"))
+    ]
 
 
 def drawing(layers: Sequence[Spec], *, height: Json = HEIGHT, **more: Json) -> Spec:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.figures.frame import MUTED, Figure, drawing
+from perftrail.figures.frame import FOUR, MUTED, Figure, drawing, number, told
 from perftrail.figures.palette import DIVERGING
 
 if TYPE_CHECKING:
@@ -80,16 +80,16 @@ def _layers(values: list[Json], lost: list[Json], place: Spec) -> list[Spec]:
         "legend": {"format": ".2~g", "gradientLength": 160, "values": [1 / STRONGEST, 1, STRONGEST]},
     }
     words: Spec = {"text": {"field": "words", "type": "nominal"}}
-    told: list[Json] = [
-        {"field": "row", "type": "nominal", "title": "subject"},
-        {"field": "column", "type": "nominal", "title": "benchmark"},
-        {"field": "ratio", "type": "quantitative", "title": "times", "format": ".4~g"},
+    under: list[Json] = [
+        told("row", "subject"),
+        told("column", "benchmark"),
+        number("ratio", "times", FOUR),
     ]
     layers: list[Spec] = [
         {
             "data": {"values": values},
             "mark": {"type": "rect", "stroke": MUTED, "strokeWidth": 0.5},
-            "encoding": {**place, "color": colour, "tooltip": told},
+            "encoding": {**place, "color": colour, "tooltip": under},
         },
         {
             "data": {"values": values},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.figures.frame import FOUND, MUTED, Figure, drawing, measured_axis
+from perftrail.figures.frame import FOUND, MUTED, Figure, drawing, interval, measured_axis, number, told
 from perftrail.figures.thinning import Along, thinned
 
 if TYPE_CHECKING:
@@ -106,13 +106,11 @@ def _series(
     values: list[Json], measured: Axis, length: int, palette: Palette, shown: list[str]
 ) -> list[Spec]:
     colour, along = palette.encoding(shown), along_axis(length)
-    told: list[Json] = [
-        {"field": "revision", "type": "nominal", "title": "revision"},
-        {"field": "subject", "type": "nominal", "title": "variant"},
-        {"field": "value", "type": "quantitative", "title": "median", "format": ".4~g"},
-        {"field": "low", "type": "quantitative", "title": "low", "format": ".4~g"},
-        {"field": "high", "type": "quantitative", "title": "high", "format": ".4~g"},
-        {"field": "count", "type": "quantitative", "title": "samples"},
+    under: list[Json] = [
+        told("revision", "revision"),
+        told("subject", "variant"),
+        *interval("median"),
+        number("count", "samples"),
     ]
     return [
         {
@@ -133,7 +131,7 @@ def _series(
                 "y": {"field": "value", **measured.spec()},
                 "color": colour,
                 "shape": palette.shapes(shown),
-                "tooltip": told,
+                "tooltip": under,
             },
         },
     ]
@@ -152,7 +150,7 @@ def _stretches(events: Events) -> list[Spec]:
             "encoding": {
                 "x": along_axis(events.length),
                 "x2": {"field": "end"},
-                "tooltip": {"field": "why", "type": "nominal", "title": "not to be had"},
+                "tooltip": told("why", "not to be had"),
             },
         }
     ]
@@ -205,7 +203,7 @@ def _changes(events: Events) -> list[Spec]:
             "mark": {"type": "rule", "color": FOUND, "strokeWidth": 2},
             "encoding": {
                 "x": along_axis(events.length),
-                "tooltip": {"field": "word", "type": "nominal", "title": "changed"},
+                "tooltip": told("word", "changed"),
             },
         }
     ]
@@ -269,7 +267,7 @@ def _failed(events: Events) -> list[Spec]:
             "encoding": {
                 "x": along_axis(events.length),
                 "y": {"value": 300},
-                "tooltip": {"field": "word", "type": "nominal", "title": "failed"},
+                "tooltip": told("word", "failed"),
             },
         }
     ]

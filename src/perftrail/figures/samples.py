@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.figures.frame import MUTED, Figure, drawing, measured_axis
+from perftrail.figures.frame import FOUR, MUTED, Figure, drawing, measured_axis, number, told
 
 if TYPE_CHECKING:
     from perftrail.figures.curve import Labels
@@ -76,9 +76,9 @@ def _layers(
                 "y": row,
                 "x": {"field": "value", **measured.spec()},
                 "tooltip": [
-                    {"field": "row", "type": "nominal", "title": "subject"},
-                    {"field": "value", "type": "quantitative", "title": "median", "format": ".4~g"},
-                    {"field": "count", "type": "quantitative", "title": "samples"},
+                    told("row", "subject"),
+                    number("value", "median", FOUR),
+                    number("count", "samples"),
                 ],
             },
         },
