@@ -14,49 +14,20 @@ from perftrail.model.wording import quoted
 from perftrail.sources.archives_fetch import fetch, is_download
 from perftrail.sources.archives_unpack import unpack
 from perftrail.sources.ecosystems.cargo_index import read_index
-from perftrail.sources.ecosystems.registry import Release
-from perftrail.sources.ecosystems.semantic_version import SemanticVersion, is_semantic_version
+from perftrail.sources.ecosystems.semantic_registry import SemanticRegistry
+from perftrail.sources.ecosystems.semantic_version import is_semantic_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from perftrail.model.package import Package
-    from perftrail.model.source import Source as Asked
-    from perftrail.ports import Starter
     from perftrail.sources.ecosystems.cargo_index import CrateIndex
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PLACE = re.compile(r"\{(crate|version|prefix|lowerprefix|sha256-checksum)\}")
 
 
-class Crates:
+class Crates(SemanticRegistry):
     """The releases of a crate; what it depends on is for its build to have, as its manifest says."""
-
-    fits = ""
-
-    def __init__(self, package: Package, asked: Asked, *, cache: Path, starter: Starter) -> None:
-        self.package = package
-        self._asked = asked
-        self._cache = cache
-        self._starter = starter
-
-    def version(self, text: str) -> SemanticVersion:
-        """Read a version as Semantic Versioning has it."""
-        return SemanticVersion.read(text)
-
-    def releases(self) -> tuple[Release, ...]:
-        """Give what the registry's index has."""
-        found = [
-            Release(
-                id=id,
-                version=(version := SemanticVersion.read(id)),
-                prerelease=version.is_prerelease,
-                yanked=line.get("yanked") is True,
-                uploaded=str(line.get("pubtime") or ""),
-            )
-            for id, line in self._by_version.items()
-        ]
-        return tuple(sorted(found, key=lambda each: each.version))
 
     def content(self, id: str) -> str:
         """Name a crate's archive by its checksum."""
@@ -76,6 +47,10 @@ class Crates:
             archive = Archive(version=id, file=address, sha256=self._checksum(id))
             taken = fetch(archive, base="", cache=self._cache)
             print(f"{unpack(taken, directory)} files", file=file)
+
+    def _published(self) -> Iterator[tuple[str, bool, str]]:
+        for id, line in self._by_version.items():
+            yield id, line.get("yanked") is True, str(line.get("pubtime") or "")
 
     @cached_property
     def _index(self) -> CrateIndex:

@@ -18,15 +18,12 @@ from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.archives_unpack import unpack
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
-from perftrail.sources.ecosystems.registry import Release
+from perftrail.sources.ecosystems.semantic_registry import SemanticRegistry
 from perftrail.sources.ecosystems.semantic_version import SemanticVersion, is_semantic_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.model.package import Package
-    from perftrail.model.source import Source as Asked
-    from perftrail.ports import Starter
     from perftrail.sources.client import Answer
 
 _NOT_OURS = tuple(
@@ -47,35 +44,11 @@ _ALGORITHMS = ("sha512", "sha384", "sha256", "sha1")
 """What npm may name an archive by, the strongest first."""
 
 
-class NpmPackages:
-    """The releases of an npm package; what it depends on is for its build to install."""
+class NpmPackages(SemanticRegistry):
+    """The releases of an npm package; what it depends on is for its build to install.
 
-    fits = ""
-
-    def __init__(self, package: Package, asked: Asked, *, cache: Path, starter: Starter) -> None:
-        self.package = package
-        self._asked = asked
-        self._cache = cache
-        self._starter = starter
-
-    def version(self, text: str) -> SemanticVersion:
-        """Read a version as Semantic Versioning has it."""
-        return SemanticVersion.read(text)
-
-    def releases(self) -> tuple[Release, ...]:
-        """Give what the registry has, with its dates; what is deprecated is taken for yanked."""
-        versions, times = self._listed
-        found = [
-            Release(
-                id=id,
-                version=(version := SemanticVersion.read(id)),
-                prerelease=version.is_prerelease,
-                yanked=bool(self._described.get(id, {}).get("deprecated")),
-                uploaded=str(times.get(id) or ""),
-            )
-            for id in versions
-        ]
-        return tuple(sorted(found, key=lambda each: each.version))
+    What is deprecated is taken for yanked.
+    """
 
     def content(self, id: str) -> str:
         """Name a release's archive by its checksum."""
@@ -91,6 +64,11 @@ class NpmPackages:
         with Path(log).open("a", encoding="utf-8", errors="replace") as file:
             print(f"$ unpack {self.package.name}@{id} into {directory}", file=file)
             print(f"{unpack(kept, directory)} files", file=file)
+
+    def _published(self) -> Iterator[tuple[str, bool, str]]:
+        versions, times = self._listed
+        for id in versions:
+            yield id, bool(self._described.get(id, {}).get("deprecated")), str(times.get(id) or "")
 
     def _pack(self, id: str, checksum: _Checksum, kept: Path, log: str) -> None:
         with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
