@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from perftrail.builder.trees import NO_SOURCES
 from perftrail.model.build import Built, Failure, Prepared, Recipe, Workplace, content_key
 from perftrail.model.merge import Merge
-from perftrail.model.process import Command, Ended, Exited, Orphans, Ran
+from perftrail.model.process import Command, Ended, Exited, Ran
 from perftrail.model.subject import Revision, Subject
 
 
@@ -133,27 +133,8 @@ class FakeStarter:
         return replace(RAN, ended=self.ended(command.arguments), wall_seconds=seconds, tree_ended_at=seconds)
 
 
-RAN = Ran(
-    ended=Exited(code=0),
-    prepared_at=0.0,
-    started_at=0.0,
-    ended_at=0.0,
-    tree_ended_at=0.0,
-    wall_seconds=0.0,
-    cpu_seconds=0.01,
-    user_seconds=0.01,
-    system_seconds=0.0,
-    max_rss_bytes=1 << 20,
-    voluntary_switches=1,
-    involuntary_switches=0,
-    minor_faults=10,
-    major_faults=0,
-    orphans=Orphans(waited=0, killed=0),
-    stdout_truncated=False,
-    stderr_truncated=False,
-    tree_memory=None,
-    tree_cpu=None,
-    memory_limit_method=None,
+RAN = replace(
+    Ran.uncounted(Exited(code=0), began=0.0, now=0.0), cpu_seconds=0.01, user_seconds=0.01, max_rss_bytes=1 << 20
 )
 """A process that did nothing."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError
-from perftrail.model.process import Orphans, Ran, Signalled, TimedOut
+from perftrail.model.process import Ran, Signalled, TimedOut
 
 if TYPE_CHECKING:
     from perftrail.launcher.protocol import Capabilities
@@ -120,27 +120,8 @@ def broken_off(command: Command, *, began: float) -> Ran:
     now = time.monotonic()
     late = command.timeout_seconds is not None and now - began >= command.timeout_seconds
     ended: Ended = TimedOut() if late else Signalled(signal=int(signal.SIGKILL))
-    return Ran(
-        ended=ended,
-        prepared_at=began,
-        started_at=began,
-        ended_at=now,
-        tree_ended_at=now,
-        wall_seconds=now - began,
-        cpu_seconds=0.0,
-        user_seconds=0.0,
-        system_seconds=0.0,
-        max_rss_bytes=0,
-        voluntary_switches=0,
-        involuntary_switches=0,
-        minor_faults=0,
-        major_faults=0,
-        orphans=Orphans(waited=0, killed=0),
-        stdout_truncated=False,
-        stderr_truncated=False,
-        tree_memory=None,
-        tree_cpu=None,
-        memory_limit_method=None,
+    return replace(
+        Ran.uncounted(ended, began=began, now=now),
         refused=("killing or stopping perftrail's launcher: everything in it was ended with it",),
     )
 

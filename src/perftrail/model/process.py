@@ -184,3 +184,29 @@ class Ran:
     locks: LockCounts | None = None
     refused_processes: int = 0
     refused: tuple[str, ...] = ()
+
+    @classmethod
+    def uncounted(cls, ended: Ended, *, began: float, now: float) -> Ran:
+        """Give what is known of a process of which only its beginning, its end and how it ended are."""
+        return cls(
+            ended=ended,
+            prepared_at=began,
+            started_at=began,
+            ended_at=now,
+            tree_ended_at=now,
+            wall_seconds=now - began,
+            cpu_seconds=0.0,
+            user_seconds=0.0,
+            system_seconds=0.0,
+            max_rss_bytes=0,
+            voluntary_switches=0,
+            involuntary_switches=0,
+            minor_faults=0,
+            major_faults=0,
+            orphans=Orphans(waited=0, killed=0),
+            stdout_truncated=False,
+            stderr_truncated=False,
+            tree_memory=None,
+            tree_cpu=None,
+            memory_limit_method=None,
+        )
