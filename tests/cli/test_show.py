@@ -10,8 +10,8 @@ from perftrail.analysis.changepoints import ChangePoint
 from perftrail.cli.tables import print_changes
 from perftrail.model.parameters import Point
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.history import HistoryChange
-from perftrail.workflows.show import Row
+from perftrail.workflows.showing.changes import HistoryChange
+from perftrail.workflows.showing.rows import Row
 
 HISTORY = tuple(Revision(id=f"r{number}", summary=f"change {number}") for number in range(8))
 

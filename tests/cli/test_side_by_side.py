@@ -11,7 +11,7 @@ from perftrail.cli.tables import print_rows
 from perftrail.model.parameters import Point
 from perftrail.model.pins import Pins
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.show import Row
+from perftrail.workflows.showing.rows import Row
 
 ONE, TWO = (Revision(id=name * 40) for name in "ab")
 

@@ -134,7 +134,10 @@ class FakeStarter:
 
 
 RAN = replace(
-    Ran.uncounted(Exited(code=0), began=0.0, now=0.0), cpu_seconds=0.01, user_seconds=0.01, max_rss_bytes=1 << 20
+    Ran.uncounted(Exited(code=0), began=0.0, now=0.0),
+    cpu_seconds=0.01,
+    user_seconds=0.01,
+    max_rss_bytes=1 << 20,
 )
 """A process that did nothing."""
 

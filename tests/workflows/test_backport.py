@@ -20,8 +20,8 @@ from perftrail.model.study import Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.backport import Backport
-from perftrail.workflows.backport_patch import Carriage
-from perftrail.workflows.backport_report import BackportReport, Role, Stand
+from perftrail.workflows.backporting.patch import Carriage
+from perftrail.workflows.backporting.report import BackportReport, Role, Stand
 from perftrail.workflows.events import GivenUp, Invoked
 from perftrail.workflows.session import Session
 from perftrail.workflows.workshop import Ready

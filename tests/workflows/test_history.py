@@ -14,11 +14,11 @@ from perftrail.model.study import Study
 from perftrail.model.target import resolve
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.clock import now
-from perftrail.workflows.history import HistoryChange, history_changes
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
 from perftrail.workflows.session import Session
-from perftrail.workflows.show import rows
+from perftrail.workflows.showing.changes import HistoryChange, history_changes
+from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.warm import warm_prior
 from tests.fakes.workshop import FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain

@@ -16,7 +16,7 @@ from perftrail.workflows.events import Event, Invoked
 from perftrail.workflows.quiet import Lookout, Noise
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
-from perftrail.workflows.show import rows
+from perftrail.workflows.showing.rows import rows
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain

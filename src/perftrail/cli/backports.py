@@ -17,15 +17,15 @@ from perftrail.cli.found_words import revision_name
 from perftrail.cli.obstacles import told_obstacle
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import change, decimals, number, percent, quantity
-from perftrail.workflows.backport_report import Role
+from perftrail.workflows.backporting.report import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.analysis.carried import Carried
     from perftrail.analysis.compare import Comparison
-    from perftrail.workflows.backport_patch import Blocked, Carriage
-    from perftrail.workflows.backport_report import BackportReport, Judgement, Stand
+    from perftrail.workflows.backporting.patch import Blocked, Carriage
+    from perftrail.workflows.backporting.report import BackportReport, Judgement, Stand
 
 MOST_COSTS = 2
 MOST_NAMED = 5

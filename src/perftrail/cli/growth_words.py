@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perftrail.analysis.growth import Growth
     from perftrail.analysis.leak import OverTime
     from perftrail.analysis.memory import PerUnit
-    from perftrail.workflows.growth import Along, Growths, Rivals
+    from perftrail.workflows.showing.growth import Along, Growths, Rivals
 
 
 def print_growth(found: Growths) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from perftrail.cli.growth_words import curve_words, rival_words
 from perftrail.cli.scaling_words import scaling_lines
 from perftrail.report.page import Section, Table
-from perftrail.workflows.growth import growth_along
-from perftrail.workflows.scaling import thread_scalings
-from perftrail.workflows.show import rows
+from perftrail.workflows.showing.growth import growth_along
+from perftrail.workflows.showing.rows import rows
+from perftrail.workflows.showing.scaling import thread_scalings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

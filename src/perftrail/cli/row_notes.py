@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.conditions import NOISE
 
 if TYPE_CHECKING:
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.showing.rows import Row
 
 
 def row_notes(row: Row) -> list[str]:

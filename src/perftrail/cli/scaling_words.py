@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.analysis.scaling import Scaling
     from perftrail.analysis.telltales import Telltale
     from perftrail.analysis.usl import Parameter
-    from perftrail.workflows.scaling import ThreadScaling
+    from perftrail.workflows.showing.scaling import ThreadScaling
 
 CAUSES = {
     Cause.LOCK: "a lock",

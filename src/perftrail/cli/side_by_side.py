@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from perftrail.analysis.estimate import Estimate
     from perftrail.model.parameters import Point
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.showing.rows import Row
 
 Place = tuple[str, "Point", str]
 """A benchmark, a point of it, and a metric: a line of the table."""

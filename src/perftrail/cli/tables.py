@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from perftrail.model.pins import Pins
     from perftrail.model.trail import Json, SearchRecord, StepRecord
-    from perftrail.workflows.history import HistoryChange
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.showing.changes import HistoryChange
+    from perftrail.workflows.showing.rows import Row
 
 
 def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:

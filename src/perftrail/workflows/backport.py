@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
-from perftrail.workflows.backport_bout import Bout, rule_for, wanted_metrics
-from perftrail.workflows.backport_report import BackportReport, Missing, Role
+from perftrail.workflows.backporting.bout import Bout, rule_for, wanted_metrics
+from perftrail.workflows.backporting.report import BackportReport, Missing, Role
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from perftrail.model.subject import Revision
-    from perftrail.workflows.backport_patch import Carriage
+    from perftrail.workflows.backporting.patch import Carriage
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready

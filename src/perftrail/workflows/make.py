@@ -15,7 +15,7 @@ from perftrail.model.build import Built, Failure
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.wording import listed, quoted, suggestion
-from perftrail.workflows.backport_patch import find_revision
+from perftrail.workflows.backporting.patch import find_revision
 from perftrail.workflows.events import BuildFinished
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from perftrail.builder import Crew
     from perftrail.model.build import Workplace
+    from perftrail.model.measurement import Machine
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Enclosing, Starter, Store
@@ -83,35 +84,26 @@ def open_session(
     the source is to know beside its own. So many `jobs` are built at once.
     """
     root = results_directory(study, store)
-    root.mkdir(parents=True, exist_ok=True)
-    database = str(root / DATABASE)
     put_back_left_over()
     machine = read_machine()
     with ExitStack() as stack:
-        stack.enter_context(hold(database, wait=wait, on_wait=on_wait))
-        results = stack.enter_context(open_store(database, access="write", machine=machine.id))
-        results.add_machine(machine)
+        results = stack.enter_context(_held(root, machine, wait=wait, on_wait=on_wait))
         starter = stack.enter_context(Launcher())
-        enclosing = sandboxes(study, root, starter)
-        if enclosing is not None:
+        if (enclosing := sandboxes(study, root, starter)) is not None:
             enclosing.prepare()
         hands = stack.enter_context(crew(study, root, jobs=jobs, own=own))
         sources, builder, workshop = _make_workshop(
             study, root, starter, results, retry_failed=retry_failed, own=own, enclosing=enclosing, crew=hands
         )
-        measuring = stack.enter_context(_measuring(root, starter, enclosing))
         watch = stack.enter_context(Watch(helpers=lambda: _helpers(starter, enclosing)))
         invoker = Invoker(
             study,
-            starter=measuring,
+            starter=stack.enter_context(_measuring(root, starter, enclosing)),
             builder=builder,
-            lookout=Lookout(
-                watch, study.measure.quiet, threshold=study.measure.quiet_threshold, on_wait=on_noise
-            ),
+            lookout=_lookout(study, watch, on_noise),
             scratch=root / "scratch",
             logs=root / "logs",
         )
-        bench = Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
         yield Session(
             study=study,
             machine=machine,
@@ -119,8 +111,21 @@ def open_session(
             store=results,
             workshop=workshop,
             pins=sources.pins,
-            bench=bench,
+            bench=Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine),
         )
+
+
+@contextmanager
+def _held(root: Path, machine: Machine, *, wait: bool, on_wait: Callable[[Holder], None]) -> Iterator[Store]:
+    """Hold a study's results, and open them to write on this machine."""
+    root.mkdir(parents=True, exist_ok=True)
+    database = str(root / DATABASE)
+    with (
+        hold(database, wait=wait, on_wait=on_wait),
+        open_store(database, access="write", machine=machine.id) as results,
+    ):
+        results.add_machine(machine)
+        yield results
 
 
 @contextmanager
@@ -137,6 +142,11 @@ def shell_prefix(study: Study, place: Workplace, *, store: str | None) -> Iterat
         assert enclosing is not None
         with enclosing.prefix("build", [str(Path(place.log).parent)]) as words:
             yield (*words[:-1], "--chdir", str(Path(place.directory).resolve()), words[-1])
+
+
+def _lookout(study: Study, watch: Watch, on_noise: Callable[[Noise], None]) -> Lookout:
+    measure = study.measure
+    return Lookout(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise)
 
 
 def _helpers(starter: Launcher, enclosing: Sandboxes | None) -> tuple[int, ...]:

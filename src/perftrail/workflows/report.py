@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from perftrail import __version__
 from perftrail.errors import NoAnswer
 from perftrail.report.page import Page
-from perftrail.workflows.report_about import about_sections
-from perftrail.workflows.report_beside import beside_section, compare_subjects
-from perftrail.workflows.report_curves import curve_sections, heat_section, samples_section
-from perftrail.workflows.report_gathered import gather
-from perftrail.workflows.report_history import history_sections
-from perftrail.workflows.report_search import search_section
-from perftrail.workflows.report_verdict import verdict
-from perftrail.workflows.report_words import shown
+from perftrail.workflows.reporting.about import about_sections
+from perftrail.workflows.reporting.beside import beside_section, compare_subjects
+from perftrail.workflows.reporting.curves import curve_sections, heat_section, samples_section
+from perftrail.workflows.reporting.gathered import gather
+from perftrail.workflows.reporting.history import history_sections
+from perftrail.workflows.reporting.search import search_section
+from perftrail.workflows.reporting.verdict import verdict
+from perftrail.workflows.reporting.words import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.report.page import Section
-    from perftrail.workflows.report_gathered import Gathered
+    from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.session import View
 
 

@@ -9,8 +9,8 @@ from perftrail.model.conditions import Marked, sift
 from perftrail.model.measurement import Measurement, Runnable
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
-from perftrail.workflows.history import Measured, stretches
 from perftrail.workflows.reading import logarithm
+from perftrail.workflows.showing.changes import Measured, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

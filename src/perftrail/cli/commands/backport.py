@@ -16,7 +16,7 @@ from perftrail.errors import UsageError
 if TYPE_CHECKING:
     from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
-    from perftrail.workflows.backport_patch import Wanted
+    from perftrail.workflows.backporting.patch import Wanted
 
 LARGEST_PATCH_BYTES = 64 << 20
 
@@ -54,8 +54,8 @@ def command(
     """
     from perftrail.cli.backports import print_blocked, print_report
     from perftrail.workflows.backport import Backport
-    from perftrail.workflows.backport_patch import Carriage, make_patch, patch_file, write_patch
-    from perftrail.workflows.backport_report import blocked_json
+    from perftrail.workflows.backporting.patch import Carriage, make_patch, patch_file, write_patch
+    from perftrail.workflows.backporting.report import blocked_json
 
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
@@ -81,7 +81,7 @@ def command(
 
 
 def _wanted(fix: str | None, *, onto: str, patch: str | None) -> Wanted:
-    from perftrail.workflows.backport_patch import Wanted
+    from perftrail.workflows.backporting.patch import Wanted
 
     if patch is None:
         return Wanted(onto=onto, fix=fix)

@@ -49,48 +49,35 @@ def command(
     study skips. A benchmark with a parameter named threads, n_threads, jobs
     or workers is also told by how it scales: speed-up, the law that fits, and what limits it.
     """
-    from perftrail.cli.failures import print_not_had
-    from perftrail.cli.growth_words import print_growth
-    from perftrail.cli.scaling_words import print_scalings
-    from perftrail.cli.tables import print_changes, print_rows
-    from perftrail.workflows.growth import growth_along
-    from perftrail.workflows.history import history_changes
-    from perftrail.workflows.not_had import not_had
     from perftrail.workflows.opening import open_view
-    from perftrail.workflows.scaling import thread_scalings
-    from perftrail.workflows.show import rows
 
     wanted, study = _wanted(search, study)
     with open_view(contained(walking.load(study), sandbox), store=store) as view:
         if wanted is not None:
             _show_search(view, wanted, as_json=as_json)
-            return
-        found = rows(view, metrics=metrics or None)
-        changes = history_changes(view.source.history(), found)
-        scalings = thread_scalings(view)
-        along = growth_along(view, found, metrics=metrics or None)
-        lacking = None if as_json else not_had(view)
+        else:
+            _show_measured(view, metrics, as_json=as_json)
+
+
+def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> None:
+    from perftrail.cli.failures import print_not_had
+    from perftrail.cli.growth_words import print_growth
+    from perftrail.cli.scaling_words import print_scalings
+    from perftrail.cli.tables import print_changes, print_rows
+    from perftrail.workflows.not_had import not_had
+    from perftrail.workflows.show import show
+
+    shown = show(view, metrics=metrics or None)
     if as_json:
-        begun = {change.row: change.as_json() for change in changes}
-        told = [
-            {
-                **row.as_json(),
-                **view.pins.as_json(),
-                "change": begun.get(row),
-                "growth": [each.as_json() for each in along.at(row)],
-                "scaling": next((each.as_json() for each in scalings if each.belongs_to(row)), None),
-            }
-            for row in found
-        ]
-        click.echo(json.dumps(told, indent=1))
-    elif found:
-        print_rows(found, pins=view.pins)
-        print_changes(changes)
-        print_growth(along)
-        print_scalings(scalings)
-    if lacking is not None:
-        print_not_had(lacking)
-    if not as_json and not found:
+        click.echo(json.dumps(shown.as_json(), indent=1))
+        return
+    if shown.rows:
+        print_rows(shown.rows, pins=shown.pins)
+        print_changes(shown.changes)
+        print_growth(shown.growths)
+        print_scalings(shown.scalings)
+    print_not_had(not_had(view))
+    if not shown.rows:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import Failure
 from perftrail.model.conditions import weight
 from perftrail.model.measurement import FailedInvocation, Measurement
-from perftrail.workflows.backport_report import Role
+from perftrail.workflows.backporting.report import Role
 from perftrail.workflows.reading import logarithm
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from perftrail.analysis.compare import Comparison
     from perftrail.model.metrics import Better
-    from perftrail.workflows.report_gathered import Gathered
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.reporting.gathered import Gathered
+    from perftrail.workflows.showing.rows import Row
 
 LEAST_PAIRS = 3
 MOST_ROWS = 20

@@ -14,16 +14,16 @@ from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
 from perftrail.model.units import format_duration, format_size
 from perftrail.report.page import Section, Table
-from perftrail.workflows.report_gathered import MEMORY
-from perftrail.workflows.report_words import revision_mark, row_figure, shown, slug
+from perftrail.workflows.reporting.gathered import MEMORY
+from perftrail.workflows.reporting.words import revision_mark, row_figure, shown, slug
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.build import Failure
     from perftrail.model.parameters import Point, Value
-    from perftrail.workflows.report_gathered import Gathered
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.reporting.gathered import Gathered
+    from perftrail.workflows.showing.rows import Row
 
 MOST_SECTIONS = 12
 PARALLEL = re.compile(r"thread|core|cpu|worker|job|proc", re.IGNORECASE)

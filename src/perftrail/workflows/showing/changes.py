@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from perftrail.analysis.changepoints import ChangePoint
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.showing.rows import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import percent, probability, quantity
 from perftrail.model.subject import Revision
 from perftrail.report.page import Fact, Verdict
-from perftrail.workflows.report_answer import (
+from perftrail.workflows.reporting.answer import (
     answer_by,
     answer_certainty,
     answer_cost,
@@ -21,15 +21,15 @@ from perftrail.workflows.report_answer import (
     answer_sure,
     answer_tone,
 )
-from perftrail.workflows.report_words import effect_words, revision_title, row_figure, row_metric
+from perftrail.workflows.reporting.words import effect_words, revision_title, row_figure, row_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from perftrail.model.trail import Json
     from perftrail.report.page import Tone
-    from perftrail.workflows.report_beside import Beside
-    from perftrail.workflows.report_gathered import Gathered
+    from perftrail.workflows.reporting.beside import Beside
+    from perftrail.workflows.reporting.gathered import Gathered
 
 MOST_NAMED = 4
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from perftrail.analysis.leak import OverTime
     from perftrail.analysis.memory import PerUnit
     from perftrail.model.trail import Json
-    from perftrail.workflows.growth import Along
+    from perftrail.workflows.showing.growth import Along
 
 
 def as_json(along: Along) -> dict[str, Json]:

@@ -12,9 +12,9 @@ from perftrail.analysis.growth import growth
 from perftrail.analysis.leak import over_time
 from perftrail.analysis.memory import per_unit
 from perftrail.model.parameters import Point
-from perftrail.workflows.growth_json import as_json
-from perftrail.workflows.scaling import THREAD_AXES
-from perftrail.workflows.show import rows
+from perftrail.workflows.showing.growth_json import as_json
+from perftrail.workflows.showing.rows import rows
+from perftrail.workflows.showing.scaling import THREAD_AXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Subject
     from perftrail.model.trail import Json
     from perftrail.workflows.session import View
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.showing.rows import Row
 
 LEAST_VALUES = 4
 """An axis with fewer values says nothing of growth."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from perftrail.model.subject import Revision
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.showing.rows import Row
 
 LONGEST = 100
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from perftrail.figures.palette import Palette
 from perftrail.model.target import TargetError, parse_metric, resolve
-from perftrail.workflows.history import history_changes
 from perftrail.workflows.not_had import not_had
-from perftrail.workflows.report_words import revision_mark
-from perftrail.workflows.show import rows, searches, steps
+from perftrail.workflows.reporting.words import revision_mark
+from perftrail.workflows.show import searches, steps
+from perftrail.workflows.showing.changes import history_changes
+from perftrail.workflows.showing.rows import rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from perftrail.model.parameters import Point
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json, SearchRecord, StepRecord
-    from perftrail.workflows.history import HistoryChange
     from perftrail.workflows.not_had import NotHad
     from perftrail.workflows.session import View
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.showing.changes import HistoryChange
+    from perftrail.workflows.showing.rows import Row
 
 MEMORY = "peak_memory"
 MOST_REVISIONS = 6

@@ -11,7 +11,7 @@ from perftrail.figures.history import Events, Gap, Mark, history
 from perftrail.figures.thinning import MOST, Along
 from perftrail.model.quantity import change, quantity
 from perftrail.report.page import Section, Table
-from perftrail.workflows.report_words import (
+from perftrail.workflows.reporting.words import (
     effect_words,
     revision_mark,
     revision_title,
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
-    from perftrail.workflows.report_gathered import Followed, Gathered
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.reporting.gathered import Followed, Gathered
+    from perftrail.workflows.showing.rows import Row
 
 LEAST = 3
 """A history of fewer measured revisions is no history."""

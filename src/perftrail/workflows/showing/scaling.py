@@ -10,7 +10,7 @@ from perftrail.analysis.contention import contention
 from perftrail.analysis.scaling import Processors, ThreadSamples, scaling
 from perftrail.model.conditions import enough_quiet, weight
 from perftrail.model.measurement import Measurement
-from perftrail.workflows.show import measured_cells
+from perftrail.workflows.showing.rows import measured_cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Subject
     from perftrail.model.trail import Json
     from perftrail.workflows.session import View
-    from perftrail.workflows.show import Row
+    from perftrail.workflows.showing.rows import Row
 
 THREAD_AXES = ("threads", "n_threads", "jobs", "workers")
 """The parameters that say how many threads or processes share the work."""

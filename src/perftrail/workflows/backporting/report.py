@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
-    from perftrail.workflows.backport_patch import Blocked, Carriage
+    from perftrail.workflows.backporting.patch import Blocked, Carriage
 
 Judgement = Literal["better", "worse", "same", "unclear"]
 

@@ -12,8 +12,8 @@ from perftrail.model.build import Failure
 from perftrail.model.conditions import enough_quiet
 from perftrail.model.plan import larger
 from perftrail.model.target import TargetError, parse_metric, resolve, targets
-from perftrail.workflows.backport_report import Missing, Role, Stand
-from perftrail.workflows.backport_units import Units
+from perftrail.workflows.backporting.report import Missing, Role, Stand
+from perftrail.workflows.backporting.units import Units
 from perftrail.workflows.events import GivenUp, Progress, SameArtefact
 from perftrail.workflows.workshop import Start
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perftrail.model.policies import MeasurePolicy
     from perftrail.model.study import Study
     from perftrail.model.target import Target
-    from perftrail.workflows.backport_units import Unit
+    from perftrail.workflows.backporting.units import Unit
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready

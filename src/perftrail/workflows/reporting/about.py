@@ -12,12 +12,12 @@ from perftrail.model.conditions import NOISE
 from perftrail.model.units import format_duration
 from perftrail.report.page import Listing, Section, Table
 from perftrail.report.page_files import log_end, study_text
-from perftrail.workflows.report_words import LONGEST, revision_title, shown
+from perftrail.workflows.reporting.words import LONGEST, revision_title, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.workflows.report_gathered import Gathered
+    from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.troubles import Trouble
 
 MOST_TROUBLES = 12

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from perftrail.figures.belief import Believed, belief
 from perftrail.model.quantity import probability
 from perftrail.report.page import Section, Table
-from perftrail.workflows.report_history import culprits, records
-from perftrail.workflows.report_words import shown
+from perftrail.workflows.reporting.history import culprits, records
+from perftrail.workflows.reporting.words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.trail import Json, StepRecord
-    from perftrail.workflows.report_gathered import Gathered
+    from perftrail.workflows.reporting.gathered import Gathered
 
 
 def search_section(gathered: Gathered) -> Section | None:

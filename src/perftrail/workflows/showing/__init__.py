@@ -1,0 +1,1 @@
+"""The parts of `show`: what was measured, and what the figures along an axis or the history say."""
