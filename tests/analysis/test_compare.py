@@ -97,6 +97,7 @@ def test_a_steady_program_is_called_the_same() -> None:
     rng = np.random.default_rng(7)
     found = sequential(rng, lambda rng, count: 0.003 * rng.normal(size=count), 1.0)
     assert found.verdict is Verdict.SAME
+    assert found.smallest_seen is not None
     assert found.smallest_seen < 0.01
 
 
@@ -105,6 +106,7 @@ def test_an_unclear_comparison_says_what_it_would_have_seen() -> None:
     found = sequential(rng, lambda rng, count: 0.5 * rng.normal(size=count), 1.0)
     assert found.verdict is Verdict.UNCLEAR
     assert found.settled
+    assert found.smallest_seen is not None
     assert 0.1 < found.smallest_seen < 0.5
 
 
@@ -114,6 +116,15 @@ def test_values_that_never_vary_are_the_same_or_differ_for_sure() -> None:
     more = compare([5.0] * 20, [6.0] * 20, RULE)
     assert more.verdict is Verdict.SLOWER
     assert [more.low, more.high] == pytest.approx([1.2, 1.2])
+
+
+def test_too_few_pairs_call_nothing_and_have_seen_nothing() -> None:
+    rule = Rule(most=20)
+    few = compare([5.0] * 4, [5.0] * 4, rule)
+    assert (few.verdict, few.smallest_seen) == (Verdict.UNCLEAR, None)
+    enough = compare([5.0] * few.needed_pairs, [5.0] * few.needed_pairs, rule)
+    assert (enough.verdict, enough.smallest_seen) == (Verdict.SAME, 0.0)
+    assert compare([5.0] * (few.needed_pairs - 1), [9.0] * (few.needed_pairs - 1), rule).smallest_seen is None
 
 
 def test_a_change_below_the_smallest_worth_telling_is_the_same() -> None:

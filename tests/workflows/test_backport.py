@@ -25,7 +25,7 @@ from perftrail.workflows.backporting.report import BackportReport, Role, Stand
 from perftrail.workflows.events import GivenUp, Invoked
 from perftrail.workflows.session import Session
 from perftrail.workflows.workshop import Ready
-from tests.fakes.watcher import NOISY, FakeWatcher
+from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import MACHINE, a_session, a_study, drain
 
@@ -117,6 +117,22 @@ def test_units_that_were_taken_in_noise_are_counted(tmp_path: Path) -> None:
     )
     _, report = drain(Backport(session, CARRIAGE).events())
     assert wall(report).marked == wall(report).units > 0
+
+
+def test_marked_units_are_left_out_only_where_the_rest_is_enough_for_a_verdict(tmp_path: Path) -> None:
+    few = MeasurePolicy(invocations=Invocations(least=3, most=4), warmups=0, precision=0.02)
+    watcher = FakeWatcher.seeing(*[QUIET] * 9, *[NOISY] * 400)
+    session = a_session(
+        study(measure=few),
+        tmp_path,
+        source=FakeSource(3),
+        starter=speeds(1.0, 1.0, 1.0, noise=0.0),
+        watcher=watcher,
+    )
+    _, report = drain(Backport(session, CARRIAGE).events())
+    assert wall(report).gain is not None
+    assert wall(report).judged(wall(report).gain) == "same"
+    assert 0 < wall(report).marked <= wall(report).units
 
 
 def test_starts_go_there_and_back(tmp_path: Path) -> None:

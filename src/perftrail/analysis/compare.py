@@ -50,7 +50,8 @@ class Comparison:
     """The ratio second/first (Hodges and Lehmann's estimate) with its interval, and the verdict.
 
     `confidence` is the interval's at this look, with every look and comparison of the report considered.
-    `smallest_seen` is the relative change that this many pairs, as noisy as these, call in 80 of 100 cases.
+    `smallest_seen` is the relative change that this many pairs, as noisy as these, call in 80 of 100 cases, `None`
+    where there are fewer than `needed_pairs`.
     `settled`: the verdict stands and measuring can stop.
     """
 
@@ -59,9 +60,14 @@ class Comparison:
     high: float
     confidence: float
     pairs: int
-    smallest_seen: float
+    smallest_seen: float | None
     verdict: Verdict
     settled: bool
+
+    @property
+    def needed_pairs(self) -> int:
+        """How many pairs it takes for a verdict so strict, if every pair says the same."""
+        return _needed(1.0 - self.confidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,22 +108,31 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
     averages = walsh(ratios)
     value = float(np.median(averages))
     low, high = accepted_shifts(averages, len(ratios), level)
-    bound = NormalDist().inv_cdf(1.0 - level / 2.0)
-    error = (high - low) / 2.0 / bound
     worth = math.log1p(rule.smallest)
-    verdict = Verdict.UNCLEAR
-    if 2.0 ** (1 - len(ratios)) <= level:  # fewer pairs could not call anything, whatever they say
+    verdict, smallest = Verdict.UNCLEAR, None
+    if len(ratios) >= _needed(level):  # fewer could not call anything, whatever they say
         verdict = _verdict(value, low, high, p_value=signed_rank_p(ratios), level=level, worth=worth)
+        bound = NormalDist().inv_cdf(1.0 - level / 2.0)
+        smallest = math.expm1((bound + NormalDist().inv_cdf(SEEN)) * (high - low) / 2.0 / bound)
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),
         high=math.exp(high),
         confidence=1.0 - level,
         pairs=len(ratios),
-        smallest_seen=math.expm1((bound + NormalDist().inv_cdf(SEEN)) * error),
+        smallest_seen=smallest,
         verdict=verdict,
         settled=verdict is not Verdict.UNCLEAR or len(ratios) >= rule.most,
     )
+
+
+def _needed(level: float) -> int:
+    """The fewest pairs of which the signed-rank test can call anything at a level.
+
+    >>> _needed(0.05), _needed(0.0625)
+    (6, 5)
+    """
+    return 1 + math.ceil(-math.log2(level) - 1e-9)
 
 
 def signed_rank_p(differences: Floats) -> float:

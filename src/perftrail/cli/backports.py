@@ -177,6 +177,8 @@ def _unseen(report: BackportReport) -> str:
         return f": the fixed one has {change(gain.effect)} {name}, which is worse"
     if judged == "same":
         return f" in {name}: the fixed one is the same to within {percent(_bound(gain))}"
+    if gain.smallest_seen is None:
+        return f" in {name}: {gain.pairs} units are too few to say, {gain.needed_pairs} are needed"
     return f" in {name}: a change below {percent(gain.smallest_seen)} would not have been seen"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.compare import Verdict
@@ -81,13 +80,8 @@ def sentence(contrast: Contrast, found: Findings) -> str:
         case Verdict.SAME:
             bound = max(compared.high - 1.0, 1.0 - compared.low)
             return f"same: no difference of {percent(bound)} or more ({pairs})"
-        case Verdict.UNCLEAR if needed_pairs(compared) > compared.pairs:
-            return f"unclear: {effect}; {pairs}, too few for any verdict{_enough(contrast, found)}"
         case Verdict.UNCLEAR:
-            return (
-                f"unclear: {effect}; a change below {percent(compared.smallest_seen)}"
-                f" would not have been seen in {pairs}{_more_pairs(contrast, found)}"
-            )
+            return f"unclear: {effect}; {_unseen(contrast, pairs, found)}"
         case Verdict.SLOWER:
             return f"{'more' if memory else 'slower'}: {effect} ({pairs})"
         case Verdict.FASTER:
@@ -95,14 +89,17 @@ def sentence(contrast: Contrast, found: Findings) -> str:
             return f"{'less' if memory else 'faster'}: {effect}{inverse} ({pairs})"
 
 
-def needed_pairs(compared: Comparison) -> int:
-    """How many pairs it takes for a verdict so strict, if every pair says the same."""
-    return 1 + math.ceil(-math.log2(1.0 - compared.confidence) - 1e-9)
+def _unseen(contrast: Contrast, pairs: str, found: Findings) -> str:
+    smallest = contrast.comparison.smallest_seen
+    if smallest is None:
+        return f"{pairs}, too few for any verdict{_enough(contrast, found)}"
+    more = _more_pairs(contrast, found)
+    return f"a change below {percent(smallest)} would not have been seen in {pairs}{more}"
 
 
 def _enough(contrast: Contrast, found: Findings) -> str:
     """What gives at least so many pairs that they can tell something."""
-    pace, needed = found.trial.pace, needed_pairs(contrast.comparison)
+    pace, needed = found.trial.pace, contrast.comparison.needed_pairs
     if found.results[contrast.entry].why is not Why.MOST:
         return f": {needed} are needed"
     return f": {'--runs' if pace.least == pace.most else '--max-runs'} {max(needed, 2 * pace.most)}"
@@ -128,9 +125,9 @@ def cell(compared: Comparison | None, metric: str) -> str:
         return "no ratio"
     if compared.verdict is Verdict.SAME:
         return "same"
-    if compared.verdict is Verdict.UNCLEAR and needed_pairs(compared) > compared.pairs:
-        return "too few pairs"
     if compared.verdict is Verdict.UNCLEAR:
+        if compared.smallest_seen is None:
+            return "too few pairs"
         return f"unclear ({percent(compared.smallest_seen)})"
     word = str(compared.verdict)
     if metric == "peak_memory":

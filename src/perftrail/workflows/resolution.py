@@ -12,6 +12,7 @@ from perftrail.model.process import Command, Exited
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from perftrail.analysis.compare import Comparison
     from perftrail.model.process import Ran
     from perftrail.model.trail import Json
     from perftrail.ports import Starter
@@ -60,7 +61,7 @@ class Resolution:
 def resolve(starter: Starter, *, pairs: int = PAIRS, seconds: float = SECONDS) -> Resolution:
     """Compare a program with itself in ABBA pairs and say which change that many pairs would have seen.
 
-    Raises `NoAnswer` when the program, a loop of /bin/sh, does not run.
+    Raises `NoAnswer` when the program, a loop of /bin/sh, does not run, `ValueError` for too few pairs.
     """
     from perftrail.analysis.compare import Rule, compare  # noqa: PLC0415 - numpy, which the rest here needs not
 
@@ -75,9 +76,15 @@ def resolve(starter: Starter, *, pairs: int = PAIRS, seconds: float = SECONDS) -
     return Resolution(
         pairs=pairs,
         seconds=median(ran.wall_seconds for ran in (*first, *second)),
-        wall=compare(_walls(first), _walls(second), rule).smallest_seen,
-        cpu=compare(_cpus(first), _cpus(second), rule).smallest_seen,
+        wall=_seen(compare(_walls(first), _walls(second), rule)),
+        cpu=_seen(compare(_cpus(first), _cpus(second), rule)),
     )
+
+
+def _seen(compared: Comparison) -> float:
+    if compared.smallest_seen is None:
+        raise ValueError(f"{compared.pairs} pairs see nothing: {compared.needed_pairs} are needed")
+    return compared.smallest_seen
 
 
 def _calibrate(starter: Starter, seconds: float) -> int:

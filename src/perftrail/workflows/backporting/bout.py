@@ -198,7 +198,7 @@ class Bout:
 
     def _stand(self, target: Target, rule: Rule) -> Stand:
         """Read a metric off the units up to the last look: stopping between two looks is no further look."""
-        units = self._usable(target)
+        units = self._usable(target, rule)
         looked = [count for count in rule.looks if count <= len(units)]
         units = units[: looked[-1]] if looked else units
         logs = {role: [unit.logs[role] for unit in units] for role in self._units.roles if units}
@@ -214,13 +214,12 @@ class Bout:
             note="" if units else self._why_nothing(target),
         )
 
-    def _usable(self, target: Target) -> list[Unit]:
-        """The units that have a figure of each, only the unmarked ones where these are enough."""
+    def _usable(self, target: Target, rule: Rule) -> list[Unit]:
+        """The units that have a figure of each, only the unmarked ones where these are enough for a verdict."""
         units = self._units.of(target)
         quiet = [unit for unit in units if unit.quiet]
-        return (
-            quiet if enough_quiet(len(quiet), least=self._session.study.measure.invocations.least) else units
-        )
+        enough = enough_quiet(len(quiet), least=self._session.study.measure.invocations.least)
+        return quiet if enough and len(quiet) >= rule.looks[0] else units
 
     def _why_nothing(self, target: Target) -> str:
         failures = (self._units.evaluated(target, ordinal) for ordinal in self._units.whole())

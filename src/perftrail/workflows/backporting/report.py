@@ -118,7 +118,7 @@ class Stand:
                 "interval": compared.confidence,
             },
             "verdict": self.judged(compared),
-            "smallest_seen": compared.smallest_seen if math.isfinite(compared.smallest_seen) else None,
+            "smallest_seen": compared.smallest_seen,
         }
 
 

@@ -49,7 +49,7 @@ class Beside:
         if self.verdict in ("faster", "slower"):
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
-        if 2.0 ** (1 - found.pairs) > 1.0 - found.confidence:
+        if found.smallest_seen is None:
             return "too few pairs to say"
         return f"{self.verdict}; {percent(found.smallest_seen)} would have been seen"
 

@@ -153,10 +153,14 @@ def _compared(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
     sure = [each for each in beside if each.verdict in ("faster", "slower")]
     if not sure:
         same = all(each.verdict == "same" for each in beside)
-        seen = max(each.comparison.smallest_seen for each in beside)
+        seen = [each.comparison.smallest_seen for each in beside]
+        known = [each for each in seen if each is not None]
+        bound = f"{percent(max(known))} would have been seen everywhere"
+        if len(known) < len(seen):
+            bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few pairs to say"
         which = "No difference" if same else "No difference could be told"
         return Verdict(
-            sentence=f"{which} from {beside[0].reference}; {percent(seen)} would have been seen everywhere.",
+            sentence=f"{which} from {beside[0].reference}; {bound}.",
             tone="plain" if same else "unclear",
             facts=(Fact(label="Comparisons", text=str(len(beside))),),
         )
