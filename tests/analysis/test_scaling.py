@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,21 +37,21 @@ def measured(times: dict[int, list[float]], *, processors: int = 16, rising: boo
 
 
 def test_the_scalability_laws_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    rng = np.random.default_rng(21)
     held, trials = np.zeros(3), 0
-    for a, b in ((0.05, 0.002), (0.1, 0.02), (0.02, 0.001)):
-        for noise in [0.01, 0.03] * 150:
-            usl = fits(drawn(rng, a, b, noise=noise)).usl
-            assert usl is not None
-            assert usl.coherency is not None
-            trials += 1
-            held += [
-                usl.contention.low <= a <= usl.contention.high,
-                usl.coherency.low <= b <= usl.coherency.high,
-                usl.peak is None or usl.peak.low <= np.sqrt((1.0 - a) / b) <= usl.peak.high,
-            ]
-    # Claimed are 0.95; over other seeds 0.95 to 0.97 were seen, with this one 0.917 to 0.928.
-    assert (held / trials >= 0.91).all(), held / trials
+    laws = ((0.05, 0.002), (0.1, 0.02), (0.02, 0.001))
+    # Of 900 data sets a chance low can be: seed 21 alone holds 0.917 to 0.928, five others 0.938 to 0.959.
+    rngs = [np.random.default_rng(seed) for seed in (21, 22, 23, 24)]
+    for rng, (a, b), noise in itertools.product(rngs, laws, [0.01, 0.03] * 150):
+        trials += 1
+        usl = fits(drawn(rng, a, b, noise=noise)).usl
+        assert usl is not None
+        assert usl.coherency is not None
+        held += [
+            usl.contention.low <= a <= usl.contention.high,
+            usl.coherency.low <= b <= usl.coherency.high,
+            usl.peak is None or usl.peak.low <= np.sqrt((1.0 - a) / b) <= usl.peak.high,
+        ]
+    assert (held / trials >= 0.93).all(), held / trials
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
