@@ -76,10 +76,10 @@ def test_the_goals_hold_over_more_trials() -> None:
 
 @pytest.mark.slow
 def test_a_small_step_is_found_or_ranged_rightly() -> None:
-    (perftrail,) = run_trials(settings(effect=0.05, smallest=0.025), 75, 40, ["perftrail"])
+    (perftrail,) = run_trials(settings(effect=0.05, smallest=0.025), 75, 80, ["perftrail"])
     assert perftrail.correct >= 0.95
-    # Two of forty: what one in a hundred, which is claimed, passes 99 times of 100.
-    assert perftrail.wrongly_accused <= 0.05
+    # Of this seed's first 180 three are accused: one in a hundred is claimed.
+    assert perftrail.wrongly_accused <= 0.03
     assert perftrail.invocations <= 350
 
 
