@@ -33,6 +33,8 @@ SHOWN_TO_DIFFER = 0.1
 MISFIT = 0.5
 """The share of the allowed risk that the model may use up; the rest is for noise unlike what it assumes."""
 
+DEARER = 0.2
+"""The share of the allowed risk that "none" may use up: it is said after few readings, and ends the search."""
 
 LITTLE = 0.01
 """Bits for each reading: less is not worth waiting for once the confidence asked for is reached."""
@@ -178,10 +180,15 @@ class Search:
     def _unchanged(self, posterior: Posterior) -> Action | None:
         """Answer that nothing changed; look further out first where revisions beyond the ends are untried."""
         wanted = self.question.confidence
-        if posterior.nothing + posterior.small >= wanted:
+        unchanged = posterior.nothing + posterior.small
+        if unchanged >= wanted:
+            choice = ends.tell_apart(self.question, self._evidence, posterior)
+            proven = unchanged >= 1 - (1 - wanted) * DEARER
+            if not proven and choice is not None and self._affordable(choice):
+                return self._afford(choice)
             reason = "the ends do not differ by a change worth finding (a thorough search looks between them)"
             return Settled(answer=answers.no_change(self.question, posterior, reason))
-        if posterior.nothing + posterior.outside + posterior.small < wanted:
+        if unchanged + posterior.outside < wanted:
             return None
         low, high = posterior.positions[0], posterior.positions[-1]
         beyond = [*range(low - 1, -1, -1), *range(high + 1, self.question.revisions)]
@@ -261,6 +268,10 @@ class Search:
         if reading is None or (build is not None and build.rate >= reading.rate):
             return build
         return reading
+
+    def _affordable(self, choice: policy.Choice) -> bool:
+        fresh = not self._evidence.is_attempted(choice.position)
+        return purse.refusal(self.question, self._evidence, fresh=fresh) is None
 
     def _afford(self, choice: policy.Choice) -> Action:
         """Do the chosen if the budget allows it, as much of it as it allows; else end."""
