@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from perftrail.search.action import Measure, Settled
 from perftrail.search.answer import Verdict
 from perftrail.search.question import Budget, Question
-from perftrail.search.search import Measure, Settled
 from perftrail.search.works import MOST_TRIES, Tried, Works
 
 

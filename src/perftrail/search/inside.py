@@ -15,9 +15,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.search import purse
+from perftrail.search.action import Action, Measure, Settled
 from perftrail.search.answer import Answer, Verdict
 from perftrail.search.evidence import Block, Evidence, Readings, Same, Unusable
-from perftrail.search.search import Action, Measure, Settled
 from perftrail.search.survey import Survey
 
 if TYPE_CHECKING:

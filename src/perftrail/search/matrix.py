@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from perftrail.search.action import Measure, Settled
 from perftrail.search.evidence import Block, Readings, Same, Unusable
-from perftrail.search.search import Measure, Settled
 from perftrail.search.survey import Survey
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ resumed by telling everything again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perftrail.search import answer as answers
 from perftrail.search import batch, ends, policy, purse, references
+from perftrail.search.action import Measure, Settled
 from perftrail.search.belief import Posterior, infer
 from perftrail.search.evidence import Evidence
 from perftrail.search.snapshot import believe, narrowest
@@ -21,7 +21,7 @@ from perftrail.search.timeline import Timeline
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from perftrail.search.answer import Answer
+    from perftrail.search.action import Action
     from perftrail.search.evidence import News
     from perftrail.search.noise import Likelihoods
     from perftrail.search.question import Question
@@ -41,30 +41,6 @@ LITTLE = 0.01
 
 BROKEN_TOO = 0.97
 """Untried revisions in a broken stretch are left alone once all of them are broken with this probability."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """Take so many readings of a position, building it first where that has not been done.
-
-    `redraw`: draw a new layout for each of them (tell so with `Readings.redraw`). `reference`: they are taken
-    to know the machine's level now, not for the position's own sake.
-    """
-
-    position: int
-    readings: int
-    redraw: bool = False
-    reference: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """Nothing more is to be measured."""
-
-    answer: Answer
-
-
-Action = Measure | Settled
 
 
 class Search:

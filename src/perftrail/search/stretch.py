@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
+from perftrail.search.action import Action, Measure, Settled
 from perftrail.search.answer import Answer, Change
 from perftrail.search.evidence import Block, Readings, Same, Unusable
-from perftrail.search.search import Action, Measure, Search, Settled
+from perftrail.search.search import Search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search import purse
+from perftrail.search.action import Action, Measure, Settled
 from perftrail.search.answer import Answer, Change, Verdict
 from perftrail.search.evidence import Evidence, Readings, Same
 from perftrail.search.picture import MOST_READINGS
 from perftrail.search.picture import picture as take_picture
-from perftrail.search.search import Action, Measure, Search, Settled
+from perftrail.search.search import Search
 from perftrail.search.strays import strays
 from perftrail.search.stretch import Stretch
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search import purse
+from perftrail.search.action import Measure, Settled
 from perftrail.search.answer import Answer, Change, Verdict
 from perftrail.search.rates import SMALLEST, Chances, entropy, infer_chances, mean, narrowest
-from perftrail.search.search import Measure, Settled
 from perftrail.search.snapshot import SHOWN, Belief
 
 if TYPE_CHECKING:

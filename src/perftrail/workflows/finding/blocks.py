@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.machine.facts import FINGERPRINT
-from perftrail.search.search import Settled
+from perftrail.search.action import Settled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Machine
     from perftrail.model.trail import Json, SearchRecord
     from perftrail.ports import Store
+    from perftrail.search.action import Action
     from perftrail.search.evidence import News
-    from perftrail.search.search import Action
     from perftrail.search.snapshot import Belief
     from perftrail.workflows.finding.journal import Journal
     from perftrail.workflows.finding.probe import Probe

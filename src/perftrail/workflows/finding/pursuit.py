@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from perftrail.search.search import Settled
+from perftrail.search.action import Settled
 from perftrail.workflows import put
 
 if TYPE_CHECKING:
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
+    from perftrail.search.action import Action
     from perftrail.search.answer import Answer
-    from perftrail.search.search import Action
     from perftrail.search.snapshot import Belief
     from perftrail.workflows.events import Event
     from perftrail.workflows.finding.journal import Journal
