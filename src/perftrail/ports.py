@@ -222,6 +222,10 @@ class Store(Protocol):
         """Give what came of a build, `None` when it was never tried."""
         ...
 
+    def builds(self) -> Mapping[str, BuildRecord]:
+        """Give what came of every build, by key: for who looks at all of a history."""
+        ...
+
     def add_runnable(self, runnable: Runnable) -> None:
         """Keep which revision, variant, benchmark and point a runnable stands for; again is no error."""
         ...

@@ -88,6 +88,7 @@ def test_the_last_record_of_a_build_counts(store: SqlStore | MemoryStore) -> Non
     assert store.build(BUILD.key) == BUILD
     store.add_build(FAILED_BUILD)
     assert store.build(BUILD.key) == FAILED_BUILD
+    assert store.builds() == {BUILD.key: FAILED_BUILD, LINK.key: LINK}
 
 
 def test_a_build_that_took_no_finite_time_is_refused(store: SqlStore | MemoryStore) -> None:

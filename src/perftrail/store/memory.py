@@ -94,6 +94,10 @@ class MemoryStore:
         """Give what came of a build last, `None` when it was never tried."""
         return self._builds.get(key)
 
+    def builds(self) -> Mapping[str, BuildRecord]:
+        """Give what came of every build last, by key."""
+        return dict(self._builds)
+
     def add_runnable(self, runnable: Runnable) -> None:
         """Keep what a runnable stands for: every revision, variant, benchmark and point, each once."""
         self._write()

@@ -117,6 +117,13 @@ class SqlStore:
             row = connection.execute(latest).one_or_none()
         return None if row is None else build_from_row(row)
 
+    def builds(self) -> Mapping[str, BuildRecord]:
+        """Give what came of every build last, by key."""
+        table = schema.build
+        with self._read() as connection:
+            rows = {row.key: row for row in connection.execute(select(table).order_by(table.c.id))}
+        return {key: build_from_row(row) for key, row in rows.items()}
+
     def add_runnable(self, runnable: Runnable) -> None:
         """Keep what a runnable stands for: every revision, variant, benchmark and point, each once."""
         plain = accepted_runnable(runnable)

@@ -75,6 +75,7 @@ class Workshop:
         self._retry_failed = retry_failed
         self._pins = pins
         self._others = others
+        self._recalled: Mapping[str, BuildRecord] | None = None
         self._made: dict[str, Built | Prepared | Failure] = {}
         self._eras = eras_of(study, source, walked=others.get(study.along, source))
 
@@ -164,6 +165,10 @@ class Workshop:
         self._builder.confirm((self._own(each), self.recipe(each)) for each in witnesses)
         yield from self._news()
 
+    def recall(self) -> None:
+        """Read all that the store knows of builds at once, for who only looks from now on; it is not asked again."""
+        self._recalled = self._store.builds()
+
     def forget(self) -> None:
         """Forget what was made: it is looked at again, and what was taken back is made again."""
         self._made.clear()
@@ -206,7 +211,7 @@ class Workshop:
         made = self._made.get(key)
         if made is not None:
             return made
-        record = self._store.build(key)
+        record = self._store.build(key) if self._recalled is None else self._recalled.get(key)
         if record is None or (isinstance(record.outcome, Failure) and self._retry_failed):
             return None
         return record.outcome

@@ -89,6 +89,7 @@ def rows(view: View, *, metrics: Sequence[str] | None = None) -> tuple[Row, ...]
 
 def measured_cells(view: View) -> dict[Cell, Sequence[Outcome]]:
     """Give everything that was measured of the study on this machine, in the order of history."""
+    view.workshop.recall()
     measured = {runnable.revision for runnable in view.store.runnables()}
     revisions = [revision for revision in view.source.history() if revision.id in measured]
     found: dict[Cell, Runnable] = {}
