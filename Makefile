@@ -26,12 +26,12 @@ setup: .venv/ready ## make .venv with perftrail in it; needs Python 3.11, a C co
 demo: setup ## find the release of a real Python package that changed its speed
 	@$(BIN)/perftrail find studies/quick-start
 
-check: setup ## format, lint, import rules, types and every test that is not slow
+check: setup ## format, lint, import rules, types and the tests of what a study says
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n 2 -m 'not slow'
+	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/figures tests/report tests/cli src
 
 test: setup ## every test: real builds, simulations, real kills
 	$(BIN)/pytest -n 2
