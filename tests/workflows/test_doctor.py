@@ -12,7 +12,7 @@ from perftrail.model.conditions import Busy, Conditions
 from perftrail.model.process import Signalled
 from perftrail.workflows.diagnosis import GRADES, Finding, Signs, diagnose
 from perftrail.workflows.doctor import examine
-from perftrail.workflows.resolution import FIRST_COUNT, resolve
+from perftrail.workflows.resolution import FIRST_COUNT, PAIRS, resolve
 from tests.fakes.workshop import FakeStarter
 
 QUIET = Conditions(foreign_cpus=0.01, window_seconds=1.0)
@@ -143,11 +143,11 @@ def test_a_noisier_machine_resolves_less() -> None:
 
 def test_the_program_is_made_to_last() -> None:
     starter = FakeStarter(seconds=lambda _: 0.05)
-    resolve(starter, pairs=3, seconds=0.05)
+    resolve(starter)
     # The fake uses 10 ms of CPU time whatever it is asked to do: below the 20 ms that suffice to scale it.
     counts = {int(words[2].split("-lt ")[1].split()[0]) for words in starter.started}
     assert FIRST_COUNT in counts
-    assert len(set(starter.started[-6:])) == 1
+    assert len(set(starter.started[-2 * PAIRS :])) == 1
 
 
 def test_a_shell_that_does_not_run_is_told() -> None:
@@ -167,5 +167,5 @@ def test_this_machine_is_diagnosed_and_measured() -> None:
 
 def test_the_loop_takes_about_as_long_as_it_says() -> None:
     with Launcher() as launcher:
-        found = resolve(launcher, pairs=3, seconds=0.02)
+        found = resolve(launcher, seconds=0.02)
     assert found.seconds > 0.01

@@ -58,23 +58,23 @@ class Resolution:
         }
 
 
-def resolve(starter: Starter, *, pairs: int = PAIRS, seconds: float = SECONDS) -> Resolution:
+def resolve(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
     """Compare a program with itself in ABBA pairs and say which change that many pairs would have seen.
 
-    Raises `NoAnswer` when the program, a loop of /bin/sh, does not run, `ValueError` for too few pairs.
+    Raises `NoAnswer` when the program, a loop of /bin/sh, does not run.
     """
     from perftrail.analysis.compare import Rule, compare  # noqa: PLC0415 - numpy, which the rest here needs not
 
     count = _calibrate(starter, seconds)
     first: list[Ran] = []
     second: list[Ran] = []
-    for number in range(pairs):
+    for number in range(PAIRS):
         one, other = _run(starter, count), _run(starter, count)
         first.append(one if number % 2 == 0 else other)
         second.append(other if number % 2 == 0 else one)
-    rule = Rule(most=pairs)
+    rule = Rule(most=PAIRS)
     return Resolution(
-        pairs=pairs,
+        pairs=PAIRS,
         seconds=median(ran.wall_seconds for ran in (*first, *second)),
         wall=_seen(compare(_walls(first), _walls(second), rule)),
         cpu=_seen(compare(_cpus(first), _cpus(second), rule)),
@@ -82,8 +82,7 @@ def resolve(starter: Starter, *, pairs: int = PAIRS, seconds: float = SECONDS) -
 
 
 def _seen(compared: Comparison) -> float:
-    if compared.smallest_seen is None:
-        raise ValueError(f"{compared.pairs} pairs see nothing: {compared.needed_pairs} are needed")
+    assert compared.smallest_seen is not None, f"{PAIRS} pairs are more than a verdict needs"
     return compared.smallest_seen
 
 
