@@ -179,3 +179,29 @@ def test_a_second_perftrail_says_who_holds_the_results(tmp_path: Path) -> None:
         first.wait()
     assert done.returncode == 1
     assert str(first.pid) in done.stderr
+
+
+def test_numpy_reckons_on_one_thread_and_what_is_measured_is_not_told() -> None:
+    code = (
+        "import os; from perftrail.cli.main import keep_to_one_thread\n"
+        "keep_to_one_thread()\n"
+        "import numpy; numpy.ones((400, 400)) @ numpy.ones((400, 400))\n"
+        "print(len(os.listdir('/proc/self/task')), 'OMP_NUM_THREADS' in dict(os.environ))\n"
+    )
+    own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=own)
+    assert done.stdout == "1 False\n"
+
+
+def test_what_is_measured_sees_the_threads_that_the_user_set() -> None:
+    shown = 'echo "threads: ${OMP_NUM_THREADS-as many as there are}" >&2'
+    own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    for environment, told in ((own, "as many as there are"), ({**own, "OMP_NUM_THREADS": "3"}, "3")):
+        done = subprocess.run(
+            [sys.executable, "-m", "perftrail", "measure", "--shell", "-r", "2", "--show-output", shown],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        assert f"threads: {told}" in done.stdout + done.stderr

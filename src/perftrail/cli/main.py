@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ COMMANDS = {
 """Every command with the line that --help shows for it, so that --help imports none of them."""
 
 INTERRUPTED = 130
+
+THREADS = "OMP_NUM_THREADS"
+"""How many threads the libraries below numpy start."""
 
 
 class LazyGroup(click.Group):
@@ -68,6 +72,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    keep_to_one_thread()
     try:
         code = cli.main(args=None if arguments is None else list(arguments), standalone_mode=False)
     except click.exceptions.Abort:
@@ -84,6 +89,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         code = 0
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def keep_to_one_thread() -> None:
+    """Let numpy reckon on one thread, unless the user says otherwise; call this before it is imported.
+
+    Its arrays here are small: more threads only wait for each other, on the processors that are measured. The
+    C library's environment is changed and Python's is not, from which that of builds and benchmarks is made.
+    """
+    if THREADS not in os.environ:
+        os.putenv(THREADS, "1")
 
 
 def _interrupted() -> int:
