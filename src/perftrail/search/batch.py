@@ -63,13 +63,12 @@ def beside(
     places = np.asarray(posterior.positions)
     again = _readings(evidence, posterior)
     fresh = _builds(evidence, posterior, cumulative_prior)
+    attempted = evidence.attempted
     chosen = [_at_once(first, fresh)]
     while len(chosen) < count:
         taken = np.array([choice.position for choice in chosen])
         reading = again.best(np.where(np.isin(again.positions, taken), 0.0, 1.0))
-        begun = np.array(
-            [place for place in taken.tolist() if not evidence.is_attempted(place)], dtype=np.int64
-        )
+        begun = taken[~np.isin(taken, attempted)]
         build = None
         if len(begun) < builds:
             build = fresh.best(_left(fresh.positions, begun, places, cumulative_prior))

@@ -21,7 +21,8 @@ _SHARES = np.array([0.02, 0.07, 0.15, 0.30, 0.60])
 _SHARES_PRIOR = np.array([0.30, 0.25, 0.25, 0.13, 0.07])
 _LENGTHS = np.array([0.3, 1.0, 2.0, 4.0, 16.0, 80.0])
 _SHARE = np.repeat(_SHARES, len(_LENGTHS))
-_LAMBDA = np.tile(np.exp(-1 / _LENGTHS), len(_SHARES))
+_FALL = np.tile(-1 / _LENGTHS, len(_SHARES))
+_LAMBDA = np.exp(_FALL)
 _PRIOR = np.repeat(_SHARES_PRIOR / len(_LENGTHS), len(_LENGTHS))
 
 
@@ -36,7 +37,7 @@ class Breakage:
     def _learn(self) -> Floats:
         if len(self._positions) == 0:
             return _PRIOR
-        fading = _LAMBDA[:, None] ** np.diff(self._positions)[None, :]
+        fading = _fading(np.diff(self._positions))
         into = _turns_bad(fading, self._unusable[None, :-1])
         steps = np.where(self._unusable[None, 1:], into, 1 - into)
         first = _SHARE if self._unusable[0] else 1 - _SHARE
@@ -53,13 +54,13 @@ class Breakage:
         has_left = after > 0
         if has_left.any():
             left = after[has_left] - 1
-            fading = _LAMBDA[:, None] ** (candidates[has_left] - self._positions[left])[None, :]
+            fading = _fading(candidates[has_left] - self._positions[left])
             into = _turns_bad(fading, self._unusable[left][None, :])
             bad[:, has_left], good[:, has_left] = into, 1 - into
         has_right = after < len(self._positions)
         if has_right.any():
             right = after[has_right]
-            fading = _LAMBDA[:, None] ** (self._positions[right] - candidates[has_right])[None, :]
+            fading = _fading(self._positions[right] - candidates[has_right])
             end = self._unusable[right][None, :]
             bad_on = _turns_bad(fading, np.True_)
             good_on = _turns_bad(fading, np.False_)
@@ -77,10 +78,16 @@ class Breakage:
         begins = _turns_bad(_LAMBDA[:, None], unusable[None, :-1])
         ends = np.where(unusable[None, 1:], stays, 1 - stays)
         path = begins * stays ** np.maximum(apart - 2, 0)[None, :] * ends
-        into = _turns_bad(_LAMBDA[:, None] ** apart[None, :], unusable[None, :-1])
+        into = _turns_bad(_fading(apart), unusable[None, :-1])
         any_way = np.where(unusable[None, 1:], into, 1 - into)
         chance = np.where(apart[None, :] > 1, path / np.maximum(any_way, 1e-300), 1.0)
         return float(self._weight @ chance.prod(axis=1))
+
+
+def _fading(apart: npt.NDArray[np.int64]) -> Floats:
+    """``lambda^d`` for each lambda of the grid and each distance."""
+    faded: Floats = np.exp(_FALL[:, None] * apart[None, :])
+    return faded
 
 
 def _turns_bad(fading: Floats, from_bad: npt.NDArray[np.bool_] | np.bool_) -> Floats:

@@ -240,6 +240,11 @@ class Evidence:
         return position in self.unusable or position in self._twins or position in self._read()
 
     @property
+    def attempted(self) -> npt.NDArray[np.int64]:
+        """All positions that have readings or are known to be unusable, in no order."""
+        return np.array([*self.unusable, *self._twins, *self._read()], dtype=np.int64)
+
+    @property
     def offsets(self) -> dict[str, float | None]:
         """How far each block's level lies from the first one's; `None` where no build was read in both."""
         return offsets(self.sequence)

@@ -171,15 +171,13 @@ def candidates(evidence: Evidence, posterior: Posterior, cumulative_prior: Float
     """Untried positions worth building (C,), and the bits that n readings of each would tell (C, n)."""
     found: list[Indices] = [np.empty(0, dtype=np.int64)]
     told: list[Floats] = [np.empty((0, len(READINGS)))]
+    attempted = evidence.attempted
     for number, gap in enumerate(posterior.hypotheses.gap.tolist()):
         if gap == len(posterior.gaps):
             continue
         low, high = posterior.positions[gap], posterior.positions[gap + 1]
         inside = _spread(low, high, cumulative_prior)
-        untried = np.array(
-            [not evidence.is_attempted(position) for position in inside.tolist()], dtype=np.bool_
-        )
-        inside = inside[untried]
+        inside = inside[~np.isin(inside, attempted)]
         mass = cumulative_prior[high] - cumulative_prior[low]
         part = (cumulative_prior[inside] - cumulative_prior[low]) / mass
         splits = (part > 0) & (part < 1)
