@@ -1,4 +1,4 @@
-"""How few runs any search could need on average, by information theory.
+"""What no search can better: how few runs on average, by information theory, and how often layout lets it isolate.
 
 ``log2(N) / C + log2(1 / (1 - confidence)) / C1``: C is the capacity of the channel "which of two normal
 levels", C1 its Kullback-Leibler divergence (Burnashev and Zigangirov 1974). Layout, outliers, unbuildable
@@ -11,9 +11,13 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.stats import norm
 
 if TYPE_CHECKING:
     from benchmarks.search.histories import Settings
+
+CELLS = 4000
+"""So many quantiles stand for a normal density."""
 
 
 def fewest_runs(settings: Settings) -> float | None:
@@ -31,3 +35,24 @@ def fewest_runs(settings: Settings) -> float | None:
     # A merge's revisions are candidates like those of the main line.
     bits = math.log2(settings.revisions + settings.branch)
     return settings.changes * (bits / capacity - math.log2(1 - settings.confidence) / divergence)
+
+
+def most_isolated(settings: Settings) -> float | None:
+    """Return how often one revision can be named with the confidence asked for, by single builds read for ever.
+
+    Known levels, no outliers; the builds on both sides of the culprit then have log-odds that are normal with mean
+    ``d^2 / 2 tau^2`` and twice that as variance, and ``exp(-a) + exp(-b)`` must leave the culprit its confidence.
+    `None` where there is no single step, no layout noise, or layouts can be drawn anew.
+    """
+    if (
+        not settings.effect
+        or not settings.layout
+        or settings.ramp
+        or settings.changes > 1
+        or settings.redraws
+    ):
+        return None
+    mean = (settings.distance / settings.layout) ** 2 / 2
+    odds = norm(mean, math.sqrt(2 * mean))
+    left = 1 / settings.confidence - 1 - np.exp(-odds.ppf((np.arange(CELLS) + 0.5) / CELLS))
+    return float(odds.sf(-np.log(left[left > 0])).sum() / CELLS)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import perftrail.search
 from benchmarks.search import page
-from benchmarks.search.bound import fewest_runs
+from benchmarks.search.bound import fewest_runs, most_isolated
 from benchmarks.search.rows import ROWS, chosen
 from benchmarks.search.strategies import PEERS
 from benchmarks.search.summary import Summary
@@ -84,7 +84,12 @@ def _cell(row: Row, number: int, asked: Asked, into: Path) -> page.Result:
     name = f"{row.name}-{number + 1}"
     done = _done(cell, [cell.strategy], ours, asked, into / f"{name}-ours.json")
     done += _done(cell, list(PEERS), peers, asked, into / f"{name}-peers.json")
-    return page.Result(label=cell.label, bound=fewest_runs(cell.settings), summaries=done)
+    return page.Result(
+        label=cell.label,
+        bound=fewest_runs(cell.settings),
+        isolated=most_isolated(cell.settings),
+        summaries=done,
+    )
 
 
 def _done(cell: Cell, names: Sequence[str], trials: int, asked: Asked, file: Path) -> tuple[Summary, ...]:

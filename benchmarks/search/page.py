@@ -31,10 +31,11 @@ CLOSER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One cell: its information bound in runs (`None`: there is none) and its summaries, ours first."""
+    """One cell: its bounds in runs and in the share that is isolated (`None`: there is none), summaries, ours first."""
 
     label: str
     bound: float | None
+    isolated: float | None
     summaries: tuple[Summary, ...]
 
 
@@ -72,9 +73,11 @@ def write(made: str, file: Path = PAGE) -> None:
 def _side_by_side(cells: Sequence[Result]) -> list[tuple[str, ...]]:
     """A line for each strategy, ours first, a column for each cell."""
     bounds = ("–" if cell.bound is None else f"{cell.bound:.0f}" for cell in cells)
+    isolated = ("–" if cell.isolated is None else f"{100 * cell.isolated:.1f} %" for cell in cells)
     lines = [
         ("right, accused, builds, runs", *(cell.label for cell in cells)),
         ("information bound, runs", *bounds),
+        ("layout bound, exact", *isolated),
     ]
     lines.append(("**perftrail**", *(_figures(cell.summaries[0]) for cell in cells)))
     for number, peer in enumerate(cells[0].summaries[1:], start=1):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.search.bound import fewest_runs
+from benchmarks.search.bound import fewest_runs, most_isolated
 from benchmarks.search.histories import History, draw
 from benchmarks.search.outcome import Outcome, Report, judge
 from benchmarks.search.simulator import Machine
@@ -119,3 +119,13 @@ def test_the_bound_grows_with_the_noise_and_the_number_of_changes() -> None:
     assert np.log2(CLEAR.revisions) <= clear < noisy
     assert twice == pytest.approx(2 * clear)
     assert fewest_runs(replace(CLEAR, effect=0.0)) is None
+
+
+def test_layout_bounds_how_often_one_revision_can_be_named() -> None:
+    scattered = replace(CLEAR, effect=0.05, cv=0.03, layout=0.3)
+    ratio = scattered.distance / scattered.layout
+    drawn = np.random.default_rng(3).normal(ratio**2 / 2, ratio, (2, 200_000))
+    isolated = np.mean(1 / (1 + np.exp(-drawn).sum(axis=0)) >= scattered.confidence)
+    assert most_isolated(scattered) == pytest.approx(isolated, abs=0.003)
+    assert most_isolated(replace(scattered, layout=0.0)) is None
+    assert most_isolated(replace(scattered, redraws=True)) is None
