@@ -56,6 +56,12 @@ def test_a_compilers_errors_come_first_and_makes_last() -> None:
         ),
         ("/bin/sh: 1: aclocal: not found\nmore talk\n", "/bin/sh: 1: aclocal: not found"),
         ("make: *** No rule to make target 'x'.  Stop.\n", "make: *** No rule to make target 'x'"),
+        (
+            "npm error code 128\nnpm error An unknown git error occurred\n"
+            "npm error ssh: Could not resolve hostname a.invalid: Name or service not known\n",
+            "npm error ssh: Could not resolve hostname a.invalid",
+        ),
+        ("npm error code E404\nnpm error 404 Not Found\n", "npm error 404 Not Found"),
         ("one\ntwo\nthree\nfour\n", "two"),
         ("", ""),
     ],

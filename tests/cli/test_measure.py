@@ -94,7 +94,7 @@ def test_hyperfines_habits_are_served(tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text().startswith("command,mean")
 
 
-@pytest.mark.parametrize("shell", [("--shell",), ("--shell=sh",), ("--shell", "bash"), ("-S", "sh")])
+@pytest.mark.parametrize("shell", [("--shell",), ("-S",), ("--shell=sh",), ("--shell", "bash"), ("-S", "sh")])
 def test_a_shell_is_shown_and_not_subtracted(shell: tuple[str, ...]) -> None:
     done = measure(*FEW, "--json", *shell, "true; true")
     assert done.returncode == 0, done.stderr

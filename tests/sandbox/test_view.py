@@ -50,7 +50,7 @@ def test_a_study_in_the_home_directory_itself_is_refused(
     (tmp_path / "study" / ".keep").touch()
     from perftrail.sandbox import refuse_whole_home
 
-    with pytest.raises(SandboxError, match="move the study into a directory of its own"):
+    with pytest.raises(SandboxError, match="work in a directory of its own"):
         refuse_whole_home(str(tmp_path / "study"))
 
 

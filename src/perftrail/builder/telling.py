@@ -21,7 +21,7 @@ _KINDS = tuple(
         r"|multiple definition of|^\S*Error:|^\S*Exception:|^panicked at|^E\s{2,}",
         # What configure scripts, build systems and shells say.
         r"^configure: error|CMake Error|^meson\.build:\d+|\bERROR:|^fatal:|^error:|: not found$"
-        r"|No such file or directory|command not found|Permission denied|No space left on device"
+        r"|Could not resolve host|No such file or directory|command not found|Permission denied|No space left on device"
         r"|No rule to make target|unbound variable|parameter not set|Killed\b|Segmentation fault",
         # Any complaint at all.
         r"(?i)\berror\b|\bfailed\b|\bcannot\b",
@@ -31,7 +31,10 @@ _KINDS = tuple(
 )
 """Kinds of lines, the most telling first."""
 
-_EMPTY_TALK = re.compile(r"(?i)\b0 errors?\b|\bno errors?\b|-Werror|checking |\berror\.[cho]\b|errors?\.o\b")
+_EMPTY_TALK = re.compile(
+    r"(?i)\b0 errors?\b|\bno errors?\b|-Werror|checking |\berror\.[cho]\b|errors?\.o\b"
+    r"|^npm (?:error|ERR!) (?:code|errno|syscall|path|command|A complete log)\b"
+)
 
 
 def telling_lines(output: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.errors import UsageError
+from perftrail.model.sandbox import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
     LEAST_RUNS,
@@ -75,6 +76,8 @@ class Options:
     memory_limit: str | None
     cpus: str | None
     seed: int
+    sandbox: bool
+    readable: tuple[str, ...]
     export_json: str | None
     export_csv: str | None
     export_markdown: str | None
@@ -217,7 +220,19 @@ def _surroundings(options: Options) -> Surroundings:
         memory_limit_bytes=_size(options.memory_limit),
         cpus=_cpus(options.cpus),
         tolerant=options.tolerant,
+        sandbox=_sandbox(options),
     )
+
+
+def _sandbox(options: Options) -> Sandbox | None:
+    if options.readable and not options.sandbox:
+        raise UsageError(
+            "--readable: without --sandbox everything can be read; leave it out, or add --sandbox"
+        )
+    for path in options.readable:
+        if not path.startswith(("/", "~/")) or not Path(path).expanduser().exists():
+            raise UsageError(f"--readable {quoted(path)}: must be /PATH or ~/PATH of what is there")
+    return Sandbox(readable=options.readable) if options.sandbox else None
 
 
 def _input(named: str | None) -> str | None:

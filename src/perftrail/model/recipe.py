@@ -74,7 +74,7 @@ class Build:
         tuple[str, ...],
         Key(
             "Paths that no build and no benchmark uses, relative to the revision's root, *, ? and ** allowed. "
-            "Revisions that differ in nothing else are one build, made once (git)."
+            "Revisions that differ in nothing else are one build, made once (git, Fossil)."
         ),
     ] = ()
     disk_bytes: Annotated[

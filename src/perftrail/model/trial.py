@@ -10,6 +10,8 @@ from perftrail.model.parameters import Point
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perftrail.model.sandbox import Sandbox
+
 UNITS: Mapping[str, str] = {
     "wall": "s",
     "cpu": "s",
@@ -99,7 +101,8 @@ class Surroundings:
     """What every start of a trial has in common.
 
     `padding_bytes` bounds the random size of one more variable of the environment, so that no layout of the
-    stack is measured for the whole truth. `stdin` and `output` are paths or None for /dev/null.
+    stack is measured for the whole truth. `stdin` and `output` are paths or None for /dev/null. A `sandbox` is
+    what everything is started in, also what is not measured.
     """
 
     environment: Mapping[str, str]
@@ -111,6 +114,7 @@ class Surroundings:
     cpus: tuple[int, ...] | None = None
     padding_bytes: int = 4096
     tolerant: bool = False
+    sandbox: Sandbox | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

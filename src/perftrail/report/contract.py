@@ -26,6 +26,7 @@ def as_json(found: Findings) -> dict[str, Json]:
             "environment_padding_bytes": around.padding_bytes,
             "aslr": True,
             "seed": found.trial.seed,
+            "sandbox": around.sandbox is not None,
             "cpus": None if around.cpus is None else list(around.cpus),
             "smallest": pace.smallest,
             "precision": pace.precision,

@@ -110,8 +110,8 @@ def refuse_whole_home(directory: str) -> None:
     for home in _own_homes():
         if os.path.commonpath([real, home]) == real:
             raise SandboxError(
-                f"{directory} — shows the whole home directory, which a sandbox hides: move the study into a "
-                "directory of its own, or let sandbox.readable name what is needed"
+                f"{directory} — shows the whole home directory, which a sandbox hides: work in a directory of "
+                "its own, or let sandbox.readable name what is needed"
             )
 
 

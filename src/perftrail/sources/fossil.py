@@ -91,9 +91,13 @@ class FossilSource:
 
     def content(self, revision: Revision) -> str:
         """Name a check-in's tree by its files, and by the check-in too where the project writes that into it."""
+        return self.content_without(revision, ())
+
+    def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
+        """Name a check-in's tree as `content` does, but for the files that globs match, the written ones too."""
         if revision.id not in self._lineage.graph():
             raise SourceError(f"{self._copy.location}: no revision {quoted(revision.id)}")
-        return self._trees.content(revision.id, also=self._ahead(revision.id))
+        return self._trees.content(revision.id, also=self._ahead(revision.id), without=globs)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
         """Write a check-in's files out of the repository; programs, links and all, and nothing else."""

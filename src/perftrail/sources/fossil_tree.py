@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.build import content_key
+from perftrail.model.globs import matching
 from perftrail.model.wording import quoted
 from perftrail.sources.dates import date_alike
 from perftrail.sources.fossil_command import literal
@@ -32,10 +33,14 @@ _KIND = "replace(coalesce(perm, ''), 'w', '')"
 _CONTENTS = """
 SELECT json_array(n.value, (SELECT lower(hex(sha3(group_concat(
     filename || char(0) || uuid || char(0) || {kind}, char(10)))))
-    FROM (SELECT * FROM files_of_checkin(n.value) ORDER BY filename)),
+    FROM (SELECT * FROM files_of_checkin(n.value) WHERE filename NOT IN left_out ORDER BY filename)),
     (SELECT hex(content(uuid)) FROM files_of_checkin(n.value) WHERE filename = '.fossil-settings/manifest'))
 FROM json_each({names}) n
 """.replace("{kind}", _KIND)
+_LEAVING_OUT = "CREATE TEMP TABLE left_out (name TEXT PRIMARY KEY);\n"
+_LEFT_OUT = "INSERT INTO left_out SELECT value FROM json_each({names});\n"
+_NAMES = "SELECT json_array(name) FROM filename ORDER BY name"
+_NAMES_AT_ONCE = 1000
 _SETTING = "SELECT json_array(value) FROM config WHERE name = 'manifest'"
 _DIFFERENT = """
 WITH pair(text, old, new) AS (
@@ -70,17 +75,36 @@ class FossilTrees:
 
     def __init__(self, copy: FossilCopy) -> None:
         self._copy = copy
-        self._contents: dict[str, str] = {}
+        self._contents: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._left_out: dict[tuple[str, ...], str] = {(): _LEAVING_OUT}
         self._setting: str | None = None
 
-    def content(self, id_: str, *, also: Sequence[str]) -> str:
-        """Name a check-in's tree by its files; those of the check-ins in `also` are found in the same go."""
-        if id_ not in self._contents:
-            wanted = list(dict.fromkeys([id_, *(each for each in also if each not in self._contents)]))
-            for each, files, setting in self._copy.rows_about(wanted, _CONTENTS):
-                about = each if _manifest_files(_text(setting) or self._general()) else ""
-                self._contents[each] = content_key(files, about)
-        return self._contents[id_]
+    def content(self, id_: str, *, also: Sequence[str], without: tuple[str, ...] = ()) -> str:
+        """Name a check-in's tree by its files, but for those that globs match.
+
+        Those of the check-ins in `also` are found in the same go.
+        """
+        if (id_, without) not in self._contents:
+            more = (each for each in also if (each, without) not in self._contents)
+            wanted = list(dict.fromkeys([id_, *more]))
+            leaving_out = self._leaving_out(without)
+            for each, files, setting in self._copy.rows_about(wanted, leaving_out + _CONTENTS):
+                added = _but_for(without, _manifest_files(_text(setting) or self._general()))
+                self._contents[each, without] = content_key(files, each if added else "")
+        return self._contents[id_, without]
+
+    def _leaving_out(self, without: tuple[str, ...]) -> str:
+        """The statements that name the files which do not count: of all there ever were, those that globs match."""
+        if without not in self._left_out:
+            names = [name for (name,) in self._copy.rows(_NAMES)]
+            kept = set(_but_for(without, names))
+            out = [name for name in names if name not in kept]
+            parts = (out[start : start + _NAMES_AT_ONCE] for start in range(0, len(out), _NAMES_AT_ONCE))
+            told = (literal(json.dumps(part, ensure_ascii=False)) for part in parts)
+            self._left_out[without] = _LEAVING_OUT + "".join(
+                _LEFT_OUT.replace("{names}", each) for each in told
+            )
+        return self._left_out[without]
 
     def different(self, pairs: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """Name for each pair of check-ins the files that are in one and not, or not the same, in the other."""
@@ -142,6 +166,12 @@ class FossilTrees:
         if self._setting is None:
             self._setting = "".join(value for (value,) in self._copy.rows(_SETTING))
         return self._setting
+
+
+def _but_for(globs: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Those of the names that no glob matches."""
+    pattern = matching(globs) if globs else None
+    return [name for name in names if pattern is None or not pattern.fullmatch(name)]
 
 
 def _manifest_files(setting: str) -> tuple[str, ...]:

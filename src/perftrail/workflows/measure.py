@@ -14,6 +14,7 @@ from perftrail.machine import Watch
 from perftrail.model.conditions import Quiet
 from perftrail.model.policies import MeasurePolicy
 from perftrail.workflows.quiet import Lookout
+from perftrail.workflows.trial_sandbox import surrounded
 from perftrail.workflows.trying import Noticed, Trier, notice_nothing
 
 if TYPE_CHECKING:
@@ -71,12 +72,15 @@ class Measure:
 
 @contextmanager
 def open_measure(trial: Trial) -> Iterator[Measure]:
-    """Give a trial a launcher and somebody who watches the machine; both are gone afterwards."""
+    """Give a trial a launcher and somebody who watches the machine; both are gone afterwards.
+
+    Raises `SandboxError` when it asks for a sandbox and none can be had.
+    """
     with ExitStack() as stack:
-        starter = stack.enter_context(Launcher())
-        watch = stack.enter_context(Watch(helpers=lambda: (starter.start().server_pid,)))
+        started = stack.enter_context(surrounded(trial, stack.enter_context(Launcher())))
+        watch = stack.enter_context(Watch(helpers=started.servers))
         lookout = Lookout(watch, Quiet(), threshold=MeasurePolicy().quiet_threshold)
-        yield Measure(trial, starter, notice=_noticing(lookout))
+        yield Measure(started.trial, started.starter, notice=_noticing(lookout))
 
 
 def _noticing(lookout: Lookout) -> Notice:

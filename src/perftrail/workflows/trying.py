@@ -21,6 +21,7 @@ from perftrail.model.process import (
     TimedOut,
 )
 from perftrail.model.quantity import duration, quantity
+from perftrail.model.sandbox import with_refusals
 from perftrail.model.trial import Taken
 from perftrail.model.wording import quoted
 from perftrail.workflows.accounts import measured, methods
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 PADDING = "PERFTRAIL_PADDING"
 """The variable whose only purpose is its size."""
+
+_HIDDEN = "; the sandbox hides home directories, /run and /tmp: --readable PATH shows what is needed of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,7 @@ class Trier:
         noticed = self._notice(lambda: self._starter.run(command))
         ran = noticed.ran
         self._aside(entry.conclude, f"--conclude of {quoted(entry.name)}")
-        failure = self._failure(ran.ended, command.arguments[0])
+        failure = with_refusals(self._failure(ran.ended, command.arguments[0]), ran.refused)
         if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
             raise CommandFailed(self._refusal(entry, failure, ran.ended))
         return Taken(
@@ -138,7 +141,7 @@ class Trier:
                 tree_memory="off",
             )
         )
-        failure = self._failure(ran.ended, arguments[0])
+        failure = with_refusals(self._failure(ran.ended, arguments[0]), ran.refused)
         if failure:
             raise CommandFailed(f"{named}: {failure}")
 
@@ -174,8 +177,9 @@ class Trier:
             case TimedOut():
                 return f"did not end within {duration(around.timeout_seconds or 0.0)} and was killed"
             case OutOfMemory():
-                limit = quantity(float(around.memory_limit_bytes or 0), "B")
-                return f"wanted more memory than its {limit} and was killed"
+                limit = around.memory_limit_bytes
+                allowed = "there is for it" if limit is None else f"its {quantity(float(limit), 'B')}"
+                return f"wanted more memory than {allowed} and was killed"
             case NotStarted():
                 what = quoted(program) if ended.stage == "exec" else ended.stage
                 return f"cannot be started: {what}: {os.strerror(ended.errno)}"
@@ -190,7 +194,7 @@ class Trier:
         if isinstance(ended, NotStarted) and " " in entry.arguments[0]:
             return f"{said}; after -- every word is an argument: leave out the -- to have one text split"
         if isinstance(ended, NotStarted):
-            return said
+            return said if self._trial.surroundings.sandbox is None else f"{said}{_HIDDEN}"
         shown = (
             "" if self._trial.surroundings.output else "; its output was dropped, --output inherit shows it"
         )

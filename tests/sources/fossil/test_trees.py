@@ -115,6 +115,34 @@ def test_a_check_in_that_is_written_into_its_tree_makes_it_another(
     assert third != fourth
 
 
+def test_files_that_no_build_reads_make_no_other_content(opened: Open, repository: FossilRepository) -> None:
+    first = {"a.c": "1", "README.md": "1", "docs/deep/b": "1", "src/c.md": "1"}
+    repository.commit(first)
+    repository.commit({**first, "README.md": "2", "docs/deep/b": "2", "docs/o'new": "1"})
+    repository.commit({**first, "src/c.md": "2"})
+    repository.commit({**first, "a.c": "2"})
+    source = opened()
+    without = ("docs/**", "*.md")
+    one, other, below, code = (source.content_without(each, without) for each in source.history())
+    assert one == other
+    assert len({one, below, code}) == 3
+    contents = list(map(source.content, source.history()))
+    assert len(set(contents)) == 4
+    assert [source.content_without(each, ()) for each in source.history()] == contents
+
+
+def test_a_check_in_that_is_written_into_a_file_that_no_build_reads_makes_no_other_content(
+    opened: Open, repository: FossilRepository
+) -> None:
+    for note in ("1", "2"):
+        repository.commit({"a": "1", "note": note, ".fossil-settings/manifest": "u"})
+    source = opened()
+    one, other = source.history()
+    assert source.content_without(one, ("note",)) != source.content_without(other, ("note",))
+    without = ("note", "manifest.uuid")
+    assert source.content_without(one, without) == source.content_without(other, without)
+
+
 def test_an_artifact_that_was_never_received_is_a_revision_that_cannot_be_had(
     opened: Open, repository: FossilRepository, tmp_path: Path
 ) -> None:

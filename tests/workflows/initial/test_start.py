@@ -15,7 +15,7 @@ from perftrail.errors import UsageError
 from perftrail.model.study import Study
 from perftrail.workflows.initial.start import Begun, begin
 from tests.sources.repositories import Repository
-from tests.workflows.initial.projects import PROJECTS, Project
+from tests.workflows.initial.projects import MAIN_C, PROJECTS, Project
 
 MAKE = PROJECTS[0].files
 
@@ -111,6 +111,13 @@ def test_what_is_not_committed_is_not_studied(tmp_path: Path) -> None:
     assert made.as_json()["build"] is not None
     assert made.draft.building is not None
     assert made.draft.building.system == "make"
+
+
+def test_a_source_that_is_called_as_its_program_is_asked_what_that_knows(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "small")
+    repository.commit({"Makefile": "tiny: src/tiny.c\n\tcc -o $@ src/tiny.c\n", "src/tiny.c": MAIN_C})
+    _, study = begun(repository.path)
+    assert next(iter(study.benchmarks.values())).command == "{build}/tiny --version"
 
 
 def test_a_directory_inside_a_repository_is_built_there(tmp_path: Path) -> None:

@@ -90,6 +90,15 @@ def test_a_makefile_that_enters_directories_gives_their_programs() -> None:
     assert best(files).trial.command == "{build}/programs/lz"
 
 
+def test_a_program_is_asked_for_what_its_own_source_knows() -> None:
+    makefile = {"Makefile": "tiny: tiny.c\n\tcc -o $@ tiny.c\n"}
+    table = 'struct option options[] = {{"version", no_argument, NULL, 1}};\nint main(void) {}\n'
+    library = {"tiny.c": "int tiny(void);\n", "main.c": MAIN_C}
+    assert best({**makefile, "tiny.c": table}).trial.command == "{build}/tiny --version"
+    assert best({**makefile, **library}).trial.command == "{build}/tiny --version"
+    assert best({**makefile, "other.c": MAIN_C}).trial.command == "{build}/tiny"
+
+
 def test_what_plain_make_does_not_make_is_not_run() -> None:
     files = {"Makefile": "all: tiny\ntiny: a.c\n\tcc -o $@ a.c\ntinybench: b.c\n\tcc -o $@ b.c\n"}
     assert best(files).trial.command == "{build}/tiny"
@@ -121,6 +130,21 @@ def test_criterion_is_read_by_what_it_prints() -> None:
     assert list(found.trial.printed) == ["per_iteration"]
 
 
+def test_tests_that_stand_for_a_benchmark_are_compiled_by_the_build() -> None:
+    found = best({"Cargo.toml": '[package]\nname = "tiny"\n', "src/lib.rs": "", "Cargo.lock": ""})
+    assert found.trial.command.startswith("cargo test --release ")
+    assert found.steps[-1].line == "cargo test --release --no-run --locked"
+
+
+def test_lints_of_a_newer_compiler_stop_no_build_unless_a_crate_has_flags_of_its_own() -> None:
+    files = {"Cargo.toml": '[package]\nname = "tiny"\n', "src/lib.rs": ""}
+    found = best(files)
+    assert found.env == found.trial.env == {"RUSTFLAGS": "--cap-lints=warn"}
+    own = best({**files, ".cargo/config.toml": '[build]\nrustflags = ["-Ctarget-cpu=native"]\n'})
+    assert (own.env, own.trial.env) == ({}, {})
+    assert ".cargo/config.toml" in own.hints[0]
+
+
 def test_a_workspace_gives_the_programs_of_its_crates() -> None:
     files = {
         "Cargo.toml": '[workspace]\nmembers = ["crates/*"]\n',
@@ -135,6 +159,28 @@ def test_a_workspace_gives_the_programs_of_its_crates() -> None:
 
 def test_a_pyproject_that_only_holds_settings_is_no_package() -> None:
     assert detect(tree_of({"pyproject.toml": "[tool.ruff]\nline-length = 100\n"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("package", "lines"),
+    [
+        ('{"main": "a.js", "devDependencies": {"mocha": "1"}}', []),
+        (
+            '{"main": "a.js", "dependencies": {"b": "1"}, "devDependencies": {"mocha": "1"}}',
+            ["npm install --no-audit --no-fund --no-package-lock --omit=dev"],
+        ),
+        (
+            '{"main": "a.js", "devDependencies": {"tsc": "1"}, "scripts": {"build": "tsc"}}',
+            ["npm install --no-audit --no-fund --no-package-lock", "npm run build"],
+        ),
+        (
+            '{"devDependencies": {"benchmark": "1"}, "scripts": {"bench": "node b.js"}}',
+            ["npm install --no-audit --no-fund --no-package-lock"],
+        ),
+    ],
+)
+def test_a_package_gets_what_it_needs_to_run_and_no_more(package: str, lines: list[str]) -> None:
+    assert [step.line for step in best({"package.json": package, "a.js": ""}).steps] == lines
 
 
 def test_a_package_json_that_only_holds_tools_is_no_package() -> None:

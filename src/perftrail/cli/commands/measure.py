@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 KNOWN_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "none", "default")
+_SHELL = ("--shell", "-S")
 WORDS = "perftrail.words"
 
 
@@ -36,14 +37,14 @@ def _with_shell_values(args: list[str]) -> list[str]:
     """Give a bare ``--shell`` its value: the next word when that names a shell, else the default shell."""
     whole: list[str] = []
     for arg in args:
-        if whole and whole[-1] == "--shell":
+        if whole and whole[-1] in _SHELL:
             name = arg.split()[0] if arg.split() else ""
             known = Path(name).name in KNOWN_SHELLS
             whole[-1] = f"--shell={arg if known else 'default'}"
             if known:
                 continue
         whole.append(arg)
-    return [*whole[:-1], "--shell=default"] if whole and whole[-1] == "--shell" else whole
+    return [*whole[:-1], "--shell=default"] if whole and whole[-1] in _SHELL else whole
 
 
 @click.command("measure", cls=MeasureCommand)
@@ -114,6 +115,12 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @click.option("--timeout", metavar="TIME", help="Kill a run and all it started after this long.")
 @click.option("--memory-limit", metavar="SIZE", help="Kill a run that wants more, as 2GiB.")
 @click.option("--cpus", metavar="LIST", help="Bind runs to these CPUs, as 0 or 0,2-3.")
+@click.option(
+    "--sandbox", is_flag=True, help="No network, no home; only $TMPDIR can be changed (bubblewrap)."
+)
+@click.option(
+    "--readable", multiple=True, metavar="PATH", help="Show it in there: of the home, /run or /tmp."
+)
 @click.option("--seed", type=int, default=0, metavar="N", help="Of the random sizes of the environment.  [0]")
 @click.option("--export-json", metavar="FILE", help="Also write hyperfine's JSON; - is stdout.")
 @click.option("--export-csv", metavar="FILE", help="Also write hyperfine's CSV.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.model.globs import matching
 from perftrail.workflows.finding.notes import NOTED, noted
 
 if TYPE_CHECKING:
@@ -92,18 +92,3 @@ def with_measured(known: Beforehand, warm: Sequence[float] | None) -> Beforehand
 
 def _size(files: int) -> float:
     return UNTOUCHED if files == 0 else 1.0 + math.log2(min(files, 64))
-
-
-def matching(patterns: Sequence[str]) -> re.Pattern[str]:
-    """Give the pattern of all paths that are meant: ``*`` within a name, ``**`` across, a directory for all in it.
-
-    >>> [bool(matching(["src/**/*.c", "doc"]).fullmatch(path)) for path in ("src/a.c", "src/b/a.c", "doc/x", "a.c")]
-    [True, True, True, False]
-    """
-    return re.compile("|".join(f"(?:{_translated(pattern)})(?:/.*)?" for pattern in patterns), re.DOTALL)
-
-
-def _translated(pattern: str) -> str:
-    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.removesuffix("/"))
-    return "".join(known.get(part, re.escape(part)) for part in parts)

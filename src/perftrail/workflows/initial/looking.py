@@ -19,7 +19,7 @@ from perftrail.workflows.initial.draft import History
 from perftrail.workflows.initial.ranges import fossil_range, git_range
 from perftrail.workflows.initial.systems.make import MANIFESTS
 from perftrail.workflows.initial.tree import Tree
-from perftrail.workflows.initial.trials import BENCH, SOURCES
+from perftrail.workflows.initial.trials import BENCH, MAIN, SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +47,6 @@ _MANIFESTS = frozenset(
         "pyproject.toml",
     }
 )
-_MAIN = re.compile(r"(?i)main|cli|option|usage|args")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".perftrail", "node_modules", "__pycache__", ".venv", "venv"})
 _FOSSIL = (".fslckout", "_FOSSIL_")
@@ -187,8 +186,9 @@ def _telling(paths: Iterable[str]) -> list[str]:
     return sorted((path for path in paths if _tells(PurePosixPath(path))), key=_order)
 
 
-def _order(path: str) -> tuple[bool, int, str]:
-    return PurePosixPath(path).name not in _MANIFESTS, path.count("/"), path
+def _order(path: str) -> tuple[bool, bool, int, str]:
+    here = PurePosixPath(path)
+    return here.name not in _MANIFESTS, not MAIN.search(here.stem), path.count("/"), path
 
 
 def _tells(path: PurePosixPath) -> bool:
@@ -196,4 +196,4 @@ def _tells(path: PurePosixPath) -> bool:
         return True
     if path.suffix == ".py":
         return any(BENCH.search(part) for part in path.parts)
-    return path.suffix in SOURCES and len(path.parts) <= 3 and _MAIN.search(path.stem) is not None
+    return path.suffix in SOURCES and len(path.parts) <= 3

@@ -33,6 +33,9 @@ ANSWERS = ("--version", "--help")
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp")
 """How sources end that may speak of a program's options."""
 
+MAIN = re.compile(r"(?i)main|cli|option|usage|args")
+"""Names of sources that may speak of options beside the one that is called as the program is."""
+
 PLACEHOLDER = "a placeholder: it only shows that the program starts; put real work in its place"
 
 
@@ -76,7 +79,7 @@ def of_program(tree: Tree, program: Program, *, answer: str | None = None) -> Tr
     if BENCH.search(program.name):
         why = "the benchmark program of this tree; give it the arguments that it needs"
         return Trial(name="bench", command=word, why=why, uses=(path,))
-    known = answer or next((each for each in ANSWERS if _speaks_of(tree, each)), "")
+    known = answer or next((each for each in ANSWERS if _speaks_of(tree, each, program)), "")
     command = f"{word} {known}".rstrip()
     return Trial(name="start", command=command, why=PLACEHOLDER, placeholder=True, uses=(path,))
 
@@ -101,8 +104,12 @@ def nothing(tree: Tree, manifest: str) -> Trial:
     return Trial(name="start", command=f"test -e {tree.word(manifest)}", why=why, placeholder=True)
 
 
-def _speaks_of(tree: Tree, option: str) -> bool:
-    return any(option in text for path, text in tree.texts.items() if path.endswith(SOURCES))
+def _speaks_of(tree: Tree, option: str, program: Program) -> bool:
+    """Whether the sources of a program know an option: as it is typed, or as getopt's tables have it."""
+    stems = {path: PurePosixPath(path).stem for path in tree.texts if path.endswith(SOURCES)}
+    asked = [path for path, stem in stems.items() if stem == program.name or MAIN.search(stem)]
+    known = (option, f'"{option.removeprefix("--")}"')
+    return any(words in tree.text(path) for path in asked for words in known)
 
 
 def _is_script(tree: Tree, path: str, suffixes: Sequence[str]) -> bool:

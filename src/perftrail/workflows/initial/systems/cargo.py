@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from perftrail.workflows.initial.tree import Tree
 
 MANIFEST = "Cargo.toml"
+_OWN_FLAGS = (".cargo/config.toml", ".cargo/config")
+"""Where a crate keeps flags of its own, which a variable would replace."""
+
+_LENIENT = {"RUSTFLAGS": "--cap-lints=warn"}
+_LENIENT_HINT = "what a newer compiler only complains of stops no build of an old revision: --cap-lints"
+_OWN_HINT = "RUSTFLAGS here would take the place of what stands in"
 _PER_ITERATION = Printed(pattern=r"bench:\s+([0-9]+) ns/iter", unit="ns")
 
 
@@ -44,18 +51,21 @@ def detect(tree: Tree) -> Building | None:
             else "; no versions are pinned: see Cargo.lock"
         ),
     )
-    benched = Step(
-        line=f"cargo bench --no-run{locked}{everything}", why="made here, so that no start of it makes it"
-    )
     trial = bench or (of_program(tree, program, answer="--version") if program else _tests(tree))
+    ahead = "cargo bench --no-run" if bench else "cargo test --release --no-run" if program is None else ""
+    made_ahead = Step(line=f"{ahead}{locked}{everything}", why="made here, so that no start of it makes it")
+    own_flags = tree.first(*_OWN_FLAGS)
+    env = {} if own_flags else _LENIENT
     return Building(
         system="cargo",
         manifest=MANIFEST,
         tools=("cargo",),
-        steps=(made, benched) if bench else (made,),
+        steps=(made, made_ahead) if ahead else (made,),
         outputs=trial.uses,
         outputs_why="revisions whose program is the same are measured once",
-        trial=trial,
+        env=env,
+        trial=trial if trial.uses else replace(trial, env=env),
+        hints=(f"{_OWN_HINT} {own_flags}" if own_flags else _LENIENT_HINT,),
     )
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MANIFEST = "package.json"
 _BENCHES = ("bench", "benchmark", "benchmarks", "perf")
 _HINTS = ('outputs = ["dist"] measures revisions once whose dist is the same',)
+_MAKING = ("preinstall", "install", "postinstall", "prepare", "build")
+"""Scripts by which a package makes something of itself: what develops it may be needed for that."""
+
 _LOCKS = ("package-lock.json", "npm-shrinkwrap.json")
 
 
@@ -34,20 +37,28 @@ def detect(tree: Tree) -> Building | None:
         system="npm",
         manifest=MANIFEST,
         tools=("node", "npm"),
-        steps=_steps(tree, package, scripts),
+        steps=_steps(tree, package, scripts, whole=not trial.placeholder),
         trial=trial,
         hints=_HINTS if "build" in scripts else (),
     )
 
 
-def _steps(tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]) -> tuple[Step, ...]:
+def _steps(
+    tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any], *, whole: bool
+) -> tuple[Step, ...]:
+    """Install what is needed: what develops the package only for the `whole` of it, or where it is built."""
+    developing = whole or any(script in scripts for script in _MAKING)
+    kinds = ("dependencies", "optionalDependencies", "peerDependencies")
+    needed = any(table(package, kind) for kind in kinds + ("devDependencies",) * developing)
+    only = "" if developing or not table(package, "devDependencies") else " --omit=dev"
+    less = "; without --omit=dev also what develops the package" if only else ""
     steps = []
-    if tree.first(*_LOCKS):
-        why = "with the versions that the revision pins"
-        steps.append(Step(line="npm ci --no-audit --no-fund", why=why))
-    elif table(package, "dependencies") or table(package, "devDependencies"):
-        why = "no versions are pinned: an old revision gets what is newest now"
-        steps.append(Step(line="npm install --no-audit --no-fund --no-package-lock", why=why))
+    if needed and tree.first(*_LOCKS):
+        why = f"with the versions that the revision pins{less}"
+        steps.append(Step(line=f"npm ci --no-audit --no-fund{only}", why=why))
+    elif needed:
+        why = f"no versions are pinned: an old revision gets what is newest now{less}"
+        steps.append(Step(line=f"npm install --no-audit --no-fund --no-package-lock{only}", why=why))
     if "build" in scripts:
         steps.append(Step(line="npm run build", why="the package's own build"))
     return tuple(steps)
