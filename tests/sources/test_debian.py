@@ -95,24 +95,68 @@ def test_archives_that_are_not_there_are_explained(opened: Open, tmp_path: Path)
         opened(index=f"[trusted=yes] file:{tmp_path}/nowhere ./").history()
 
 
-def test_the_archives_are_those_of_apts_settings(
-    opened: Open, archive: DebianArchive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of a machine's apt, which knows no archive yet."""
     place = tmp_path / "machine"
-    (place / "lists" / "partial").mkdir(parents=True)
-    (place / "cache" / "archives" / "partial").mkdir(parents=True)
+    for name in ("lists/partial", "cache/archives/partial", "parts"):
+        (place / name).mkdir(parents=True)
     (place / "status").touch()
+    (place / "sources.list").touch()
     (place / "apt.conf").write_text(
         f'Dir::State "{place}";\nDir::State::status "{place}/status";\nDir::Cache "{place}/cache";\n'
-        f'Dir::Etc::sourcelist "{place}/sources.list";\nDir::Etc::sourceparts "-";\n'
+        f'Dir::Etc::sourcelist "{place}/sources.list";\nDir::Etc::sourceparts "{place}/parts";\n'
     )
     monkeypatch.setenv("APT_CONFIG", str(place / "apt.conf"))
-    (place / "sources.list").write_text("")
+    return place
+
+
+def test_the_archives_are_those_of_apts_settings(opened: Open, archive: DebianArchive, machine: Path) -> None:
     with pytest.raises(SourceError, match="no archives of sources; add lines that begin with deb-src"):
         opened(index=None).history()
-    (place / "sources.list").write_text(f"deb-src {archive.index}\n")
+    (machine / "sources.list").write_text(f"deb-src {archive.index}\n")
     subprocess.run(["apt-get", "update", "-qq"], check=True, capture_output=True)
     assert ids(opened(index=None).history())[0] == "1.9-1"
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("sources.list", "# the machine's\ndeb [trusted=yes] {address} ./\n"),
+        ("parts/one.list", "deb [trusted=yes] {address} ./\n"),
+        ("parts/one.sources", "Types: deb\nURIs: {address}\nSuites: ./\nTrusted: yes\n"),
+    ],
+)
+def test_of_a_machine_that_lists_programs_only_the_same_archives_sources_are_meant(
+    opened: Open, archive: DebianArchive, machine: Path, tmp_path: Path, file: str, text: str
+) -> None:
+    (machine / file).write_text(text.format(address=f"file:{archive.directory}"))
+    (machine / "parts" / "vendor.list").write_text(f"deb [trusted=yes] file:{tmp_path}/nowhere ./\n")
+    source = opened(index=None)
+    assert ids(source.history())[0] == "1.9-1"
+    source.materialise(Revision(id="1.9-1"), str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert (tmp_path / "tree" / "planted.c").read_text() == "1.9-1"
+
+
+def test_a_machine_none_of_whose_archives_can_be_read_is_explained(
+    opened: Open, machine: Path, tmp_path: Path
+) -> None:
+    (machine / "sources.list").write_text(f"deb [trusted=yes] file:{tmp_path}/nowhere ./\n")
+    with pytest.raises(
+        SourceError, match=r"apt cannot read the sources of this machine's archives: .*nowhere"
+    ):
+        opened(index=None).history()
+
+
+def test_an_archive_without_an_address_is_the_one_that_the_machine_comes_from(
+    opened: Open, archive: DebianArchive, machine: Path
+) -> None:
+    with pytest.raises(SourceError, match=r'"\[trusted=yes\] \./" names no address.*run apt-get update'):
+        opened(index="[trusted=yes] ./").history()
+    archive.add("dpkg", "1.0-1", {"dpkg.c": "1.0-1"})
+    (machine / "sources.list").write_text(f"deb-src {archive.index}\n")
+    subprocess.run(["apt-get", "update", "-qq"], check=True, capture_output=True)
+    assert ids(opened(index="[trusted=yes] ./").history())[0] == "1.9-1"
 
 
 def test_without_apt_it_is_said_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

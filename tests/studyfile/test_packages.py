@@ -31,6 +31,7 @@ def study(location: str, keys: str = "") -> str:
         ("npm:@scope/name", 'index = "http://127.0.0.1:8080/"'),
         ("debian:libstdc++6", 'range = "1:1.0~rc1-2..2.0-1+deb12u1"'),
         ("debian:lz4", "index = '''\nhttps://example.org/debian sid main\n[trusted=yes] file:/var/x ./\n'''"),
+        ("debian:lz4", "index = '''\ntrixie main contrib\n[check-valid-until=no] sid main\n./\n'''"),
         ("debian:lz4", 'index = "deb-src [check-valid-until=no] http://example.org/d sid main contrib"'),
     ],
 )
@@ -71,6 +72,10 @@ def test_what_names_no_package_is_told(location: str, said: str, tmp_path: Path)
         ("npm:x", 'index = "https://x.org --y"', "is no address"),
         ("debian:lz4", 'index = "https://x.org"', "names no archive; write it as in sources.list"),
         ("debian:lz4", 'index = "deb https://x.org sid main"', "names no archive"),
+        ("debian:lz4", 'index = "deb sid main"', "names no archive"),
+        ("debian:lz4", 'index = "sid"', "names no archive"),
+        ("debian:lz4", 'index = "sid -main"', "names no archive"),
+        ("debian:lz4", 'index = "example.org:sid main"', "names no archive"),
         ("debian:lz4", 'index = ""', '"" names no archive'),
     ],
 )

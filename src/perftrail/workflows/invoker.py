@@ -60,6 +60,9 @@ NOT_LOADED = (
 )
 """What glibc's and musl's dynamic linkers say."""
 
+NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object file)"
+"""What glibc's dynamic linker says before it runs the program all the same, without what the study asks for."""
+
 ROOM_BYTES = 4096
 """How much an environment's size is varied, and with it where everything above a stack lies."""
 
@@ -206,7 +209,7 @@ def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[
 
 def _why_failed(ran: Ran, benchmark: Benchmark, log: Path) -> Failure | None:
     """Tell whether an invocation's end makes its figures unusable."""
-    failure = _failure(ran.ended, benchmark, log)
+    failure = _failure(ran.ended, benchmark, log) or _not_preloaded(log)
     return failure and replace(failure, message=with_refusals(failure.message, ran.refused))
 
 
@@ -235,6 +238,11 @@ def _failure(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
             raise KeyboardInterrupt
         case _:
             assert_never(ended)
+
+
+def _not_preloaded(log: Path) -> Failure | None:
+    told = next((line for line in _text(log.with_suffix(".err")).splitlines() if NOT_PRELOADED in line), None)
+    return Failure(stage="start", message=told.strip(), log=str(log)) if told else None
 
 
 def _never_began(code: int, benchmark: Benchmark, told: str) -> bool:

@@ -11,9 +11,10 @@ from perftrail.errors import SourceError
 from perftrail.file_lock import alone
 from perftrail.model.build import content_key
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
+from perftrail.sources.ecosystems.apt_archives import lists_sources, machine_archives, named_archives
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from perftrail.ports import Starter
     from perftrail.sources.client import Answer
@@ -46,36 +47,56 @@ class Apt:
 def make_apt(starter: Starter, *, index: str | None, cache: Path) -> Apt:
     """Give an apt that knows the archives of `index`, lines as in sources.list, or else the machine's.
 
-    Those of `index` are kept below `cache` and asked for what is new. Raises `SourceError`.
+    Where the machine's apt knows of programs only, the sources of the same archives are meant. What apt knows of
+    archives that are not its own is kept below `cache`, and asked for what is new. Raises `SourceError`.
     """
     cache.mkdir(parents=True, exist_ok=True)
+    find_program("apt-get")
     client = Client(starter=starter, environment=client_environment(without=("DEBIAN_",)))
-    if index is None:
-        return Apt(client=client, options=(), directory=cache)
-    place = (cache / f"apt-{content_key(index)[:16]}").absolute()
+    machine = Apt(client=client, options=(), directory=cache)
+    if index is not None:
+        apt = _beside(machine, named := named_archives(index, machine))
+        answer = _ask_what_is_new(apt, named)
+        if answer.failed:
+            raise SourceError(f"source.index: apt cannot read these archives: {why_apt_failed(answer)}")
+        return apt
+    if lists_sources(machine) or not (archives := machine_archives(machine)):
+        return machine
+    apt = _beside(machine, archives)
+    answer = _ask_what_is_new(apt, archives)
+    # Others' archives may well have no sources: one that has them is enough.
+    if answer.failed and not any((apt.directory / "lists").glob("*Sources*")):
+        raise SourceError(f"apt cannot read the sources of this machine's archives: {why_apt_failed(answer)}")
+    return apt
+
+
+def _beside(machine: Apt, archives: Mapping[str, str]) -> Apt:
+    """Give an apt that knows these archives alone, lists of them by file name."""
+    place = (machine.directory / f"apt-{content_key(archives)[:16]}").absolute()
     options = {
         "Dir::State": place,
         "Dir::State::status": place / "status",
         "Dir::Cache": place / "cache",
-        "Dir::Etc::sourcelist": place / "sources.list",
-        "Dir::Etc::sourceparts": "-",
+        "Dir::Etc::sourcelist": "/dev/null",
+        "Dir::Etc::sourceparts": place / "archives",
         "Acquire::Languages": "none",
     }
-    apt = Apt(
-        client=client,
+    return Apt(
+        client=machine.client,
         options=tuple(word for name, value in options.items() for word in ("-o", f"{name}={value}")),
         directory=place,
     )
-    with alone(cache / f"{place.name}.lock"):
-        for name in ("lists/partial", "cache/archives/partial"):
+
+
+def _ask_what_is_new(apt: Apt, archives: Mapping[str, str]) -> Answer:
+    place = apt.directory
+    with alone(place.with_name(f"{place.name}.lock")):
+        for name in ("lists/partial", "cache/archives/partial", "archives"):
             (place / name).mkdir(parents=True, exist_ok=True)
         (place / "status").touch()
-        lines = [_source_line(line) for line in index.splitlines() if line.strip()]
-        (place / "sources.list").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        answer = apt.ask("apt-get", "update", "-q")
-    if answer.failed:
-        raise SourceError(f"source.index: apt cannot read these archives: {why_apt_failed(answer)}")
-    return apt
+        for name, text in archives.items():
+            (place / "archives" / name).write_text(text, encoding="utf-8")
+        return apt.ask("apt-get", "update", "-q")
 
 
 def find_program(name: str) -> str:
@@ -96,8 +117,3 @@ def why_apt_failed(answer: Answer) -> str:
     complaints = [line for line in lines if line.startswith("E: ") or ": error: " in line]
     told = complaints[0].removeprefix("E: ") if complaints else answer.why
     return told or answer.ended
-
-
-def _source_line(line: str) -> str:
-    words = line.strip()
-    return words if words.startswith("deb-src") else f"deb-src {words}"

@@ -27,8 +27,14 @@ _ADDRESSES: Mapping[Ecosystem, str] = {
     "npm": r"https?://\S+",
 }
 _SOURCE_LINE = re.compile(
-    r"(?:deb-src\s+)?(?:\[[^\]]*\]\s+)?(?:https?://|(?:file|copy):/)\S+(?:\s+[^-\s]\S*)+\s*"
+    r"""(?:deb-src\s+)? (?:\[[^\]]*\]\s+)?
+    (?: (?:https?://|(?:file|copy):/)\S+ (?:\s+[^-\s]\S*)+   # ADDRESS SUITE COMPONENT
+      | (?!deb\s) [^-\s:/\[][^\s:]* (?:\s+[^-\s:][^\s:]*)+   # SUITE COMPONENT
+      | [^-\s:/\[][^\s:]*/                                   # a flat archive's directory
+    ) \s*""",
+    re.VERBOSE,
 )
+"""A line of `index` for Debian; without an address it is in the archive that the machine's own packages come from."""
 
 
 def package_wrong(written: str) -> str | None:
