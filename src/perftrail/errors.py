@@ -6,7 +6,8 @@
     ├── UsageError            the command line or the request makes no sense      exit 2
     ├── StudyError            the study file has mistakes, all of them listed     exit 2
     ├── SourceError           a history cannot be read as asked                   exit 2
-    │   └── CheckoutFailed        one revision cannot be had; recorded, not fatal
+    │   ├── CheckoutFailed        one revision cannot be had; recorded, not fatal
+    │   └── FormatError           another tool's file is not what its format says
     ├── StoreError            the results cannot be read or written               exit 1
     │   └── StoreHeld         another perftrail is writing to them                exit 1
     ├── LauncherError         the launcher is missing, died or answered nonsense  exit 1
@@ -71,6 +72,10 @@ class SourceError(PerftrailError):
 
 class CheckoutFailed(SourceError):
     """One revision of a history cannot be had; whoever asked for it records that and goes on."""
+
+
+class FormatError(SourceError):
+    """What another tool wrote is not what its format says; the message names the place in it."""
 
 
 class StoreError(PerftrailError):

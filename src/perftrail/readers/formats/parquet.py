@@ -1,0 +1,70 @@
+"""Parquet with the columns of the CSV: one row for each value, as ``perftrail export --format parquet`` writes it."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from perftrail.errors import FormatError
+from perftrail.model.wording import listed
+from perftrail.readers.formats.surroundings import NOWHERE
+from perftrail.readers.formats.table_rows import COLUMNS, REQUIRED, Rows
+
+if TYPE_CHECKING:
+    from perftrail.model.foreign import Series
+    from perftrail.readers.formats.surroundings import Place
+
+MOST_ROWS = 50_000_000
+_MARK = b"PAR1"
+_PREFIX = "point."
+
+
+def knows(head: bytes, _name: str) -> bool:
+    """Whether this is a Parquet file."""
+    return head.startswith(_MARK)
+
+
+def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+    """Read the table as the CSV of the same columns is read. Raises `FormatError` also where pyarrow is missing."""
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own  # noqa: PLC0415
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above  # noqa: PLC0415
+    except ImportError as error:
+        raise FormatError(
+            'needs pyarrow; install it with "pip install perftrail[notebook]", or give the samples as CSV'
+        ) from error
+    gathered = Rows()
+    try:
+        file = pq.ParquetFile(io.BytesIO(content))
+        names = file.schema_arrow.names
+        _check(names, rows=file.metadata.num_rows)
+        first = 1
+        for batch in file.iter_batches():
+            columns = [[_text(cell) for cell in column.to_pylist()] for column in batch.columns]
+            for place, cells in enumerate(zip(*columns, strict=True)):
+                row = dict(zip(names, cells, strict=True))
+                point = tuple(
+                    (name.removeprefix(_PREFIX), cell)
+                    for name, cell in row.items()
+                    if name not in COLUMNS and cell
+                )
+                gathered.add(row, point, first + place)
+            first += len(batch)
+    except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
+        raise FormatError(f"is no Parquet file that can be read: {error}") from error
+    return gathered.series()
+
+
+def _check(names: list[str], *, rows: int) -> None:
+    missing = [name for name in REQUIRED if name not in names]
+    if missing:
+        raise FormatError(f"has no column {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed")
+    if len(set(names)) < len(names):
+        raise FormatError("two of its columns have one name")
+    if rows > MOST_ROWS:
+        raise FormatError(f"has {rows} rows; at most {MOST_ROWS} can be read")
+
+
+def _text(cell: object) -> str:
+    """Write a cell as the CSV has it."""
+    return "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)

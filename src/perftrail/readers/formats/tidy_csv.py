@@ -1,0 +1,69 @@
+"""CSV with a heading: one row for each value, as ``perftrail export --format csv`` writes it."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+from perftrail.errors import FormatError
+from perftrail.model.wording import listed, quoted
+from perftrail.readers.formats.document import decoded
+from perftrail.readers.formats.surroundings import NOWHERE
+from perftrail.readers.formats.table_rows import COLUMNS, REQUIRED, Rows
+
+if TYPE_CHECKING:
+    from perftrail.model.foreign import Series
+    from perftrail.readers.formats.surroundings import Place
+
+_PREFIX = "point."
+
+
+def knows(head: bytes, _name: str) -> bool:
+    """Whether the heading has the columns that are needed."""
+    first = head.decode("utf-8-sig", "replace").partition("\n")[0].rstrip("\r")
+    return set(REQUIRED) <= {cell.strip('"') for cell in first.split(",")}
+
+
+def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+    """Read the table. A column that perftrail has no meaning for is a parameter, and one named ``point.…`` is.
+
+    Needed are ``benchmark``, ``metric`` and ``value``; known beside them are ``subject`` (or ``revision`` and
+    ``variant``), ``unit``, ``better``, ``invocation`` (or ``ordinal``), ``started`` (or ``when``), ``machine``,
+    ``flags``, ``label`` and ``time``, the revision's. An empty cell of a parameter is none.
+    """
+    reader = csv.reader(decoded(content).splitlines(keepends=True), strict=True)
+    gathered = Rows()
+    try:
+        heading = next(reader, [])
+        _check(heading)
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(heading):
+                raise FormatError(
+                    f"line {reader.line_num}: has {len(cells)} cells; the heading has {len(heading)}"
+                )
+            row = dict(zip(heading, cells, strict=True))
+            point = tuple(
+                (name.removeprefix(_PREFIX), cell)
+                for name, cell in row.items()
+                if name not in COLUMNS and cell
+            )
+            gathered.add(row, point, reader.line_num)
+    except csv.Error as error:
+        raise FormatError(f"line {reader.line_num}: {error}") from error
+    return gathered.series()
+
+
+def _check(heading: list[str]) -> None:
+    missing = [name for name in REQUIRED if name not in heading]
+    if missing:
+        raise FormatError(
+            f"line 1: the heading has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed"
+        )
+    parameters = [name.removeprefix(_PREFIX) for name in heading if name not in COLUMNS]
+    twice = [
+        name for name in (*heading, *parameters) if heading.count(name) > 1 or parameters.count(name) > 1
+    ]
+    if twice:
+        raise FormatError(f"line 1: two columns are named {quoted(twice[0])}")

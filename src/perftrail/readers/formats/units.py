@@ -1,0 +1,60 @@
+"""Units as other tools write them, in perftrail's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# how many of each unit make one of perftrail's: times are divided by a whole number, which rounds once
+_SECONDS: Mapping[str, float] = {
+    "ps": 1e12,
+    "ns": 1e9,
+    "us": 1e6,
+    "µs": 1e6,
+    "μs": 1e6,
+    "ms": 1e3,
+    "s": 1,
+    "sec": 1,
+    "second": 1,
+    "seconds": 1,
+    "min": 1 / 60,
+}
+_BYTES: Mapping[str, float] = {
+    "B": 1,
+    "byte": 1,
+    "bytes": 1,
+    "kB": 1 / 1000,
+    "KiB": 1 / 1024,
+    "MB": 1 / 1000**2,
+    "MiB": 1 / 1024**2,
+    "GB": 1 / 1000**3,
+    "GiB": 1 / 1024**3,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """perftrail's unit, and how many of the tool's make one of it."""
+
+    name: str | None
+    per: float = 1
+
+    def scaled(self, values: Iterable[float]) -> tuple[float, ...]:
+        """Turn values of the tool's unit into perftrail's."""
+        return tuple(value / self.per for value in values)
+
+
+def unit(text: str) -> Unit:
+    """Understand a unit; one that is not known stays as it is.
+
+    >>> unit("us"), unit("MB").scaled([2]), unit("allocs")
+    (Unit(name='s', per=1000000.0), (2000000.0,), Unit(name='allocs', per=1))
+    """
+    if text in _SECONDS:
+        return Unit(name="s", per=_SECONDS[text])
+    if text in _BYTES:
+        return Unit(name="B", per=_BYTES[text])
+    return Unit(name=text or None)
