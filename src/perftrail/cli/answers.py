@@ -27,11 +27,14 @@ from perftrail.cli.found_words import (
     stray_words,
     unusable_words,
 )
+from perftrail.cli.speech import plain
+from perftrail.model.wording import listed
 from perftrail.workflows.found import FindTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from perftrail.workflows.agreement import Disagreement
     from perftrail.workflows.found import FindAnswer
     from perftrail.workflows.run import RunReport
 
@@ -60,6 +63,10 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
     )
     for line in pins_words(report.pins):
         console.print(Text(f"  {line}"))
+    for each in report.disagreements[:MOST_NAMED]:
+        console.print(Text(f"  {_disagreement(each)}", style="bold red"))
+    if len(report.disagreements) > MOST_NAMED:
+        console.print(Text(f"  and {len(report.disagreements) - MOST_NAMED} more; --json names all"))
     for name, failure in list(report.failures.items())[:MOST_NAMED]:
         console.print(Text(f"  {name}: {failure_words(failure)}"))
         for line in more_lines(failure):
@@ -69,6 +76,16 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
     for left_out in report.left_out:
         console.print(Text(f"skipped {left_out_words(left_out)}"))
     console.print(Text(f"Next: perftrail show{after(repeat)}    the figures", style="dim"))
+
+
+def _disagreement(found: Disagreement) -> str:
+    """Say which subjects gave which answer, where all should have given the same."""
+    given = (
+        f"{value:.17g} ({plain(listed(map(str, subjects), 'and'))})"
+        for value, subjects in found.given.items()
+    )
+    at = f" at {plain(str(found.point))}" if found.point.values else ""
+    return f"{found.benchmark}.{found.metric}{at} should be the same and is not: {', '.join(given)}"
 
 
 def _print_answer(answer: FindAnswer) -> None:

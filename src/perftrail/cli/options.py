@@ -39,7 +39,10 @@ def json_option(function: Function) -> Function:
 
 def only_option(function: Function) -> Function:
     """--only: a part of the plan."""
-    text = "Only what matches: revision, variant, benchmark or a parameter, with * and ?; may be repeated."
+    text = (
+        "Only what matches: revision, variant, benchmark or a parameter, with * and ?, or several patterns with "
+        "commas between; may be repeated, all must match."
+    )
     return click.option("--only", multiple=True, metavar="NAME=PATTERN", help=text)(function)
 
 

@@ -71,7 +71,8 @@ class Benchmark:
     @property
     def leading(self) -> tuple[str, ...]:
         """The metrics that tables show and that `run` measures until they are precise enough."""
-        return tuple(self.metrics) or tuple(self.measured)[:1]
+        compared = (name for name, metric in self.metrics.items() if not metric.same)
+        return tuple(compared) or tuple(self.measured)[:1]
 
     def points(self, variant: str) -> tuple[Point, ...]:
         """Every point at which this benchmark runs for a variant, exclusions left out."""

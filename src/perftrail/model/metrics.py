@@ -13,18 +13,54 @@ from perftrail.model.key import Key
 Better = Literal["lower", "higher"]
 Pick = Literal["first", "last", "min", "max", "sum", "median"]
 Counter = Literal["locks", "instructions"]
+Printed = Literal[
+    "hyperfine",
+    "pyperf",
+    "google-benchmark",
+    "jmh",
+    "pytest-benchmark",
+    "criterion",
+    "criterion-text",
+    "rebench",
+    "tclbench",
+    "go",
+    "jsonl",
+    "csv",
+]
+"""The formats of other tools in which a benchmark may print what it measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A figure read from what a benchmark prints: the pattern's only group, as a number."""
+    """A figure read from what a benchmark prints: the pattern's only group, or one of an item in a tool's format."""
 
-    pattern: Annotated[
-        str, Key("A regular expression, by lines, whose only group is the number.", stand_in="()")
-    ]
+    pattern: Annotated[str, Key("A regular expression, by lines, whose only group is the number.")] = ""
+    reads: Annotated[
+        Printed | None,
+        Key(
+            "Instead of a pattern: the other tool's format that the benchmark prints, and nothing else beside."
+        ),
+    ] = None
+    item: Annotated[
+        str,
+        Key(
+            "With reads: which of the things printed, as name or name[parameter=value, …]; not needed of one."
+        ),
+    ] = ""
+    figure: Annotated[
+        str, Key("With reads: which figure of the item; in seconds or bytes where it is a time or a size.")
+    ] = "wall"
     unit: Annotated[str, Key("The metric's unit; s and B are scaled for people.")] = ""
     better: Annotated[Better, Key("Which direction is an improvement.")] = "lower"
-    pick: Annotated[Pick, Key("Which number counts when the pattern is found several times.")] = "last"
+    pick: Annotated[
+        Pick, Key("Which number counts when the pattern, or the item, is found several times.")
+    ] = "last"
+    same: Annotated[
+        bool,
+        Key(
+            "true: an answer, not a figure to compare: at a point it must be the same in every variant and revision."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from perftrail.model.benchmark import Benchmark
+from perftrail.model.claim import Claim
 from perftrail.model.metrics import Derived
 from perftrail.model.pins import MAIN
 from perftrail.model.policies import FindPolicy, MeasurePolicy
@@ -35,6 +36,7 @@ class Study:
     build: Build = field(default_factory=Build)
     variants: Mapping[str, Variant] = field(default_factory=lambda: {PLAIN: Variant()})
     derived: Mapping[str, Derived] = field(default_factory=dict)
+    claims: Mapping[str, Claim] = field(default_factory=dict)
     measure: MeasurePolicy = field(default_factory=MeasurePolicy)
     find: FindPolicy = field(default_factory=FindPolicy)
     sandbox: Sandbox = field(default_factory=Sandbox)

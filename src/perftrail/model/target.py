@@ -124,6 +124,15 @@ def targets(study: Study, benchmark: str, name: str, variant: str) -> tuple[Targ
     return _targets(study, _figure(study, benchmark, name), variant, fixed={}, text=name)
 
 
+def claimed_figure(study: Study, text: str) -> MetricReference:
+    """Find the one metric, with its benchmark, that ``NAME`` or ``BENCHMARK.NAME`` says. Raises `TargetError`."""
+    wanted = parse_metric(text)
+    if wanted.fixed:
+        raise TargetError(f"{quoted(text)} fixes parameters; a claim says them in at")
+    figure = _only_figure(study, wanted)
+    return MetricReference(name=figure.name, benchmark=figure.benchmark)
+
+
 def metric_names(study: Study, benchmark: str) -> tuple[str, ...]:
     """Name everything that can be asked of a benchmark: its metrics, its derived ones, the measured."""
     derived = (name for name, each in study.derived.items() if each.benchmark == benchmark)

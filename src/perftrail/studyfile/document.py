@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from perftrail.model.benchmark import Benchmark
+from perftrail.model.claim import Claim
 from perftrail.model.key import AXIS, FIGURE, NAME, Key
 from perftrail.model.metrics import Derived
 from perftrail.model.pins import MAIN
@@ -45,10 +46,18 @@ class Document:
         Key("Named ways to build or to run; without any there is one, plain.", names=NAME),
     ] = field(default_factory=dict)
     benchmark: Annotated[
-        Mapping[str, Benchmark], Key("Commands to run, with their parameters and metrics.", names=NAME)
-    ]
+        Mapping[str, Benchmark],
+        Key("Commands to run, with their parameters and metrics; a study of samples has none.", names=NAME),
+    ] = field(default_factory=dict)
     derived: Annotated[
         Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=FIGURE)
+    ] = field(default_factory=dict)
+    claims: Annotated[
+        Mapping[str, Claim],
+        Key(
+            "Sentences to be judged by what is measured, a paper's, say: `perftrail show --claims`.",
+            names=NAME,
+        ),
     ] = field(default_factory=dict)
     measure: Annotated[MeasurePolicy, Key("How often, how precisely, in which order.")] = field(
         default_factory=MeasurePolicy

@@ -178,6 +178,7 @@ def _study(document: Document, file: Path) -> Study:
             name: replace(derived, benchmark=derived.benchmark or only)
             for name, derived in document.derived.items()
         },
+        claims=document.claims,
         measure=document.measure,
         find=document.find,
         sandbox=document.sandbox,

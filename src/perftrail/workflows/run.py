@@ -9,18 +9,21 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, larger, ordered, subjects
+from perftrail.workflows.agreement import disagreements
 from perftrail.workflows.eras import skips_json
 from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.workflows.measuring import Tally
 from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
+    from perftrail.model.measurement import Outcome
     from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
     from perftrail.model.trail import Json
+    from perftrail.workflows.agreement import Disagreement
     from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.events import Event
     from perftrail.workflows.selection import Selection
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
 class RunReport:
     """What a run left behind: how many cells have samples, and which subjects could not be had.
 
-    `skipped` counts cells beyond one that was given up, `left_out` are revisions that the study leaves out.
+    `skipped` counts cells beyond one that was given up, `left_out` are revisions that the study leaves out,
+    `disagreements` are answers that should be the same and are not.
     """
 
     revisions: int
@@ -43,6 +47,7 @@ class RunReport:
     invocations: int
     left_out: tuple[LeftOut, ...] = ()
     pins: Pins = ALONE
+    disagreements: tuple[Disagreement, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
         """The report as `run --json` prints it."""
@@ -58,6 +63,7 @@ class RunReport:
                 {"subject": name, "stage": each.stage, "message": each.message, "log": each.log}
                 for name, each in self.failures.items()
             ],
+            "disagreements": [each.as_json() for each in self.disagreements],
         }
 
 
@@ -100,7 +106,13 @@ class Run:
             invocations=self._session.bench.started,
             left_out=left_out,
             pins=self._session.pins,
+            disagreements=disagreements(self._session.study, self._outcomes()),
         )
+
+    def _outcomes(self) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
+        for key, tally in self._tallies.items():
+            outcomes = tuple(tally.known.values())
+            yield from ((cell, outcomes) for cell in self._cells[key])
 
     def _make(self, subject: Subject) -> Generator[Event, None, None]:
         wanted = self._cells_of(subject)

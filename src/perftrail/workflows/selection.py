@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Cells that match every rule: `revision`, `variant`, `benchmark` or a parameter, and a pattern."""
+    """Cells that match every rule: `revision`, `variant`, `benchmark` or a parameter, and a pattern, or several."""
 
     rules: tuple[tuple[str, str], ...] = ()
 
@@ -28,7 +28,7 @@ class Selection:
 
 
 def select(study: Study, texts: Sequence[str]) -> Selection:
-    """Read ``NAME=PATTERN`` rules. Raises `UsageError` for a name that the study does not have."""
+    """Read ``NAME=PATTERN`` or ``NAME=PATTERN,PATTERN`` rules. Raises `UsageError` for a name the study lacks."""
     names = {"revision", "variant", "benchmark"}
     for benchmark in study.benchmarks.values():
         names.update(benchmark.parameters)
@@ -44,6 +44,11 @@ def select(study: Study, texts: Sequence[str]) -> Selection:
 
 
 def _matches(cell: Cell, name: str, pattern: str) -> bool:
+    """Whether a cell is what a rule asks for: its whole pattern, which a label with commas needs, or one of several."""
+    return any(_matches_one(cell, name, each) for each in (pattern, *pattern.split(",")))
+
+
+def _matches_one(cell: Cell, name: str, pattern: str) -> bool:
     revision = cell.subject.revision
     if name == "revision":
         return revision.id.startswith(pattern) or any(

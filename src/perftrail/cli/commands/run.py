@@ -42,7 +42,8 @@ def command(
     """Make every subject and measure it, in interleaved order, until the figures are precise enough.
 
     Resumes by itself: what was made or measured is not done again. A failed build is recorded and never
-    stops a run. Exits 0 when every planned point has an outcome, 1 when nothing at all could be measured.
+    stops a run. Exits 0 when every planned point has an outcome, 1 when nothing at all could be measured or
+    a metric that is declared as the same differs.
     """
     from perftrail.cli.answers import print_run
     from perftrail.cli.commands.check import show_plan
@@ -64,5 +65,5 @@ def command(
         click.echo(json.dumps(report.as_json(), indent=1))
     else:
         print_run(report, repeat=again(study, walking, writing))
-    if report.cells and not report.measured:
+    if report.disagreements or (report.cells and not report.measured):
         raise click.exceptions.Exit(1)

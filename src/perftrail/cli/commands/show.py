@@ -29,6 +29,12 @@ LATEST = "latest"
     metavar="[N]",
     help="Replay a search in words, step by step: the one begun last, or the Nth of those that it lists.",
 )
+@click.option(
+    "--claims",
+    is_flag=True,
+    help="Judge the study's claims instead: reproduced, not reproduced, unclear, or cannot be had.",
+)
+@click.option("--markdown", is_flag=True, help="With --claims: as a table in Markdown.")
 @walking_options
 @sandbox_option
 @store_option
@@ -37,6 +43,8 @@ def command(
     study: str | None,
     metrics: tuple[str, ...],
     search: str | None,
+    claims: bool,
+    markdown: bool,
     walking: Walking,
     sandbox: bool | None,
     store: str | None,
@@ -51,9 +59,15 @@ def command(
     """
     from perftrail.workflows.opening import open_view
 
+    if claims and (search is not None or metrics):
+        raise UsageError("--claims: judges claims alone; leave --search and --metric out")
+    if markdown and not claims:
+        raise UsageError("--markdown: is for --claims; perftrail report --format markdown has all the rest")
     wanted, study = _wanted(search, study)
     with open_view(contained(walking.load(study), sandbox), store=store) as view:
-        if wanted is not None:
+        if claims:
+            _show_claims(view, markdown=markdown, as_json=as_json)
+        elif wanted is not None:
             _show_search(view, wanted, as_json=as_json)
         else:
             _show_measured(view, metrics, as_json=as_json)
@@ -79,6 +93,25 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
     print_not_had(not_had(view))
     if not shown.rows:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
+
+
+def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:
+    from perftrail.cli.claim_words import claims_markdown, print_claims
+    from perftrail.workflows.claims import judge
+
+    if not view.study.claims:
+        raise NoAnswer(f"{view.study.file} has no claims; write them as [claims.NAME]")
+    judged = judge(view)
+    if all(each.evidence is None for each in judged) and any(not each.claim.cannot for each in judged):
+        raise NoAnswer(
+            "nothing that the claims are about was measured on this machine yet; perftrail run does"
+        )
+    if as_json:
+        click.echo(json.dumps([each.as_json() for each in judged], indent=1))
+    elif markdown:
+        click.echo(claims_markdown(judged), nl=False)
+    else:
+        print_claims(judged)
 
 
 def _wanted(search: str | None, study: str | None) -> tuple[str | None, str | None]:

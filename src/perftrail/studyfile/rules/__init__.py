@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from perftrail.studyfile.rules.benchmarks import check_benchmarks
 from perftrail.studyfile.rules.builds import check_builds
+from perftrail.studyfile.rules.claims import check_claims
 from perftrail.studyfile.rules.metrics import check_derived, check_find, check_metrics
+from perftrail.studyfile.rules.samples import check_samples
 from perftrail.studyfile.rules.sandbox import check_sandbox
 from perftrail.studyfile.rules.sources import check_sources
 
@@ -22,10 +24,13 @@ def check(study: Study, complaints: Complaints, *, written_locations: Mapping[st
 
     `written_locations` are the sources' locations as they stand in the file, by name.
     """
-    check_builds(study, complaints)
-    check_benchmarks(study, complaints)
-    check_metrics(study, complaints)
-    check_derived(study, complaints)
-    check_find(study, complaints)
-    check_sandbox(study, complaints)
+    check_samples(study, complaints)
+    if study.source.kind != "samples":
+        check_builds(study, complaints)
+        check_benchmarks(study, complaints)
+        check_metrics(study, complaints)
+        check_derived(study, complaints)
+        check_claims(study, complaints)
+        check_find(study, complaints)
+        check_sandbox(study, complaints)
     check_sources(study, complaints, written_locations=written_locations)
