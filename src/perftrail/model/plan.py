@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.build import Recipe, Repairs, content_key
+from perftrail.model.build import ContentKeys, Recipe, Repairs, content_key
 from perftrail.model.placeholders import fill_some, put_texts, sources_named
 from perftrail.model.subject import Revision, Subject
 
@@ -128,31 +128,50 @@ def runnable_key(
     linked into the benchmark is named by the benchmark's own artefact already. `beside` names the content of
     each other source's tree that they mention.
     """
-    benchmark = study.benchmarks[cell.benchmark]
-    environment = run_environment(study, cell)
-    mentioned = " ".join(mentioning(study, cell))
-    return content_key(
-        prepared.built.artefact if "{build}" in mentioned else "",
-        prepared.artefact,
-        cell.subject.revision.id if "{revision}" in mentioned else "",
-        command_line(study, cell),
-        benchmark.shell,
-        benchmark.stdin,
-        list(study.variants[cell.subject.variant].run.prefix),
-        environment,
-        cell.point.as_dict(),
-        benchmark.timeout_seconds,
-        benchmark.memory_limit_bytes,
-        _metrics_content(benchmark),
-        # nothing where there is none, so that samples of studies with one source keep their names
-        *([dict(beside)] if beside else []),
-        # what is measured in a sandbox is not pooled with what is not
-        *(study.sandbox.sees("run") if study.sandbox.always else []),
-    )
+    return RunnableKeys(study, cell, beside=beside).key(prepared, cell.subject.revision)
+
+
+class RunnableKeys:
+    """The keys of one cell's like at every revision, other sources' trees being as they are."""
+
+    def __init__(self, study: Study, cell: Cell, *, beside: Mapping[str, str] | None = None) -> None:
+        benchmark = study.benchmarks[cell.benchmark]
+        mentioned = " ".join(mentioning(study, cell))
+        self._build, self._revision = "{build}" in mentioned, "{revision}" in mentioned
+        self._alike = ContentKeys(
+            command_line(study, cell),
+            benchmark.shell,
+            benchmark.stdin,
+            list(study.variants[cell.subject.variant].run.prefix),
+            run_environment(study, cell),
+            cell.point.as_dict(),
+            benchmark.timeout_seconds,
+            benchmark.memory_limit_bytes,
+            _metrics_content(benchmark),
+            # nothing where there is none, so that samples of studies with one source keep their names
+            *([dict(beside)] if beside else []),
+            # what is measured in a sandbox is not pooled with what is not
+            *(study.sandbox.sees("run") if study.sandbox.always else []),
+        )
+
+    def key(self, prepared: Prepared, revision: Revision) -> str:
+        """Name the cell at a revision."""
+        return self._alike.key(
+            prepared.built.artefact if self._build else "",
+            prepared.artefact,
+            revision.id if self._revision else "",
+        )
 
 
 def _metrics_content(benchmark: Benchmark) -> Mapping[str, list[str]]:
-    content = {name: [metric.pattern, metric.pick] for name, metric in benchmark.metrics.items()}
+    content = {
+        name: [
+            metric.pattern,
+            metric.pick,
+            *([metric.reads, metric.item, metric.figure] if metric.reads else []),
+        ]
+        for name, metric in benchmark.metrics.items()
+    }
     return {**content, "counters": sorted(benchmark.counters)} if benchmark.counters else content
 
 

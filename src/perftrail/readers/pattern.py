@@ -1,4 +1,4 @@
-"""Metrics read by pattern from what a benchmark printed."""
+"""Metrics read from what a benchmark printed, by pattern or in another tool's format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 import statistics
 from typing import TYPE_CHECKING
 
+from perftrail.errors import FormatError
 from perftrail.model.build import Failure
+from perftrail.readers.reported import Reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,17 +29,25 @@ _PICKS: Mapping[Pick, Callable[[Sequence[float]], float]] = {
 def read_metrics(metrics: Mapping[str, Metric], output: str, *, log: str) -> dict[str, float] | Failure:
     """Read every metric from a benchmark's output, or say which one is not there."""
     values: dict[str, float] = {}
+    reported = Reported(output)
     for name, metric in metrics.items():
-        found = re.findall(metric.pattern, output, flags=re.MULTILINE)
-        if not found:
-            return Failure(
-                stage="metric", message=f"{name}: the output has nothing like {metric.pattern!r}", log=log
-            )
         try:
-            value = _PICKS[metric.pick]([float(text) for text in found])
-        except ValueError:
-            return Failure(stage="metric", message=f"{name}: {found[-1]!r} is no number", log=log)
+            found = reported.figures(metric) if metric.reads else _matches(metric, output)
+        except FormatError as error:
+            return Failure(stage="metric", message=f"{name}: {error}", log=log)
+        value = _PICKS[metric.pick](found)
         if not math.isfinite(value):
             return Failure(stage="metric", message=f"{name}: {value} is not finite", log=log)
         values[name] = value
     return values
+
+
+def _matches(metric: Metric, output: str) -> Sequence[float]:
+    """Give every number that the pattern finds. Raises `FormatError` where it finds none."""
+    found = re.findall(metric.pattern, output, flags=re.MULTILINE)
+    if not found:
+        raise FormatError(f"the output has nothing like {metric.pattern!r}")
+    try:
+        return [float(text) for text in found]
+    except ValueError:
+        raise FormatError(f"{found[-1]!r} is no number") from None

@@ -14,6 +14,7 @@ from perftrail.studyfile.rules.texts import inside_wrong, pattern_wrong
 if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.expression import Reference
+    from perftrail.model.metrics import Metric
     from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
     from perftrail.studyfile.positions import KeyPath
@@ -27,8 +28,21 @@ def check_metrics(study: Study, complaints: Complaints) -> None:
             path = ("benchmark", name, "metrics", metric)
             if metric in OWN_METRICS:
                 complaints.add(path, f"{quoted(metric)} is measured already; choose another name")
-            if wrong := pattern_wrong(how.pattern):
-                complaints.add((*path, "pattern"), wrong)
+            _check_how(how, path, complaints)
+
+
+def _check_how(metric: Metric, path: KeyPath, complaints: Complaints) -> None:
+    if metric.reads is None:
+        if not metric.pattern:
+            complaints.add(
+                path, "needs a pattern, or reads, which names the format that the benchmark prints"
+            )
+        elif wrong := pattern_wrong(metric.pattern):
+            complaints.add((*path, "pattern"), wrong)
+        if metric.item:
+            complaints.add((*path, "item"), "needs reads, which names the format that the benchmark prints")
+    elif metric.pattern:
+        complaints.add((*path, "pattern"), "a metric has a pattern or reads, not both")
 
 
 def _check_counters(benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:

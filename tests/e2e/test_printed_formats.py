@@ -1,0 +1,113 @@
+"""Real programs that print other tools' formats: one invocation gives a metric of each benchmark in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.printing import perftrail
+
+pytestmark = pytest.mark.slow
+
+WORK = """\
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+static double once(long n) {
+    struct timespec from, to;
+    volatile long sink = 0;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (long i = 0; i < n; i++) sink += i;
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    return (to.tv_sec - from.tv_sec) * 1e9 + (to.tv_nsec - from.tv_nsec);
+}
+int main(int count, char **words) {
+    if (!strcmp(words[1], "go")) {
+        for (int i = 0; i < 3; i++)
+            printf("BenchmarkSum/size=100000-2 \\t 1\\t%.1f ns/op\\t%d.5 hits/op\\n", once(100000), i);
+        printf("BenchmarkLong \\t 1\\t%.1f ns/op\\t 9 hits/op\\nPASS\\n", once(4000000));
+        return 0;
+    }
+    printf("{\\"context\\": {\\"num_cpus\\": 2}, \\"benchmarks\\": [");
+    for (long n = 1000; n <= 1000000; n *= 1000)
+        printf("%s{\\"name\\": \\"BM_Sum/%ld\\", \\"run_type\\": \\"iteration\\", "
+               "\\"real_time\\": %.3f, \\"cpu_time\\": 7, "
+               "\\"time_unit\\": \\"us\\", \\"items_per_second\\": %ld}", n > 1000 ? "," : "", n, once(n) / 1000, n);
+    printf("]}");
+    return count != 2;
+}
+"""
+
+STUDY = """\
+[source]
+kind = "directory"
+location = "src"
+
+[build]
+steps = ["cc -O1 -o work work.c"]
+outputs = ["work"]
+
+[benchmark.go]
+command = "{build}/work go"
+[benchmark.go.metrics]
+sum = { reads = "go", item = "Sum[size=100000, threads=2]", unit = "s", pick = "median" }
+hits = { reads = "go", item = "Sum[size=100000, threads=2]", figure = "hits/op", unit = "hits", pick = "max" }
+long = { reads = "go", item = "Long[threads=1]", unit = "s" }
+
+[benchmark.google]
+command = "{build}/work google"
+[benchmark.google.metrics]
+short = { reads = "google-benchmark", item = "BM_Sum[arg=1000]", unit = "s" }
+large = { reads = "google-benchmark", item = "BM_Sum[arg=1000000]", unit = "s" }
+[benchmark.google.metrics.rate]
+reads = "google-benchmark"
+item = "BM_Sum[arg=1000]"
+figure = "items_per_second"
+unit = "1/s"
+better = "higher"
+
+[measure]
+invocations = 3
+warmups = 0
+"""
+
+
+def study(directory: Path, text: str = STUDY) -> Path:
+    (directory / "src").mkdir()
+    (directory / "src/work.c").write_text(WORK)
+    (directory / "perftrail.toml").write_text(text)
+    return directory
+
+
+def test_one_invocation_gives_a_metric_of_each_item(tmp_path: Path) -> None:
+    where = study(tmp_path)
+    perftrail("run", where)
+    rows: list[dict[str, Any]] = json.loads(perftrail("show", where, "--json").stdout)
+    middle = {(row["benchmark"], row["metric"]): row["estimate"]["value"] for row in rows if row["estimate"]}
+    assert middle["go", "hits"] == 2.5
+    assert middle["google", "rate"] == 1000
+    assert middle["google", "short"] < middle["google", "large"] < 1
+    assert 0 < middle["go", "sum"] < middle["go", "long"] < 1
+
+
+def test_an_item_that_is_not_printed_is_a_failure_that_names_those_that_are(tmp_path: Path) -> None:
+    where = study(tmp_path, STUDY.replace('item = "Long[threads=1]"', 'item = "Lang[threads=1]"'))
+    done = perftrail("run", where, "--only", "benchmark=go", expect=1)
+    assert 'no item "Lang[threads=1]"; did you mean "Long[threads=1]"' in done.stdout + done.stderr
+
+
+def test_keys_that_do_not_fit_are_mistakes(tmp_path: Path) -> None:
+    text = (
+        STUDY.replace('reads = "go", item = "Long[threads=1]"', 'item = "Long"')
+        .replace(
+            'reads = "go", item = "Sum[size=100000, threads=2]", unit = "s"', 'reads = "go", pattern = "(a)"'
+        )
+        .replace('reads = "google-benchmark", item = "BM_Sum[arg=1000]", unit = "s"', 'reads = "google"')
+    )
+    told = perftrail("check", study(tmp_path, text), expect=2).stderr
+    assert "benchmark.go.metrics.long: needs a pattern, or reads" in told
+    assert "benchmark.go.metrics.sum.pattern: a metric has a pattern or reads, not both" in told
+    assert "benchmark.google.metrics.short.reads: " in told
