@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Recipe, Workplace
     from perftrail.model.conditions import Busy, Conditions
-    from perftrail.model.measurement import Machine, Outcome, Runnable
+    from perftrail.model.measurement import Machine, Outcome, Runnable, Samples
     from perftrail.model.merge import Merge
     from perftrail.model.process import Command, Ran
     from perftrail.model.sandbox import Phase
@@ -234,12 +234,22 @@ class Store(Protocol):
         """Give every runnable, or those of one benchmark, in the order they were first kept."""
         ...
 
+    def revisions(self) -> frozenset[str]:
+        """Give the ids of the revisions that runnables stand for."""
+        ...
+
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome. Raises `StoreError` when its key is there already."""
         ...
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
         """Give the outcomes of runnables on a machine: by runnable, warm-ups first, then by ordinal."""
+        ...
+
+    def samples(
+        self, runnables: Collection[str], machine: str, metrics: Collection[str]
+    ) -> Mapping[str, Samples]:
+        """Give what the samples of runnables on a machine are of some metrics; nothing of what was never started."""
         ...
 
     def open_search(self, record: SearchRecord) -> None:

@@ -62,6 +62,8 @@ def test_a_new_store_is_empty(empty: SqlStore | MemoryStore) -> None:
     assert empty.steps("no", "where") == []
     assert empty.build("no") is None
     assert empty.outcomes(["no"], "where") == {"no": ()}
+    assert empty.samples(["no"], "where", ["wall"]) == {}
+    assert empty.revisions() == frozenset()
 
 
 def test_a_machine_is_kept_once_with_its_first_facts(empty: SqlStore | MemoryStore) -> None:
@@ -235,6 +237,48 @@ def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) 
     kept = store.outcomes([runnable.key for runnable in runnables], MACHINE.id)
     walls = [outcome.values["wall"] for (outcome,) in kept.values() if isinstance(outcome, Measurement)]
     assert walls == list(range(600))
+
+
+# Samples of very many
+
+
+def test_samples_come_by_metric_and_ordinal_without_warmups(store: SqlStore | MemoryStore) -> None:
+    store.add(measurement(key(0, phase="warmup"), wall=9.0))
+    store.add(replace(measurement(key(2), wall=2.0), flags=()))
+    store.add(measurement(key(0), wall=1.0))
+    store.add(failed(key(1)))
+    store.add(measurement(key(0, machine=OTHER_MACHINE), wall=7.0))
+    kept = store.samples([RUNNABLE.key, OTHER_RUNNABLE.key, "unknown"], MACHINE.id, ["wall", "unheard-of"])
+    assert list(kept) == [RUNNABLE.key]
+    samples = kept[RUNNABLE.key]
+    assert samples.values == {"wall": {0: 1.0, 2: 2.0}}
+    assert list(samples.values["wall"]) == [0, 2]
+    assert samples.flags == {0: ("busy", "output-cut")}
+    assert samples.failures == (failed(key(1)).failure.stage,)
+
+
+def test_what_only_failed_has_no_samples_but_is_there(store: SqlStore | MemoryStore) -> None:
+    store.add(failed(key(0, phase="warmup")))
+    samples = store.samples([RUNNABLE.key], MACHINE.id, ["wall"])[RUNNABLE.key]
+    assert (samples.values, samples.flags) == ({}, {})
+    assert len(samples.failures) == 1
+
+
+def test_samples_of_thousands_of_runnables_are_those_of_each(store: SqlStore | MemoryStore) -> None:
+    runnables = [replace(RUNNABLE, key=f"{number:032x}", revision=f"{number % 7}") for number in range(1100)]
+    for runnable in runnables:
+        store.add_runnable(runnable)
+    store.add_all(
+        measurement(key(ordinal, runnable=runnable), wall=number + ordinal / 10)
+        for ordinal in (1, 0)
+        for number, runnable in enumerate(runnables)
+    )
+    kept = store.samples([runnable.key for runnable in runnables], MACHINE.id, ["wall", "page_faults"])
+    assert [kept[each.key].values["wall"] for each in runnables] == [
+        {0: float(number), 1: number + 0.1} for number in range(1100)
+    ]
+    assert all(samples.values["page_faults"] == {0: 112.0, 1: 112.0} for samples in kept.values())
+    assert store.revisions() >= {str(number) for number in range(7)}
 
 
 # Hostile text

@@ -135,7 +135,12 @@ def test_a_thread_costs_what_it_touches(study: Path, curves: dict[tuple[str, str
     assert "each one more of threads takes 4." in perftrail("show", study).stdout
 
 
-def test_variants_are_compared_along_the_axis(study: Path) -> None:
+def test_variants_are_compared_along_the_axis(study: Path, curves: dict[tuple[str, str, str], Any]) -> None:
+    told = {each["variant"]: each for each in curves["linear", "size", "steps"]["against"]}
+    [crossing] = told["square"]["crossings"]
+    assert crossing["low"] <= crossing["value"] <= crossing["high"]
+    assert crossing["lower"] == "linear"
+    assert told["square"]["stretches"][-1]["lower"] == "linear"
     shown = perftrail("show", study).stdout
     assert "size.steps, linear and square: they cross at size=" in shown
     assert "beyond it linear is lower" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from perftrail.figures.history import Events, history
 from perftrail.report.page import Fact, Listing, Page, Section, Table, Verdict
 from perftrail.report.page_files import LOG_BYTES, log_end, write_page
 from perftrail.report.page_html import AT_ONCE, to_html
+from perftrail.report.page_images import bundle
 from perftrail.report.page_markdown import to_markdown
 from tests.figures.drawn import HOSTILE, LABELS, PALETTE, along, examples
 
@@ -111,6 +113,29 @@ def test_the_page_loads_nothing_and_runs_only_its_own_scripts() -> None:
 
 def test_the_page_is_below_one_and_a_half_megabytes() -> None:
     assert len(to_html(a_page(figure=examples()["curve"]), {}).encode()) < 1_500_000
+
+
+def test_the_script_is_put_together_once_for_all_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    bundle.cache_clear()
+    script = bundle()
+    [kept] = (tmp_path / "perftrail").iterdir()
+    assert kept.read_text(encoding="utf-8") == script
+    assert "vegaEmbed" in script
+    kept.write_text("kept")
+    bundle.cache_clear()
+    assert bundle() == "kept"
+    bundle.cache_clear()
+
+
+def test_a_figure_and_its_sign_stay_on_one_line() -> None:
+    fact = Fact(label="Effect", text="15 % less (× 0.85)")
+    page = replace(a_page(), verdict=Verdict(sentence="15 % less", tone="better", facts=(fact,)))
+    text = to_html(page, {})
+    assert "15\u00a0% less (×\u00a00.85)" in text
+    assert "15 % less" not in text
 
 
 def test_what_a_long_table_does_not_show_is_there_when_asked_for() -> None:

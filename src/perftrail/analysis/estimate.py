@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
     return Estimate(value=middle, low=low, high=high, confidence=confidence, count=count)
 
 
+@cache
 def _deepest(count: int, confidence: float) -> int:
     """The largest d whose interval from the d-th smallest to the d-th largest reaches the confidence."""
     depth = 0
@@ -67,6 +69,7 @@ def _deepest(count: int, confidence: float) -> int:
     return depth
 
 
+@cache
 def _coverage(count: int, depth: int) -> float:
     """P(the median lies between the depth-th smallest and largest of count values), by the sign test."""
     if 2 * depth > count:

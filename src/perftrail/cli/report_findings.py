@@ -8,23 +8,22 @@ from perftrail.cli.growth_words import curve_words, rival_words
 from perftrail.cli.scaling_words import scaling_lines
 from perftrail.report.page import Section, Table
 from perftrail.workflows.showing.growth import growth_along
-from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.showing.scaling import thread_scalings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perftrail.workflows.session import View
+    from perftrail.workflows.reporting.gathered import Gathered
 
 
-def findings(view: View) -> tuple[Section, ...]:
+def findings(gathered: Gathered) -> tuple[Section, ...]:
     """Tell of threads and of growth; nothing where no benchmark has such an axis. Makes and measures nothing."""
     scaled = [
         (f"{each.subject} {each.benchmark}", line)
-        for each in thread_scalings(view)
+        for each in thread_scalings(gathered.view, measured=gathered.measured_here)
         for line in scaling_lines(each.scaling, each.contention, axis=each.axis)
     ]
-    grown = growth_along(view, rows(view))
+    grown = growth_along(gathered.view, gathered.rows, measured=gathered.measured_here)
     along = [
         (f"{each.subject} {each.host.benchmark}.{each.metric} along {each.axis}", line)
         for each in grown.curves

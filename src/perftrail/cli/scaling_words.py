@@ -76,7 +76,7 @@ def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "thre
             continue
         beyond = f"; more {axis} than processors ({scaling.processors.count})" if point.beyond else ""
         yield (
-            f"{point.threads} {axis}: {_interval(point.speed_up)} times as fast as {scaling.base}, "
+            f"{counted(point.threads, axis)}: {_interval(point.speed_up)} times as fast as {scaling.base}, "
             f"efficiency {_interval(point.efficiency)}{_reached(point.speed_up)}{beyond}"
         )
     yield _best(scaling, axis)
@@ -86,7 +86,7 @@ def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "thre
 
 def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[str]:
     """Say what keeps the threads from bringing more, with the evidence."""
-    at = f" at {found.threads} {axis}" if found.threads else ""
+    at = f" at {counted(found.threads, axis)}" if found.threads else ""
     if found.outcome is Outcome.SCALES:
         yield f"What is lost{at} needs no explanation."
     elif found.outcome is Outcome.LIKELY:
@@ -112,10 +112,20 @@ def evidence(told: Telltale) -> str:
     return f"{FIGURES[told.name]}: {value}{of}{_reached(figure)}; much of it speaks for {told.speaks_for}"
 
 
+def counted(count: int, axis: str) -> str:
+    """Say how many of what an axis counts.
+
+    >>> counted(1, "threads"), counted(2, "n_threads")
+    ('1 thread', '2 threads')
+    """
+    name = axis.removeprefix("n_")
+    return f"{count} {name.removesuffix('s') if count == 1 else name}"
+
+
 def _best(scaling: Scaling, axis: str) -> str:
     best = scaling.best
     alike = "" if best.low == best.high else f", not to be told apart from {best.low} to {best.high}"
-    said = f"Throughput measured is highest at {best.threads} {axis}{alike}"
+    said = f"Throughput measured is highest at {counted(best.threads, axis)}{alike}"
     return f"{said}; the peak may be beyond what was measured." if best.open else f"{said}."
 
 

@@ -115,7 +115,25 @@ class Prepared:
 
 def content_key(*parts: object) -> str:
     """Name content by a digest of its JSON form: equal parts, equal key; 32 hexadecimal digits."""
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=True, default=_plain)
+    return _digest(_JSON.encode(parts))
+
+
+class ContentKeys:
+    """The keys of much content that ends alike; the end is put into words once.
+
+    >>> ContentKeys("c", 4).key("a", "b") == content_key("a", "b", "c", 4)
+    True
+    """
+
+    def __init__(self, *end: object) -> None:
+        self._end = _JSON.encode(end)[1:]
+
+    def key(self, *parts: object) -> str:
+        """Name content that begins with at least one part of its own."""
+        return _digest(f"{_JSON.encode(parts)[:-1]}, {self._end}")
+
+
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -123,6 +141,9 @@ def _plain(value: object) -> object:
     if isinstance(value, (set, frozenset)):
         return sorted(value)
     raise TypeError(f"{type(value).__name__} has no place in a content key")
+
+
+_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=True, default=_plain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from perftrail.model.build import Failure
+from perftrail.model.build import Failure, Stage
 from perftrail.model.parameters import Point
 
 if TYPE_CHECKING:
@@ -57,6 +57,19 @@ class FailedInvocation:
 
 Outcome = Measurement | FailedInvocation
 """What performing a job ends in; both are facts that the store keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """What a runnable gave on a machine, without its warm-ups: for who reads very many.
+
+    `values` are those of each metric by ordinal; `flags` are those of the samples that have any, by ordinal.
+    `failures` are the stages of the starts that failed, warm-ups too.
+    """
+
+    values: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    flags: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    failures: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

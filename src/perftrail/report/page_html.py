@@ -34,6 +34,7 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["tied"] = tied
     template = environment.from_string(_text("page.html"))
     return template.render(
         page=page,
@@ -44,6 +45,11 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
         stills={name: _data_address(drawn) for name, drawn in stills.items() if len(drawn) <= LARGEST_STILL},
         data=Markup(inert_json(_data(page))),  # noqa: S704 - escaped by inert_json
     )
+
+
+def tied(text: str) -> str:
+    """Keep a figure and its sign, and a ratio, on one line."""
+    return text.replace(" %", "\u00a0%").replace("× ", "×\u00a0")
 
 
 def inert_json(data: Json) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vl_convert
@@ -11,8 +15,6 @@ import vl_convert
 from perftrail.figures.frame import themed
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perftrail.figures.frame import Figure
 
 VEGA_LITE = "6.4"
@@ -34,13 +36,30 @@ def write_images(figure: Figure, drawn: str, directory: Path) -> None:
     """Write a figure's SVG, PNG and specification beside each other."""
     spec = themed(figure.spec, "light")
     (directory / f"{figure.name}.svg").write_text(drawn, encoding="utf-8")
-    png = vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=PNG_SCALE)
-    (directory / f"{figure.name}.png").write_bytes(png)
-    (directory / f"{figure.name}.vl.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
+    (directory / f"{figure.name}.png").write_bytes(vl_convert.svg_to_png(drawn, scale=PNG_SCALE))
+    (directory / f"{figure.name}.vl.json").write_text(json.dumps(spec), encoding="utf-8")
 
 
 @cache
 def bundle() -> str:
-    """Give Vega, Vega-Lite and Vega-Embed as one script without anything to load."""
+    """Give Vega, Vega-Lite and Vega-Embed as one script without anything to load.
+
+    Putting it together takes seconds, so it is kept in the user's own cache: nobody else may write there, as
+    somebody may into a study's results.
+    """
+    kept = _cache() / f"vega-{VEGA_LITE}-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        return kept.read_text(encoding="utf-8")
     script: str = vl_convert.javascript_bundle(SNIPPET, vl_version=VEGA_LITE)
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        new = kept.with_suffix(f".{os.getpid()}")
+        new.write_text(script, encoding="utf-8")
+        new.replace(kept)
     return script
+
+
+def _cache() -> Path:
+    """The directory for what can be made again, as the XDG base directory specification has it."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StoreError
-from perftrail.model.measurement import Machine
+from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
 from perftrail.model.trail import StepRecord
 from perftrail.store.accepted import (
     accepted,
@@ -109,6 +109,10 @@ class MemoryStore:
         """Give every runnable, or those of one benchmark, in the order they were first kept."""
         return [kept for kept in self._runnables.values() if benchmark in (None, kept.benchmark)]
 
+    def revisions(self) -> frozenset[str]:
+        """Give the ids of the revisions that runnables stand for."""
+        return frozenset(kept.revision for kept in self._runnables.values())
+
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome. Raises `StoreError` when its key is there already."""
         self.add_all([outcome])
@@ -132,6 +136,13 @@ class MemoryStore:
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
         """Give the outcomes of runnables on a machine: warm-ups first, then by ordinal."""
         return {runnable: self._of(runnable, machine) for runnable in runnables}
+
+    def samples(
+        self, runnables: Collection[str], machine: str, metrics: Collection[str]
+    ) -> Mapping[str, Samples]:
+        """Give what the samples of runnables on a machine are of some metrics; nothing of what was never started."""
+        held = {runnable: self._of(runnable, machine) for runnable in runnables}
+        return {runnable: _samples(each, metrics) for runnable, each in held.items() if each}
 
     def _of(self, runnable: str, machine: str) -> tuple[Outcome, ...]:
         kept = self._outcomes.get(runnable, {}).values()
@@ -195,6 +206,19 @@ class MemoryStore:
         if found is None:
             raise unknown_search(key, machine, WHERE)
         return found
+
+
+def _samples(outcomes: Sequence[Outcome], metrics: Collection[str]) -> Samples:
+    taken = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
+    values = {
+        name: {each.key.ordinal: each.values[name] for each in taken if name in each.values}
+        for name in metrics
+    }
+    return Samples(
+        values={name: by_ordinal for name, by_ordinal in values.items() if by_ordinal},
+        flags={each.key.ordinal: each.flags for each in taken if each.flags},
+        failures=tuple(each.failure.stage for each in outcomes if isinstance(each, FailedInvocation)),
+    )
 
 
 Plain = TypeVar("Plain", bound="Mapping[str, Json]")

@@ -33,6 +33,7 @@ from perftrail.store.rows import (
     search_from_row,
     step_from_row,
 )
+from perftrail.store.samples import read_samples
 from perftrail.store.sqlite import BEGIN, told
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from perftrail.model.build import BuildRecord
-    from perftrail.model.measurement import Outcome, Runnable
+    from perftrail.model.measurement import Outcome, Runnable, Samples
     from perftrail.model.trail import Json, SearchRecord, StepRecord
 
 
@@ -152,6 +153,11 @@ class SqlStore:
         with self._read() as connection:
             return [runnable_from_row(row) for row in connection.execute(wanted)]
 
+    def revisions(self) -> frozenset[str]:
+        """Give the ids of the revisions that runnables stand for."""
+        with self._read() as connection:
+            return frozenset(connection.scalars(select(schema.stands_for.c.revision).distinct()))
+
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome, on disk when this returns. Raises `StoreError` when its key is there already."""
         self.add_all([outcome])
@@ -181,6 +187,13 @@ class SqlStore:
         """
         with self._read() as connection:
             return kept.read(connection, runnables, machine, self._interned)
+
+    def samples(
+        self, runnables: Collection[str], machine: str, metrics: Collection[str]
+    ) -> Mapping[str, Samples]:
+        """Give what the samples of runnables on a machine are of some metrics; nothing of what was never started."""
+        with self._read() as connection:
+            return read_samples(connection, runnables, machine, metrics, self._interned)
 
     def open_search(self, record: SearchRecord) -> None:
         """Keep that a search began; one that is there already is left as it is."""

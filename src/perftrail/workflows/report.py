@@ -17,6 +17,7 @@ from perftrail.workflows.reporting.verdict import verdict
 from perftrail.workflows.reporting.words import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from perftrail.report.page import Section
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from perftrail.workflows.session import View
 
 
-def make_report(view: View, results: Path, *, findings: tuple[Section, ...] = ()) -> Page:
+def make_report(
+    view: View, results: Path, *, findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: ()
+) -> Page:
     """Put a report together. Makes and measures nothing.
 
-    `results` is the directory whose logs it quotes, `findings` are told after the figures. Raises `NoAnswer`
+    `results` is the directory whose logs it quotes, `findings` gives what is told after the figures. Raises `NoAnswer`
     when there is nothing to tell of.
     """
     gathered = gather(view, results)
@@ -51,7 +54,7 @@ def make_report(view: View, results: Path, *, findings: tuple[Section, ...] = ()
         sections=(
             *([search] if search is not None else []),
             *first[1:],
-            *findings,
+            *findings(gathered),
             *about_sections(gathered),
         ),
         made_by=f"Made by perftrail {__version__}",

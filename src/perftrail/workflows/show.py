@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.workflows.showing.changes import history_changes
 from perftrail.workflows.showing.growth import growth_along
+from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.showing.scaling import thread_scalings
 
@@ -43,7 +44,7 @@ class Shown:
                 **row.as_json(),
                 **self.pins.as_json(),
                 "change": begun.get(row),
-                "growth": [each.as_json() for each in self.growths.at(row)],
+                "growth": self.growths.as_json(row),
                 "scaling": next((each.as_json() for each in self.scalings if each.belongs_to(row)), None),
             }
             for row in self.rows
@@ -52,12 +53,13 @@ class Shown:
 
 def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
     """Read what was measured here and analyse it; `metrics` chooses by name. Makes and measures nothing."""
-    found = rows(view, metrics=metrics)
+    measured = MeasuredHere(view)
+    found = rows(view, metrics=metrics, measured=measured)
     return Shown(
         rows=found,
         changes=history_changes(view.source.history(), found),
-        growths=growth_along(view, found, metrics=metrics),
-        scalings=thread_scalings(view),
+        growths=growth_along(view, found, metrics=metrics, measured=measured),
+        scalings=thread_scalings(view, measured=measured),
         pins=view.pins,
     )
 

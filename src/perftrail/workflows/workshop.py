@@ -76,14 +76,20 @@ class Workshop:
         self._pins = pins
         self._others = others
         self._recalled: Mapping[str, BuildRecord] | None = None
+        self._recalled_keys: dict[tuple[str, str], str] = {}
         self._made: dict[str, Built | Prepared | Failure] = {}
+        self._recipes: dict[tuple[object, ...], Recipe] = {}
         self._eras = eras_of(study, source, walked=others.get(study.along, source))
 
     def recipe(self, subject: Subject) -> Recipe:
         """The recipe that makes a subject, its eras and its variant considered."""
-        main = self._pins.revision(MAIN, subject.revision)
-        how = recipe(self._study, subject.variant, self._eras.of(main))
-        return replace(how, sources=self._used(subject, named_sources(how)))
+        eras = self._eras.of(self._pins.revision(MAIN, subject.revision))
+        name = (subject.variant, *map(id, eras))
+        if name not in self._recipes:
+            self._recipes[name] = recipe(self._study, subject.variant, eras)
+        how = self._recipes[name]
+        named = named_sources(how)
+        return replace(how, sources=self._used(subject, named)) if named else how
 
     def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
         """Those of some revisions that the study says are not to be built, by reason."""
@@ -97,7 +103,12 @@ class Workshop:
         """What is known of a subject's build, `None` when it is to be made yet; one that is left out fails so."""
         if (skipped := self._skipped(subject)) is not None:
             return skipped
-        outcome = self._known(self._builder.key(self._own(subject), self.recipe(subject)))
+        name = (subject.revision.id, subject.variant)
+        key = None if self._recalled is None else self._recalled_keys.get(name)
+        if key is None:
+            key = self._builder.key(self._own(subject), self.recipe(subject))
+            self._recalled_keys[name] = key
+        outcome = self._known(key)
         assert not isinstance(outcome, Prepared)
         return outcome
 
@@ -106,9 +117,14 @@ class Workshop:
         built = self.known_build(cell.subject)
         if not isinstance(built, Built):
             return built
-        key = self._link(cell).key(self._builder, built)
+        key = self.link(cell).key(self._builder, built)
         outcome = self._known(key)
         return self._runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
+
+    def known_link(self, built: Built, link: Link) -> Prepared | None:
+        """What is known of a benchmark's build on a built subject, `None` unless it is made."""
+        outcome = self._known(link.key(self._builder, built))
+        return outcome if isinstance(outcome, Prepared) else None
 
     def build(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
         """Make a subject, or give what is known to come of it; one that is left out fails so."""
@@ -181,7 +197,7 @@ class Workshop:
         built = yield from self.build(cell.subject)
         if isinstance(built, Failure):
             return built
-        link = self._link(cell)
+        link = self.link(cell)
         key = link.key(self._builder, built)
         outcome = self._made.get(key)
         if outcome is None:
@@ -244,7 +260,8 @@ class Workshop:
             )
         )
 
-    def _link(self, cell: Cell) -> Link:
+    def link(self, cell: Cell) -> Link:
+        """What a benchmark's own build takes in a cell."""
         steps, env = benchmark_steps(self._study, cell), self.recipe(cell.subject).env
         named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
         return Link(
@@ -263,7 +280,7 @@ class Workshop:
         `link` is the key of the benchmark's build. Where nothing says which files are made, the whole of what
         went into the build stands for them.
         """
-        how, lines = self.recipe(cell.subject), self._link(cell)
+        how, lines = self.recipe(cell.subject), self.link(cell)
         linked = sources_named((*lines.steps, *lines.env.values()))
         contents: dict[str, str] = {}
         for name in sources_named(mentioning(self._study, cell)):

@@ -54,7 +54,7 @@ def command(
         raise UsageError("report: say where to write it with -o DIR, or print it with --format markdown")
     loaded = contained(walking.load(study), sandbox)
     with open_view(loaded, store=store) as view:
-        page = make_report(view, results_directory(loaded, store), findings=findings(view))
+        page = make_report(view, results_directory(loaded, store), findings=findings)
     if output is None:
         click.echo(to_markdown(page), nl=False)
         return

@@ -60,7 +60,8 @@ def answer_sure(change: Mapping[str, Json]) -> str:
     while isinstance(inside, dict):
         sure *= answer_figure(inside["confidence"])
         inside = inside.get("inside")
-    return f"{probability(sure)} that it is this one"
+    which = "this one" if len(answer_items(change, "revisions")) == 1 else "one of these"
+    return f"{probability(sure)} that it is {which}"
 
 
 def answer_cost(answer: Mapping[str, Json]) -> str:

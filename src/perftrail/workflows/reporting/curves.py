@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.showing.rows import Row
 
-MOST_SECTIONS = 12
+MOST_SECTIONS = 48
 PARALLEL = re.compile(r"thread|core|cpu|worker|job|proc", re.IGNORECASE)
 """An axis of such a name should make what is done faster."""
 
@@ -63,7 +63,7 @@ def curve_sections(gathered: Gathered) -> tuple[Section, ...]:
 def samples_section(gathered: Gathered) -> Section | None:
     """Draw every sample of the figure that the question is about, subject by subject."""
     lead = gathered.lead
-    rows = [row for row in gathered.rows if lead is not None and lead.is_of(row) and row.values]
+    rows = [row for row in gathered.rows_of(lead) if row.values] if lead is not None else []
     if not rows or lead is None or max(len(row.values) for row in rows) < 2:
         return None
     several = len(gathered.variants) > 1
@@ -89,11 +89,7 @@ def samples_section(gathered: Gathered) -> Section | None:
 def heat_section(gathered: Gathered) -> Section | None:
     """Draw subjects by benchmarks, where there are several of both."""
     lead = gathered.lead
-    rows = [
-        row
-        for row in gathered.rows
-        if row.subject.revision in gathered.compared and lead is not None and row.metric != MEMORY
-    ]
+    rows = [row for row in gathered.compared_rows if lead is not None and row.metric != MEMORY]
     columns = list(dict.fromkeys((row.benchmark, row.point, row.metric) for row in rows))[:24]
     names = list(dict.fromkeys(gathered.subject_name(row) for row in rows))
     if len({benchmark for benchmark, _, _ in columns}) < 2 or len(names) < 2:
@@ -130,22 +126,31 @@ def _ratio(value: float | None, reference: float | None) -> float | None:
 
 
 def _families(gathered: Gathered) -> Iterator[_Family]:
-    rows = [row for row in gathered.rows if row.subject.revision in gathered.compared]
+    rows = gathered.compared_rows
     for benchmark, metric in dict.fromkeys((row.benchmark, row.metric) for row in rows):
         own = [row for row in rows if (row.benchmark, row.metric) == (benchmark, metric)]
         for axis in own[0].point.names:
             values = {row.point[axis] for row in own if row.estimate is not None}
             if len(values) < 2 or not all(isinstance(value, int | float) for value in values):
                 continue
-            fixed = max((row.point.without([axis]) for row in own if row.estimate is not None), key=_size)
-            yield _Family(
-                benchmark=benchmark,
-                metric=metric,
-                unit=own[0].unit,
-                axis=axis,
-                fixed=fixed,
-                rows=tuple(row for row in own if row.point.without([axis]) == fixed),
-            )
+            for fixed in _fixed(own, axis):
+                yield _Family(
+                    benchmark=benchmark,
+                    metric=metric,
+                    unit=own[0].unit,
+                    axis=axis,
+                    fixed=fixed,
+                    rows=tuple(row for row in own if row.point.without([axis]) == fixed),
+                )
+
+
+def _fixed(rows: Sequence[Row], axis: str) -> list[Point]:
+    """Where the other parameters stand in figures: at each text that one can be, numbers at their largest."""
+    places = dict.fromkeys(row.point.without([axis]) for row in rows if row.estimate is not None)
+    largest: dict[tuple[tuple[str, Value], ...], Point] = {}
+    for place in sorted(places, key=_size):
+        largest[tuple((name, value) for name, value in place.values if isinstance(value, str))] = place
+    return list(largest.values())
 
 
 def _size(point: Point) -> list[tuple[int, float, str]]:

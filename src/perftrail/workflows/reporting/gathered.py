@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from perftrail.workflows.not_had import not_had
 from perftrail.workflows.reporting.words import revision_mark
 from perftrail.workflows.show import searches, steps
 from perftrail.workflows.showing.changes import history_changes
+from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.rows import rows
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Gathered:
     view: View
     results: Path
     revisions: tuple[Revision, ...]
+    measured_here: MeasuredHere
     rows: tuple[Row, ...]
     changes: tuple[HistoryChange, ...]
     lacking: NotHad
@@ -65,6 +68,18 @@ class Gathered:
     def positions(self) -> Mapping[str, int]:
         """Where each revision stands in the history."""
         return {revision.id: position for position, revision in enumerate(self.revisions)}
+
+    @cached_property
+    def by_figure(self) -> Mapping[tuple[str, str, Point], Sequence[Row]]:
+        """The rows of each benchmark, metric and point, in the order of the history."""
+        found: dict[tuple[str, str, Point], list[Row]] = {}
+        for row in self.rows:
+            found.setdefault((row.benchmark, row.metric, row.point), []).append(row)
+        return found
+
+    def rows_of(self, followed: Followed) -> Sequence[Row]:
+        """The rows that measure a figure."""
+        return self.by_figure.get((followed.benchmark, followed.metric, followed.point), ())
 
     @cached_property
     def measured(self) -> tuple[Revision, ...]:
@@ -88,6 +103,12 @@ class Gathered:
         return tuple(sorted(wanted[:MOST_REVISIONS], key=lambda revision: self.positions.get(revision.id, 0)))
 
     @cached_property
+    def compared_rows(self) -> tuple[Row, ...]:
+        """The rows of the revisions that are drawn as subjects."""
+        ids = {revision.id for revision in self.compared}
+        return tuple(row for row in self.rows if row.subject.revision.id in ids)
+
+    @cached_property
     def palette(self) -> Palette:
         """One colour for each variant and for each revision that is drawn as a subject."""
         return Palette((*self.variants, *(revision_mark(revision) for revision in self.compared)))
@@ -107,17 +128,28 @@ class Gathered:
         return (self.search.answer,)
 
     @cached_property
+    def largest_change(self) -> HistoryChange | None:
+        """The largest change along the history: of what the study's question is about, else of anything."""
+        asked = self._asked((*self.view.study.find.metric, *self.view.study.derived))
+        own = [change for change in self.changes if asked is not None and asked.is_of(change.row)]
+        return max(own or self.changes, key=lambda each: abs(math.log(each.point.effect)), default=None)
+
+    @cached_property
     def lead(self) -> Followed | None:
         """The figure that the study's question is about."""
         answered = sorted(self.answers, key=lambda each: not each.get("changes"))
         texts = [(str(each["metric"]), str(each["variant"])) for each in answered]
         if not texts and self.search is not None:
             texts = [(str(self.search.question["metric"]), str(self.search.question["variant"]))]
-        texts += [(text, "") for text in (*self.view.study.find.metric, *self.view.study.derived)]
         for text, variant in texts:
             found = self._resolved(text, variant or None)
             if found is not None:
                 return found
+        asked = self._asked((*self.view.study.find.metric, *self.view.study.derived))
+        if asked is not None:
+            return asked
+        if self.largest_change is not None:
+            return self.followed(self.largest_change.row)
         told = [row for row in self.rows if row.estimate is not None]
         first = next((row for row in told if row.metric != MEMORY), told[0] if told else None)
         return None if first is None else self.followed(first)
@@ -134,6 +166,11 @@ class Gathered:
             unit=row.unit,
             better="lower" if known is None else known.better,
         )
+
+    def _asked(self, texts: Sequence[str]) -> Followed | None:
+        """The first of some figures that the study has."""
+        found = (self._resolved(text, None) for text in texts)
+        return next((each for each in found if each is not None), None)
 
     def _resolved(self, text: str, variant: str | None) -> Followed | None:
         study = self.view.study
@@ -158,13 +195,15 @@ def gather(view: View, results: Path) -> Gathered:
     ended = [record for record in known if record.answer is not None]
     candidates = ended or list(known)
     chosen = candidates[-1] if candidates else None
-    measured = rows(view, metrics=_metrics(view, known))
+    measured = MeasuredHere(view)
+    found = rows(view, metrics=_metrics(view, known), measured=measured)
     return Gathered(
         view=view,
         results=results,
         revisions=revisions,
-        rows=measured,
-        changes=history_changes(revisions, [row for row in measured if row.metric != MEMORY]),
+        measured_here=measured,
+        rows=found,
+        changes=history_changes(revisions, [row for row in found if row.metric != MEMORY]),
         lacking=not_had(view),
         searches=known,
         search=chosen,

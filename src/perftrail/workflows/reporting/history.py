@@ -37,17 +37,53 @@ MOST_SECTIONS = 8
 def history_sections(gathered: Gathered) -> tuple[Section, ...]:
     """Give each metric that was measured along the history, the one that the question is about first."""
     lead = gathered.lead
-    known = dict.fromkeys(gathered.followed(row) for row in gathered.rows)
+    known = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
     ordered = [*([lead] if lead is not None else []), *(each for each in known if each != lead)]
     taken: list[str] = []
     sections: list[Section] = []
     for followed in ordered:
+        if len(sections) >= MOST_SECTIONS:
+            break
         points = _points(gathered, followed)
-        if len({point.position for point in points}) >= LEAST and len(sections) < MOST_SECTIONS:
+        if len({point.position for point in points}) >= LEAST:
             name = slug(f"history-{followed.benchmark}-{followed.metric}-{followed.point}", taken)
             taken.append(name)
             sections.append(_section(gathered, followed, points, name))
+    if len(sections) == MOST_SECTIONS and len(ordered) > MOST_SECTIONS:
+        sections.append(_overview(gathered, ordered))
     return tuple(sections)
+
+
+def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
+    """One line for each figure, where there are more than can be drawn."""
+    rows = []
+    for followed in every:
+        found = [row for row in gathered.rows_of(followed) if row.estimate is not None]
+        changes = [each for each in gathered.changes if followed.is_of(each.row)]
+        last = changes[-1] if changes else None
+        rows.append(
+            (
+                shown(f"{followed.benchmark}.{followed.metric} {followed.point}".strip()),
+                row_figure(found[-1]) if found else "no value",
+                str(len(changes)),
+                ""
+                if last is None
+                else f"{revision_mark(last.row.subject.revision)} {change(last.point.effect)}",
+            )
+        )
+    return Section(
+        name="histories",
+        title="Every figure along the history",
+        paragraphs=(f"Drawn are {MOST_SECTIONS} of {len(every)}; each is here with its newest value.",),
+        tables=(
+            Table(
+                name="histories",
+                head=("figure", "newest [95 % interval]", "changes", "last change"),
+                rows=tuple(rows),
+                numbers=frozenset({1, 2}),
+            ),
+        ),
+    )
 
 
 def _section(gathered: Gathered, followed: Followed, points: list[Along], name: str) -> Section:
@@ -57,7 +93,7 @@ def _section(gathered: Gathered, followed: Followed, points: list[Along], name: 
         name=name, title=title, axis="position in the history", metric=followed.metric, unit=followed.unit
     )
     figure = history(points, _events(gathered, followed), labels=labels, palette=gathered.palette)
-    rows = [row for row in gathered.rows if followed.is_of(row)]
+    rows = gathered.rows_of(followed)
     return Section(
         name=name,
         title=title,
@@ -118,7 +154,7 @@ def _table(
 
 
 def _points(gathered: Gathered, followed: Followed) -> list[Along]:
-    rows = [row for row in gathered.rows if followed.is_of(row) and row.estimate is not None]
+    rows = [row for row in gathered.rows_of(followed) if row.estimate is not None]
     if not rows and followed == gathered.lead:
         return _searched_points(gathered)
     return [_point(gathered, row) for row in rows]

@@ -23,10 +23,12 @@ def shown(text: str, *, longest: int = LONGEST, kept: str = "") -> str:
     >>> shown("right" + chr(0x202e) + "left")
     'right\\u202eleft'
     """
-    safe = "".join(
-        letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text
-    )
+    safe = text if text.isprintable() else "".join(_safe(letter, kept) for letter in text)
     return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
+
+
+def _safe(letter: str, kept: str) -> str:
+    return letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1]
 
 
 def revision_title(revision: Revision) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.changepoints import change_points
+from perftrail.workflows.showing.intervals import interval_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,7 +51,7 @@ class HistoryChange:
             "latest": self.latest.id,
             "before": self.point.before,
             "after": self.point.after,
-            "effect": {"value": self.point.effect, "low": self.point.low, "high": self.point.high},
+            "effect": interval_json(self.point.effect, self.point.low, self.point.high),
             "p_value": self.point.p_value,
         }
 

@@ -12,7 +12,7 @@ from perftrail.analysis.growth import growth
 from perftrail.analysis.leak import over_time
 from perftrail.analysis.memory import per_unit
 from perftrail.model.parameters import Point
-from perftrail.workflows.showing.growth_json import as_json
+from perftrail.workflows.showing.growth_json import as_json, rivals_json
 from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.showing.scaling import THREAD_AXES
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Subject
     from perftrail.model.trail import Json
     from perftrail.workflows.session import View
+    from perftrail.workflows.showing.measured import MeasuredHere
     from perftrail.workflows.showing.rows import Row
 
 LEAST_VALUES = 4
@@ -102,13 +103,32 @@ class Growths:
         """The curves that end at a row."""
         return tuple(each for each in self.curves if each.host is row)
 
+    def as_json(self, row: Row) -> list[Json]:
+        """The curves that end at a row as `show --json` prints them, each with those that it is compared with."""
+        return [
+            {
+                **each.as_json(),
+                "against": [rivals_json(those) for those in self.rivals if those.first is each],
+            }
+            for each in self.at(row)
+        ]
 
-def growth_along(view: View, found: Sequence[Row], *, metrics: Sequence[str] | None = None) -> Growths:
-    """Analyse every numeric axis of at least four values; memory too, unless `metrics` chooses."""
+
+def growth_along(
+    view: View,
+    found: Sequence[Row],
+    *,
+    metrics: Sequence[str] | None = None,
+    measured: MeasuredHere | None = None,
+) -> Growths:
+    """Analyse every numeric axis of at least four values; memory too, unless `metrics` chooses.
+
+    `measured` is what was read of the study already.
+    """
     axes = {name: _axes(benchmark) for name, benchmark in view.study.benchmarks.items()}
     if not any(axes.values()):
         return Growths()
-    more = () if metrics else rows(view, metrics=(MEMORY,))
+    more = () if metrics else rows(view, metrics=(MEMORY,), measured=measured)
     known = {(row.subject, row.benchmark, row.point, row.metric) for row in found}
     extra = [row for row in more if (row.subject, row.benchmark, row.point, row.metric) not in known]
     hosts = {(row.subject, row.benchmark, row.point): row for row in reversed(found)}

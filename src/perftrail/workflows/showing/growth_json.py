@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perftrail.workflows.showing.intervals import interval_json
+
 if TYPE_CHECKING:
     from perftrail.analysis.growth import Growth
     from perftrail.analysis.leak import OverTime
     from perftrail.analysis.memory import PerUnit
     from perftrail.model.trail import Json
-    from perftrail.workflows.showing.growth import Along
+    from perftrail.workflows.showing.growth import Along, Rivals
 
 
 def as_json(along: Along) -> dict[str, Json]:
@@ -32,15 +34,13 @@ def _growth(found: Growth) -> dict[str, Json]:
     return {
         "order": found.order.value if found.order else None,
         "candidates": {order.value: weight for order, weight in found.orders.items()},
-        "exponent": {"value": exponent.value, "low": exponent.low, "high": exponent.high},
+        "exponent": interval_json(exponent.value, exponent.low, exponent.high),
         "start": found.start,
         "misfit": found.misfit,
         "break": None
         if bend is None
         else {
-            "value": bend.x,
-            "low": bend.low,
-            "high": bend.high,
+            **interval_json(bend.x, bend.low, bend.high),
             "exponent_before": bend.before,
             "exponent_after": bend.after,
         },
@@ -50,9 +50,7 @@ def _growth(found: Growth) -> dict[str, Json]:
 def _per_unit(found: PerUnit) -> dict[str, Json]:
     quantum = found.quantum
     return {
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
+        **interval_json(found.value, found.low, found.high),
         "base": found.base,
         "linear": not found.bent,
         "quantum": None if quantum is None else {"chunk": quantum.chunk, "factor": quantum.factor},
@@ -62,6 +60,27 @@ def _per_unit(found: PerUnit) -> dict[str, Json]:
 def _over_time(found: OverTime) -> dict[str, Json]:
     return {
         "verdict": found.verdict.value,
-        "slope": {"value": found.slope, "low": found.low, "high": found.high},
+        "slope": interval_json(found.slope, found.low, found.high),
         "p_value": found.p_value,
+    }
+
+
+def rivals_json(rivals: Rivals) -> dict[str, Json]:
+    """Give which of two curves is lower where, and where they cross, as `show --json` prints it with the first."""
+    variants = [each.subject.variant for each in (rivals.first, rivals.second)]
+    return {
+        "variant": variants[1],
+        "stretches": [
+            {
+                "first": each.first,
+                "last": each.last,
+                "lower": None if each.lower is None else variants[each.lower],
+                "ratio": each.ratio,
+            }
+            for each in rivals.comparison.stretches
+        ],
+        "crossings": [
+            {**interval_json(each.x, each.low, each.high), "lower": variants[each.lower]}
+            for each in rivals.comparison.crossings
+        ],
     }

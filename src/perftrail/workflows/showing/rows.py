@@ -6,26 +6,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.estimate import estimate
-from perftrail.model.conditions import Marked, sift
-from perftrail.model.expression import ExpressionError, evaluate
-from perftrail.model.measurement import FailedInvocation, Measurement, Runnable
-from perftrail.model.plan import cells, subjects
+from perftrail.model.conditions import Marked, Sifted, sift
+from perftrail.model.expression import ExpressionError, evaluate, references
+from perftrail.model.measurement import Samples
 from perftrail.model.target import derived_targets
-from perftrail.workflows.measuring import marked_values
+from perftrail.workflows.showing.intervals import interval_json
+from perftrail.workflows.showing.measured import MeasuredHere
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.analysis.estimate import Estimate
+    from perftrail.model.benchmark import Benchmark
     from perftrail.model.expression import Reference
-    from perftrail.model.measurement import Outcome
     from perftrail.model.metrics import MeasuredMetric, Metric
     from perftrail.model.parameters import Point
-    from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
     from perftrail.workflows.session import View
+
+
+NOTHING = Samples()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,78 +70,89 @@ class Row:
             "estimate": None
             if found is None
             else {
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
+                **interval_json(found.value, found.low, found.high),
                 "confidence": found.confidence,
                 "method": "median, order statistics",
             },
         }
 
 
-def rows(view: View, *, metrics: Sequence[str] | None = None) -> tuple[Row, ...]:
+def rows(
+    view: View, *, metrics: Sequence[str] | None = None, measured: MeasuredHere | None = None
+) -> tuple[Row, ...]:
     """Give every metric of every cell that was measured here, in the order of history.
 
-    `metrics` chooses by name; without it, each benchmark's declared ones are shown, or ``wall``.
+    `metrics` chooses by name; without it, each benchmark's declared ones are shown, or ``wall``. `measured` is
+    what was read of the study already.
     """
-    by_cell = measured_cells(view)
-    plain = (row for cell, held in by_cell.items() for row in _rows_of(view, cell, held, metrics))
-    return (*plain, *_derived_rows(view, by_cell, metrics))
+    known = MeasuredHere(view) if measured is None else measured
+    return (*_plain_rows(view, known, metrics), *_derived_rows(view, known, metrics))
 
 
-def measured_cells(view: View) -> dict[Cell, Sequence[Outcome]]:
-    """Give everything that was measured of the study on this machine, in the order of history."""
-    view.workshop.recall()
-    measured = {runnable.revision for runnable in view.store.runnables()}
-    revisions = [revision for revision in view.source.history() if revision.id in measured]
-    found: dict[Cell, Runnable] = {}
-    for subject in subjects(view.study, revisions):
-        for cell in cells(view.study, subject):
-            runnable = view.workshop.known_runnable(cell)
-            if isinstance(runnable, Runnable):
-                found[cell] = runnable
-    outcomes = view.store.outcomes(tuple({each.key for each in found.values()}), view.machine.id)
-    by_cell = {cell: outcomes.get(runnable.key, ()) for cell, runnable in found.items()}
-    return {cell: held for cell, held in by_cell.items() if held}
+def _plain_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | None) -> Iterator[Row]:
+    least = view.study.measure.invocations.least
+    wanted = {name: units_of(each, metrics) for name, each in view.study.benchmarks.items()}
+    held = {name: measured.samples(name, units) for name, units in wanted.items()}
+    for cell, key in measured.cells:
+        samples = held[cell.benchmark].get(key)
+        if samples is None:
+            continue
+        stages, runnables = frozenset(samples.failures), frozenset((key,))
+        for name, unit in wanted[cell.benchmark].items():
+            sifted = _sifted(samples, name, least)
+            yield Row(
+                subject=cell.subject,
+                benchmark=cell.benchmark,
+                point=cell.point,
+                metric=name,
+                unit=unit,
+                estimate=estimate(sifted.values) if sifted.values else None,
+                failures=len(samples.failures),
+                flags=_flags(samples, name),
+                noise=sifted.note,
+                values=sifted.values,
+                runnables=runnables,
+                stages=stages,
+            )
 
 
-def _rows_of(view: View, cell: Cell, held: Sequence[Outcome], metrics: Sequence[str] | None) -> Iterator[Row]:
-    benchmark = view.study.benchmarks[cell.benchmark]
+def _flags(samples: Samples, metric: str) -> tuple[str, ...]:
+    """The flags of the samples that have a value of a metric; of all, where none has."""
+    if not samples.flags:
+        return ()
+    taken = samples.values.get(metric) or samples.flags
+    return tuple(sorted({flag for at, marks in samples.flags.items() if at in taken for flag in marks}))
+
+
+def units_of(benchmark: Benchmark, metrics: Sequence[str] | None) -> dict[str, str]:
+    """The units of the metrics that are shown of a benchmark."""
     known: dict[str, Metric | MeasuredMetric] = {**benchmark.measured, **benchmark.metrics}
-    samples = [outcome for outcome in held if outcome.key.phase == "sample"]
-    measured = [outcome for outcome in samples if isinstance(outcome, Measurement)]
-    for name in metrics or benchmark.leading:
-        if name not in known:
-            continue
-        sifted = sift(marked_values(measured, name), least=view.study.measure.invocations.least)
-        yield Row(
-            subject=cell.subject,
-            benchmark=cell.benchmark,
-            point=cell.point,
-            metric=name,
-            unit=known[name].unit,
-            estimate=estimate(sifted.values) if sifted.values else None,
-            failures=sum(not isinstance(outcome, Measurement) for outcome in held),
-            flags=tuple(sorted({flag for each in measured for flag in each.flags})),
-            noise=sifted.note,
-            values=sifted.values,
-            runnables=_runnables(held),
-            stages=frozenset(each.failure.stage for each in held if isinstance(each, FailedInvocation)),
-        )
+    return {name: known[name].unit for name in metrics or benchmark.leading if name in known}
 
 
-def _derived_rows(
-    view: View, by_cell: Mapping[Cell, Sequence[Outcome]], metrics: Sequence[str] | None
-) -> Iterator[Row]:
-    by_subject: dict[Subject, dict[tuple[str, Point], Sequence[Outcome]]] = {}
-    for cell, held in by_cell.items():
-        by_subject.setdefault(cell.subject, {})[cell.benchmark, cell.point] = held
-    for name in view.study.derived:
-        if metrics is not None and name not in metrics:
-            continue
-        for subject, points in by_subject.items():
+def _sifted(samples: Samples, metric: str, least: int) -> Sifted:
+    values = samples.values.get(metric, {})
+    if not samples.flags:
+        return Sifted(values=tuple(values.values()))
+    marked = [Marked(value=value, flags=samples.flags.get(at, ())) for at, value in values.items()]
+    return sift(marked, least=least)
+
+
+def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | None) -> Iterator[Row]:
+    wanted = [name for name in view.study.derived if metrics is None or name in metrics]
+    if not wanted:
+        return
+    by_subject: dict[Subject, dict[tuple[str, Point], str]] = {}
+    for cell, key in measured.cells:
+        by_subject.setdefault(cell.subject, {})[cell.benchmark, cell.point] = key
+    for name in wanted:
+        for subject, keys in by_subject.items():
             for target in derived_targets(view.study, name, subject.variant):
-                sifted = sift(list(_evaluated(target, points)), least=view.study.measure.invocations.least)
+                used = {reference.name for reference in references(target.expression)}
+                held = measured.samples(target.benchmark, used)
+                points = {point: keys.get((target.benchmark, point), "") for point in target.points}
+                by_point = {point: held.get(key, NOTHING) for point, key in points.items()}
+                sifted = sift(list(_evaluated(target, by_point)), least=view.study.measure.invocations.least)
                 if sifted.values:
                     yield Row(
                         subject=subject,
@@ -151,33 +164,19 @@ def _derived_rows(
                         failures=0,
                         noise=sifted.note,
                         values=sifted.values,
-                        runnables=_runnables(
-                            outcome for point in target.points for outcome in points[target.benchmark, point]
-                        ),
+                        runnables=frozenset(points.values()),
                     )
 
 
-def _runnables(held: Iterable[Outcome]) -> frozenset[str]:
-    return frozenset(outcome.key.runnable for outcome in held)
-
-
-def _evaluated(target: Target, held: Mapping[tuple[str, Point], Iterable[Outcome]]) -> Iterator[Marked]:
+def _evaluated(target: Target, held: Mapping[Point, Samples]) -> Iterator[Marked]:
     """Evaluate a target for each ordinal that every point has; a mark of any point is the value's."""
-    by_point: dict[Point, dict[int, Measurement]] = {
-        point: {
-            outcome.key.ordinal: outcome
-            for outcome in held.get((target.benchmark, point), ())
-            if isinstance(outcome, Measurement) and outcome.key.phase == "sample"
-        }
-        for point in target.points
-    }
-    shared = set.intersection(*(set(each) for each in by_point.values()))
-    for ordinal in sorted(shared):
+    ordinals = [{at for values in samples.values.values() for at in values} for samples in held.values()]
+    for ordinal in sorted(set.intersection(*ordinals)):
 
         def lookup(reference: Reference, ordinal: int = ordinal) -> float:
-            return by_point[reference.point][ordinal].values[reference.name]
+            return held[reference.point].values[reference.name][ordinal]
 
-        marks = {flag: None for each in by_point.values() for flag in each[ordinal].flags}
+        marks = dict.fromkeys(flag for samples in held.values() for flag in samples.flags.get(ordinal, ()))
         try:
             yield Marked(value=evaluate(target.expression, lookup), flags=tuple(marks))
         except (ExpressionError, KeyError):

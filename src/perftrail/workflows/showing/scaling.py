@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 from perftrail.analysis.contention import contention
 from perftrail.analysis.scaling import Processors, ThreadSamples, scaling
 from perftrail.model.conditions import enough_quiet, weight
-from perftrail.model.measurement import Measurement
-from perftrail.workflows.showing.rows import measured_cells
+from perftrail.workflows.showing.measured import MeasuredHere
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from perftrail.analysis.contention import Contention
     from perftrail.analysis.scaling import Scaling
     from perftrail.model.benchmark import Benchmark
-    from perftrail.model.measurement import Machine, Outcome
+    from perftrail.model.measurement import Machine, Samples
     from perftrail.model.parameters import Point
     from perftrail.model.subject import Subject
     from perftrail.model.trail import Json
@@ -54,18 +53,23 @@ class ThreadScaling:
         return found
 
 
-def thread_scalings(view: View) -> tuple[ThreadScaling, ...]:
-    """Tell how each subject scales where a benchmark has a parameter that counts threads. Makes nothing."""
+def thread_scalings(view: View, *, measured: MeasuredHere | None = None) -> tuple[ThreadScaling, ...]:
+    """Tell how each subject scales where a benchmark has a parameter that counts threads. Makes nothing.
+
+    `measured` is what was read of the study already.
+    """
     axes = {name: axis for name, each in view.study.benchmarks.items() if (axis := thread_axis(each))}
-    if not axes:
+    if not axes or view.study.walked.kind == "samples":  # where others measured, processors are not known
         return ()
-    groups: dict[tuple[Subject, str, Point], dict[int, tuple[Point, Sequence[Outcome]]]] = {}
-    for cell, held in measured_cells(view).items():
+    known = MeasuredHere(view) if measured is None else measured
+    held = {name: known.samples(name, _metrics(view.study.benchmarks[name])) for name in axes}
+    groups: dict[tuple[Subject, str, Point], dict[int, tuple[Point, Samples]]] = {}
+    for cell, key in known.cells:
         axis = axes.get(cell.benchmark)
         threads = cell.point[axis] if axis else None
-        if axis and isinstance(threads, int) and threads >= 1:
+        if axis and isinstance(threads, int) and threads >= 1 and key in held[cell.benchmark]:
             group = groups.setdefault((cell.subject, cell.benchmark, cell.point.without([axis])), {})
-            group[threads] = (cell.point, held)
+            group[threads] = (cell.point, held[cell.benchmark][key])
     told = []
     for (subject, name, _), group in groups.items():
         metric = scaled_metric(view.study.benchmarks[name])
@@ -73,8 +77,8 @@ def thread_scalings(view: View) -> tuple[ThreadScaling, ...]:
             metric=metric,
             rising=metric != "wall" and view.study.benchmarks[name].metrics[metric].better == "higher",
             samples={
-                count: _samples(held, least=view.study.measure.invocations.least)
-                for count, (_, held) in group.items()
+                count: _by_ordinal(samples, least=view.study.measure.invocations.least)
+                for count, (_, samples) in group.items()
             },
             processors=processors(view.machine),
         )
@@ -116,12 +120,19 @@ def processors(machine: Machine) -> Processors:
     return Processors(count=max(1, int(min(limits, default=1.0))), paired=machine.facts.get("smt") == "on")
 
 
-def _samples(held: Sequence[Outcome], *, least: int) -> dict[int, Mapping[str, float]]:
+def _metrics(benchmark: Benchmark) -> frozenset[str]:
+    return frozenset((*benchmark.measured, *benchmark.metrics))
+
+
+def _by_ordinal(samples: Samples, *, least: int) -> dict[int, Mapping[str, float]]:
     """Give the values by ordinal: of the unmarked samples where they are enough, else of all."""
-    taken = [each for each in held if isinstance(each, Measurement) and each.key.phase == "sample"]
-    quiet = [each for each in taken if weight(each.flags) > 0.0]
+    taken = {at for values in samples.values.values() for at in values}
+    quiet = {at for at in taken if weight(samples.flags.get(at, ())) > 0.0}
     chosen = quiet if enough_quiet(len(quiet), least=least) else taken
-    return {each.key.ordinal: each.values for each in chosen}
+    return {
+        at: {name: values[at] for name, values in samples.values.items() if at in values}
+        for at in sorted(chosen)
+    }
 
 
 def _finite(value: object) -> Json:

@@ -1,0 +1,1 @@
+"""How long a report of a long history takes to write, and to open in a browser."""

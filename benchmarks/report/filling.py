@@ -1,0 +1,190 @@
+"""A study of a long history with its store full of samples: a real repository, real keys, nothing built."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sqlalchemy import insert
+
+from perftrail import studyfile
+from perftrail.launcher import Launcher
+from perftrail.machine import read_machine
+from perftrail.model.build import BuildRecord, Built, Prepared, content_key
+from perftrail.model.measurement import InvocationKey, Measurement
+from perftrail.model.plan import cells, recipe, runnable_key
+from perftrail.model.subject import Subject
+from perftrail.store import schema, sqlite
+from perftrail.store.rows import build_outcome_to_json, point_to_json
+from perftrail.store.sql import SqlStore
+from perftrail.workflows.hands import open_builder
+from perftrail.workflows.opening import DATABASE, results_directory
+from perftrail.workflows.pinning import open_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import Engine
+
+    from perftrail.model.plan import Cell
+    from perftrail.model.study import Study
+    from perftrail.model.subject import Revision
+    from perftrail.ports import Builder
+
+BATCH = 20_000
+NOISE = 0.01
+CHANGES = 6
+"""So many revisions of each benchmark change it, by 5 to 15 %."""
+
+STUDY = """\
+[study]
+title = "What became of twenty benchmarks in ten thousand revisions?"
+
+[source]
+kind = "git"
+location = "history"
+
+[build]
+steps = ["make"]
+outputs = ["program"]
+
+[measure]
+invocations = {invocations}
+warmups = 0
+"""
+
+BENCHMARK = """
+[benchmark.{name}]
+command = "{{build}}/program {name}"
+metrics = {{ seconds = {{ pattern = 'took ([0-9.]+)', unit = "s" }} }}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much a store is filled with; `more` metrics beside the one that is reported stand in each invocation."""
+
+    revisions: int
+    benchmarks: int
+    invocations: int
+    more: int = 0
+
+    @property
+    def samples(self) -> int:
+        """The values of the reported metric."""
+        return self.revisions * self.benchmarks * self.invocations
+
+
+def fill(directory: Path, size: Size, *, seed: int) -> Study:
+    """Make a study below an empty directory and fill its store, as if it had been measured on this machine."""
+    _commit(directory / "history", size.revisions)
+    text = STUDY.format(invocations=size.invocations)
+    names = [f"bench-{number:02}" for number in range(size.benchmarks)]
+    file = directory / "perftrail.toml"
+    file.write_text(text + "".join(BENCHMARK.format(name=name) for name in names), encoding="utf-8")
+    study = studyfile.load(str(file))
+    root = results_directory(study, None)
+    engine = sqlite.open_to_write(str(root / DATABASE))
+    with Launcher() as starter, SqlStore(engine, where=str(root)) as store:
+        sources = open_sources(study, cache=str(root / "sources"), starter=starter)
+        builder = open_builder(study, root, sources, starter, enclosing=None)
+        machine = read_machine()
+        store.add_machine(machine)
+        revisions = sources.walked.history()
+        _know(engine, study, builder, revisions)
+        rng = np.random.default_rng(seed)
+        for batch in _invocations(store, size, machine.id, rng):
+            store.add_all(batch)
+    return study
+
+
+def _commit(repository: Path, count: int) -> None:
+    """Make a history of so many commits that change one file each."""
+    parts = []
+    for number in range(1, count + 1):
+        message = f"Change number {number}: <b>&amp; more</b>"
+        text = f"int revision = {number};\n"
+        parts.append(
+            f"commit refs/heads/main\ncommitter A <a@example.invalid> {1_500_000_000 + 3600 * number} +0000\n"
+            f"data {len(message)}\n{message}\nM 644 inline program.c\ndata {len(text)}\n{text}\n"
+        )
+        if number % (count // 20 or 1) == 0:
+            parts.append(f"reset refs/tags/v1.{number}\nfrom refs/heads/main\n\n")
+    git = ["git", "-C", str(repository)]
+    subprocess.run(["git", "init", "-q", "-b", "main", str(repository)], check=True)
+    subprocess.run([*git, "fast-import", "--quiet"], input="".join(parts).encode(), check=True)
+    subprocess.run([*git, "reset", "-q", "--hard"], check=True)
+
+
+def _know(engine: Engine, study: Study, builder: Builder, revisions: Sequence[Revision]) -> None:
+    """Keep a finished build of every revision, and what each benchmark on it is, by the keys of the real ones."""
+    builds: list[dict[str, object]] = []
+    standing: list[tuple[str, Cell, str]] = []
+    how = recipe(study, "plain", [])
+    for revision in revisions:
+        subject = Subject(revision=revision, variant="plain")
+        key = builder.key(subject, how)
+        built = Built(key=key, artefact=content_key(key), directory=f"builds/{key}/tree", seconds=1.0)
+        link = builder.link_key(built, steps=(), env={}, files=())
+        made = Prepared(built=built, out=f"builds/{key}/bench", artefact=content_key("nothing"))
+        builds += [_build(key, revision, built), _build(link, revision, made)]
+        standing += [(runnable_key(study, cell, made), cell, made.artefact) for cell in cells(study, subject)]
+    with engine.begin() as connection:
+        version = connection.execute(insert(schema.perftrail).values(version="filled")).inserted_primary_key
+        assert version is not None
+        connection.execute(insert(schema.build), [{**row, "perftrail_id": version[0]} for row in builds])
+        keys = [{"id": number, "key": key} for number, (key, _, _) in enumerate(standing, 1)]
+        connection.execute(insert(schema.runnable), keys)
+        rows = [_stands(number, *each) for number, each in enumerate(standing, 1)]
+        connection.execute(insert(schema.stands_for), rows)
+
+
+def _build(key: str, revision: Revision, outcome: Built | Prepared) -> dict[str, object]:
+    record = BuildRecord(key=key, revision=revision.id, variant="plain", outcome=outcome)
+    return {
+        "key": key,
+        "revision": revision.id,
+        "variant": "plain",
+        "benchmark": "",
+        "finished": "",
+        "succeeded": True,
+        "outcome": build_outcome_to_json(record),
+    }
+
+
+def _stands(number: int, key: str, cell: Cell, artefact: str) -> dict[str, object]:  # noqa: ARG001
+    return {
+        "runnable_id": number,
+        "revision": cell.subject.revision.id,
+        "variant": cell.subject.variant,
+        "benchmark": cell.benchmark,
+        "point": point_to_json(cell.point),
+        "artefact": artefact,
+    }
+
+
+def _invocations(
+    store: SqlStore, size: Size, machine: str, rng: np.random.Generator
+) -> Iterator[list[Measurement]]:
+    """Give every invocation, in batches: levels that change now and then, and noise around them."""
+    levels = np.ones((size.benchmarks, size.revisions))
+    for level in levels:
+        for start in rng.integers(1, size.revisions, CHANGES):
+            level[start:] *= 1.0 + rng.choice([-1.0, 1.0]) * rng.uniform(0.05, 0.15)
+    batch: list[Measurement] = []
+    for number, runnable in enumerate(store.runnables()):
+        revision, benchmark = divmod(number, size.benchmarks)
+        values = levels[benchmark, revision] * rng.lognormal(0.0, NOISE, size.invocations)
+        for ordinal, value in enumerate(values.tolist()):
+            key = InvocationKey(runnable=runnable.key, machine=machine, phase="sample", ordinal=ordinal)
+            beside = {f"more-{metric}": 1.0 for metric in range(size.more)}
+            batch.append(
+                Measurement(key=key, started="2025-11-21", seconds=value, values={"seconds": value, **beside})
+            )
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    yield batch

@@ -1,0 +1,28 @@
+"""How long a page takes to open in a real browser: from the navigation to the first figure drawn."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import sync_playwright
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def opening_seconds(page: Path, *, chromium: str, times: int) -> list[float]:
+    """Open a page so many times, each in a fresh context of one browser."""
+    took = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for _ in range(times):
+            context = browser.new_context(viewport={"width": 1280, "height": 900})
+            opened = context.new_page()
+            began = time.perf_counter()
+            opened.goto(page.as_uri(), wait_until="commit")
+            opened.wait_for_selector("figure svg.marks")
+            took.append(time.perf_counter() - began)
+            context.close()
+        browser.close()
+    return took

@@ -1,0 +1,71 @@
+"""``python -m benchmarks.report.staged …``: the command line itself, with the time of its stages on standard error.
+
+Times are of the process's own CPU, a stage's inner stages counted in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STAGES = {
+    "look the builds and cells up": "perftrail.workflows.showing.measured.MeasuredHere.__init__",
+    "read the samples": "perftrail.store.sql.SqlStore.samples",
+    "estimate every figure": "perftrail.workflows.reporting.gathered.rows",
+    "find the change points": "perftrail.workflows.reporting.gathered.history_changes",
+    "gather all of that": "perftrail.workflows.report.gather",
+    "put the page together": "perftrail.workflows.report.make_report",
+    "draw the figures": "perftrail.report.page_files.svg",
+    "write their images": "perftrail.report.page_files.write_images",
+    "write the page": "perftrail.report.page_files.to_html",
+}
+"""What each stage is called, and the function that it is."""
+
+
+def main() -> None:
+    """Run perftrail with the arguments given, its stages timed."""
+    spent = dict.fromkeys(STAGES, 0.0)
+    for stage, function in STAGES.items():
+        _time(function, functools.partial(_add, spent, stage))
+    from perftrail.cli.main import main as perftrail  # noqa: PLC0415 - after its parts are wrapped
+
+    sys.argv[0] = "perftrail"
+    try:
+        perftrail()
+    finally:
+        spent["everything"] = time.process_time()
+        print(json.dumps(spent), file=sys.stderr)
+
+
+def _add(spent: dict[str, float], stage: str, seconds: float) -> None:
+    spent[stage] += seconds
+
+
+def _time(name: str, told: Callable[[float], None]) -> None:
+    """Put a function in place of one that is reached by its dotted name: the same, and its time is told."""
+    parts = name.split(".")
+    owner: object = importlib.import_module(".".join(parts[:-1] if parts[-2].islower() else parts[:-2]))
+    if not parts[-2].islower():
+        owner = getattr(owner, parts[-2])
+    whole = getattr(owner, parts[-1])
+
+    @functools.wraps(whole)
+    def timed(*arguments: object, **named: object) -> object:
+        began = time.process_time()
+        try:
+            return whole(*arguments, **named)
+        finally:
+            told(time.process_time() - began)
+
+    setattr(owner, parts[-1], timed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What a report calls revisions, rows and figures: short, and inert whatever others wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from perftrail.analysis.estimate import estimate
+from perftrail.model.parameters import Point
+from perftrail.model.subject import Revision, Subject
+from perftrail.workflows.reporting.words import (
+    LONGEST,
+    effect_words,
+    revision_mark,
+    revision_title,
+    row_figure,
+    row_metric,
+    shown,
+    slug,
+)
+from perftrail.workflows.showing.rows import Row
+
+ID = "0123456789" * 4
+NOWHERE = Point()
+
+
+def row(*values: float, point: Point = NOWHERE) -> Row:
+    return Row(
+        subject=Subject(revision=Revision(id=ID), variant="plain"),
+        benchmark="mt",
+        point=point,
+        metric="real",
+        unit="s",
+        estimate=estimate(values) if values else None,
+        failures=0,
+    )
+
+
+def test_plain_text_stays_as_it_is() -> None:
+    assert shown("Größe × 2 <b>") == "Größe × 2 <b>"
+
+
+@pytest.mark.parametrize("letter", ["\x1b", "\u202e", "\u2066", "\n", "\x00"])
+def test_characters_that_steer_are_spelt_out(letter: str) -> None:
+    told = shown(f"a{letter}b")
+    assert letter not in told
+    assert told.startswith("a\\")
+
+
+def test_characters_may_be_kept_where_text_has_lines() -> None:
+    assert shown("a\nb\x07", kept="\n") == "a\nb\\x07"
+
+
+def test_long_text_is_cut_and_says_so() -> None:
+    told = shown("x" * 1000)
+    assert len(told) == LONGEST
+    assert told.endswith("…")
+
+
+def test_a_title_has_id_label_and_message() -> None:
+    revision = Revision(id=ID, label="v1.2", summary="Make it \u202efast")
+    assert revision_title(revision) == "0123456789 (v1.2) “Make it \\u202efast”"
+
+
+def test_a_release_is_not_named_twice() -> None:
+    release = Revision(id="1.2.3", label="1.2.3", summary="release 1.2.3")
+    assert revision_title(release) == "1.2.3"
+    assert revision_mark(release) == "1.2.3"
+
+
+def test_a_row_is_named_with_its_point() -> None:
+    assert row_metric(row(1.0)) == "mt.real"
+    assert row_metric(row(1.0, point=Point((("threads", 2),)))) == "mt.real at threads=2"
+
+
+def test_a_figure_has_its_interval_unless_one_value_has_none() -> None:
+    assert row_figure(row()) == "no value"
+    assert row_figure(row(1.5)) == "1.50 s"
+    told = row_figure(row(*(1.0 + number / 100 for number in range(10))))
+    assert told.startswith("1.0")
+    assert "[" in told
+
+
+def test_an_effect_has_direction_ratio_and_interval() -> None:
+    told = effect_words(0.5, 0.48, 0.52)
+    assert told.startswith("50 % less (× 0.500")
+    assert "95 % interval 0.480 to 0.520" in told
+
+
+def test_names_of_files_never_collide() -> None:
+    taken: list[str] = []
+    for text in ("a b", "a/b", "a.b", "../", "…"):
+        taken.append(slug(text, taken))
+    assert taken == ["a-b", "a-b-2", "a-b-3", "figure", "figure-2"]
