@@ -111,9 +111,8 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
     worth = math.log1p(rule.smallest)
     verdict, smallest = Verdict.UNCLEAR, None
     if len(ratios) >= _needed(level):  # fewer could not call anything, whatever they say
-        verdict = _verdict(value, low, high, p_value=signed_rank_p(ratios), level=level, worth=worth)
-        bound = NormalDist().inv_cdf(1.0 - level / 2.0)
-        smallest = math.expm1((bound + NormalDist().inv_cdf(SEEN)) * (high - low) / 2.0 / bound)
+        verdict = judged(value, low, high, significant=signed_rank_p(ratios) <= level, worth=worth)
+        smallest = seen(low, high, level)
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),
@@ -198,10 +197,17 @@ def _log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
     return ratios
 
 
-def _verdict(value: float, low: float, high: float, *, p_value: float, level: float, worth: float) -> Verdict:
+def seen(low: float, high: float, level: float) -> float:
+    """The relative change that would have been called, `SEEN` often, by an interval of such a width (in logarithms)."""
+    bound = NormalDist().inv_cdf(1.0 - level / 2.0)
+    return math.expm1((bound + NormalDist().inv_cdf(SEEN)) * (high - low) / 2.0 / bound)
+
+
+def judged(value: float, low: float, high: float, *, significant: bool, worth: float) -> Verdict:
+    """Say what an effect and its interval come to, in logarithms; within `worth` two subjects are the same."""
     if -worth < low and high < worth:
         return Verdict.SAME
-    if p_value <= level:
+    if significant:
         return Verdict.SLOWER if value > 0.0 else Verdict.FASTER
     return Verdict.UNCLEAR
 

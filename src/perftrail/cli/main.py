@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ COMMANDS = {
     "explain": "Say what differs between a revision and the one before it.",
     "show": "Show what was measured, or how a search went.",
     "report": "Write a page with the answer, its figures and where they come from.",
+    "export": "Write what was measured in the format of another tool.",
+    "import": "Make a study of what other tools measured.",
     "doctor": "Say what on this machine spoils measurements, and fix it for a while.",
 }
 """Every command with the line that --help shows for it, so that --help imports none of them."""
@@ -47,7 +50,8 @@ class LazyGroup(click.Group):
         """Import one command, `None` when there is no such."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"perftrail.cli.commands.{cmd_name.replace('-', '_')}")
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
+        module = importlib.import_module(f"perftrail.cli.commands.{name}")
         command = module.command
         assert isinstance(command, click.Command)
         return command

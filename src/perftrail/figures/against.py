@@ -30,8 +30,20 @@ class Against:
     verdict: str
 
 
-def against(rows: Sequence[Against], *, name: str, title: str, reference: str, palette: Palette) -> Figure:
-    """Draw each subject against the reference: 1 is as much, less is to the left."""
+def against(
+    rows: Sequence[Against],
+    *,
+    name: str,
+    title: str,
+    reference: str,
+    palette: Palette,
+    dots: str = "pairs",
+    taken: str = "measured in turns",
+) -> Figure:
+    """Draw each subject against the reference: 1 is as much, less is to the left.
+
+    The dots are ratios of `dots`, which were `taken` so.
+    """
     row: Spec = {"field": "row", "type": "nominal", "title": None, "sort": [each.row for each in rows]}
     along: Spec = {
         "field": "value",
@@ -46,7 +58,7 @@ def against(rows: Sequence[Against], *, name: str, title: str, reference: str, p
         name=name,
         title=title,
         caption=(
-            f"Dots are ratios of pairs to {reference}, measured in turns; the diamond is the effect with its "
+            f"Dots are ratios of {dots} to {reference}, {taken}; the diamond is the effect with its "
             "interval. 1 is as much."
         ),
         spec=drawing(

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from perftrail.model.key import Key
 
-SourceKind = Literal["git", "fossil", "release", "directory"]
+SourceKind = Literal["git", "fossil", "release", "directory", "samples"]
 Walk = Literal["first-parent", "all", "merges", "tags"]
 Distribution = Literal["wheel", "sdist"]
 
@@ -57,8 +57,9 @@ class Source:
     """Where revisions come from.
 
     `location` is a path, made absolute against the study's directory, or an address; of releases it is
-    ``ECOSYSTEM:NAME`` (``pypi:``, ``crates:``, ``npm:``, ``debian:``), or where the `archives` lie. `range` is
-    ``A..B`` with A the known-old end, part of the history. What is for releases only is for packages.
+    ``ECOSYSTEM:NAME`` (``pypi:``, ``crates:``, ``npm:``, ``debian:``), or where the `archives` lie; of samples it is
+    the files of other tools that hold them, with ``*``, ``?`` and ``**``. `range` is ``A..B`` with A the known-old end,
+    part of the history. What is for releases only is for packages.
     """
 
     kind: Annotated[SourceKind, Key("What the history is kept in.", stand_in="git")]
@@ -66,7 +67,8 @@ class Source:
         str,
         Key(
             "A repository's path, relative to this file, or its address; of releases, pypi:NAME, crates:NAME, "
-            "npm:NAME or debian:NAME, or the directory or address that their archives lie below.",
+            "npm:NAME or debian:NAME, or the directory or address that their archives lie below; of samples, the "
+            "files, with *, ? and **.",
             stand_in=".",
         ),
     ]
@@ -115,11 +117,15 @@ class Source:
         str | None,
         Key(
             "Releases only: the address of another package index; of Debian, lines as in sources.list, "
-            "ADDRESS SUITE COMPONENT."
+            "ADDRESS SUITE COMPONENT; without ADDRESS, of the archive that this machine's packages come from."
         ),
     ] = None
     prereleases: Annotated[bool, Key("Releases only: whether pre-releases belong to the history.")] = False
     yanked: Annotated[bool, Key("Releases only: whether yanked or deprecated releases belong to it.")] = False
+    format: Annotated[
+        str | None,
+        Key("Samples only: which tool's format the files have; without it, each file is recognised."),
+    ] = None
     archives: Annotated[
         tuple[Archive, ...],
         Key("Releases only: instead of a package, an archive for each version, the oldest first."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perftrail.errors import SourceError
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.fossil import FossilSource
 from perftrail.sources.fossil_patch import FossilPatches
@@ -45,6 +46,8 @@ def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[
             return ReleaseSource(asked, cache=cache, starter=starter)
         case "fossil":
             return FossilSource(asked, cache=cache, starter=starter)
+        case "samples":
+            raise SourceError(f"{asked.location}: samples of other tools have no source that could be built")
 
 
 def open_patches(study: Study, source: Source, *, cache: str, starter: Starter) -> GitPatches | PlainPatches:

@@ -27,7 +27,7 @@ def local_path(source: Source, directory: Path) -> Path | None:
     location = source.location
     if source.kind == "release" and not source.archives:
         return None
-    if source.kind != "directory":
+    if source.kind not in ("directory", "samples"):
         if location.startswith("file://"):
             return Path(location.removeprefix("file://"))
         if is_address(location):

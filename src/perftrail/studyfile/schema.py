@@ -20,6 +20,11 @@ Schema = dict[str, Any]
 """Plain data in the shape that JSON Schema has. Any: its values are of every JSON type."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TAKEN_ELSEWHERE: Schema = {
+    "required": ["source"],
+    "properties": {"source": {"required": ["kind"], "properties": {"kind": {"const": "samples"}}}},
+}
+"""A study of samples, which runs nothing."""
 _LARGEST_WHOLE = 2**63 - 1
 
 
@@ -28,7 +33,8 @@ def schema() -> Schema:
 
     What spans several keys, such as the names in an expression, is beyond it: `load` checks that.
     """
-    return {"$schema": DIALECT, "title": "perftrail study", **_table(Document)}
+    measured = {"if": _TAKEN_ELSEWHERE, "else": {"required": ["benchmark"]}}
+    return {"$schema": DIALECT, "title": "perftrail study", **_table(Document), **measured}
 
 
 def _table(kind: type) -> Schema:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.engines.local import LocalEngine
+from perftrail.errors import UsageError
 from perftrail.launcher import Launcher
 from perftrail.machine import Watch, read_machine
 from perftrail.machine.holding import put_back_left_over
@@ -41,13 +42,21 @@ DATABASE = "results.db"
 
 
 def results_directory(study: Study, store: str | None) -> Path:
-    """Where a study's results live."""
-    return Path(store) if store else Path(study.directory) / RESULTS
+    """Where a study's results live: an absolute path, for what is started works in directories of its own."""
+    return (Path(store) if store else Path(study.directory) / RESULTS).absolute()
 
 
 @contextmanager
 def open_view(study: Study, *, store: str | None) -> Iterator[View]:
-    """Open a study to look at it: holds nothing, changes no results."""
+    """Open a study to look at it: holds nothing, changes no results.
+
+    One of samples is as its files are now.
+    """
+    if study.walked.kind == "samples":
+        from perftrail.workflows.importing.view import samples_view  # noqa: PLC0415 - only such a study needs it
+
+        yield samples_view(study)
+        return
     root = results_directory(study, store)
     with ExitStack() as stack:
         opened: AbstractContextManager[Store] = open_store(str(root / DATABASE), access="read")
@@ -83,6 +92,11 @@ def open_session(
     `on_noise` is told when measuring waits for the machine to become quiet. `own` is a patched revision that
     the source is to know beside its own. So many `jobs` are built at once.
     """
+    if study.walked.kind == "samples":
+        raise UsageError(
+            f"{study.file}: its samples were taken by other tools, so nothing of it can be built or measured; "
+            "perftrail show, report and export tell what they say"
+        )
     root = results_directory(study, store)
     put_back_left_over()
     machine = read_machine()

@@ -94,6 +94,11 @@ def show_plan(
     from perftrail.workflows.check import survey
     from perftrail.workflows.opening import open_view
 
+    if study.walked.kind == "samples":
+        from perftrail.cli.exported import show_held
+
+        show_held(study, as_json=as_json)
+        return
     with open_view(study, store=store) as view:
         plan = survey(view, selection)
     if as_json:

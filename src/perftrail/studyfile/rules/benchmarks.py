@@ -27,7 +27,11 @@ _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>
 
 def check_benchmarks(study: Study, complaints: Complaints) -> None:
     """Complain about benchmarks that cannot be run."""
-    if not study.benchmarks and complaints.clean(("benchmark",)):
+    if not complaints.stands(("benchmark",)):
+        complaints.add_unreadable(
+            ("benchmark",), "missing; commands to run, with their parameters and metrics"
+        )
+    elif not study.benchmarks and complaints.clean(("benchmark",)):
         complaints.add(("benchmark",), "there must be at least one; write [benchmark.NAME] with its command")
     for name, benchmark in study.benchmarks.items():
         path = ("benchmark", name)

@@ -33,6 +33,7 @@ _KEYS: Mapping[SourceKind, tuple[str, ...]] = {
     "fossil": _ONLY_HISTORY,
     "release": ("range", "at", "skip", *_ONLY_PACKAGES, "archives"),
     "directory": ("label",),
+    "samples": ("format",),
 }
 """What each kind takes beside its kind and location."""
 
@@ -91,8 +92,8 @@ def _location_wrong(source: Source, written: str, directory: Path) -> str | None
 
 
 def _address_wrong(source: Source, written: str) -> str | None:
-    if source.kind == "directory" and "://" in written:
-        return f"{quoted(written)} is an address; a directory source needs a path"
+    if source.kind in ("directory", "samples") and "://" in written:
+        return f"{quoted(written)} is an address; a {source.kind} source needs a path"
     if "::" in written.partition("/")[0]:
         return f"{quoted(written)} is not an address that can be read; use https://, ssh:// or a path"
     if source.archives and is_address(written) and not written.startswith(("https://", "http://", "file://")):
@@ -102,7 +103,7 @@ def _address_wrong(source: Source, written: str) -> str | None:
 
 def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     path = local_path(source, directory)
-    if path is None:
+    if path is None or source.kind == "samples":  # its files may come later
         return None
     resolved = str(path) if str(path).isprintable() else quoted(str(path))
     told = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({resolved})"

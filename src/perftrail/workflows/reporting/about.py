@@ -32,6 +32,8 @@ def about_sections(gathered: Gathered) -> tuple[Section, ...]:
 
 def _measured(gathered: Gathered) -> Section:
     view = gathered.view
+    if view.study.walked.kind == "samples":
+        return _imported(gathered)
     study, policy = view.study, view.study.measure
     known = view.store.machines().get(view.machine.id, view.machine)
     facts = tuple((shown(name.replace("_", " ")), shown(text)) for name, text in known.facts.items())
@@ -53,6 +55,27 @@ def _measured(gathered: Gathered) -> Section:
             Table(name="machine", head=("machine", shown(view.machine.id)), rows=facts),
             *_other_searches(gathered),
         ),
+    )
+
+
+def _imported(gathered: Gathered) -> Section:
+    """Say that the samples are others', and what their files say of where they are from."""
+    view = gathered.view
+    facts = tuple((shown(name), shown(text, longest=300)) for name, text in view.machine.facts.items())
+    return Section(
+        name="measured",
+        title="Where the samples are from",
+        paragraphs=(
+            f"perftrail measured none of this: {len(gathered.measured)} revisions were imported from other tools. "
+            f"Variants: {shown(', '.join(view.study.variants))}. "
+            f"Benchmarks: {shown(', '.join(view.study.benchmarks), longest=300)}.",
+            "What was warmed up, in which order it ran and what else the machine did is not known. A figure is the "
+            "median; its interval assumes that the values are independent. Where a file keeps only a mean or a median "
+            "it is marked summary, stands for one value and has no interval.",
+            *_flags(gathered),
+            "Samples of different machines are never pooled, nor with those that perftrail takes:",
+        ),
+        tables=(Table(name="machine", head=("samples", shown(view.machine.id)), rows=facts),),
     )
 
 
@@ -130,13 +153,15 @@ def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:
 
 def _repeat(gathered: Gathered) -> Section:
     study = gathered.view.study
-    command = "find" if gathered.search is not None else "run"
     name = shlex.quote(PurePath(study.directory).name or ".")
     ends = (gathered.revisions[0], gathered.revisions[-1]) if gathered.revisions else ()
     told = [
         f"perftrail {__version__}",
         *(f"{revision.id} {shown(revision.label)}".strip() for revision in ends),
     ]
+    command = f"perftrail {'find' if gathered.search is not None else 'run'} {name}\n"
+    if study.walked.kind == "samples":
+        command = ""  # nothing runs; the report is made of the files that there are
     return Section(
         name="repeat",
         title="How to repeat it",
@@ -146,7 +171,7 @@ def _repeat(gathered: Gathered) -> Section:
         listings=(
             Listing(
                 title="Commands",
-                text=f"perftrail {command} {name}\nperftrail report -o report {name}",
+                text=f"{command}perftrail report -o report {name}",
             ),
             Listing(
                 title=f"Study file {PurePath(study.file).name}",

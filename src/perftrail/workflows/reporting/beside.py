@@ -11,6 +11,7 @@ from perftrail.model.conditions import weight
 from perftrail.model.measurement import Measurement
 from perftrail.model.quantity import decimals, percent
 from perftrail.report.page import Section, Table
+from perftrail.workflows.reporting.apart import comparable, compare_rows, ratios_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,10 @@ MOST_ROWS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """A subject compared with the reference in one metric of one benchmark, over every point both have."""
+    """A subject compared with the reference in one metric of one benchmark, over every point both have.
+
+    Where nothing was taken `in_turns` it is at one point, of all values of the one against all of the other.
+    """
 
     name: str
     where: str
@@ -36,11 +40,17 @@ class Beside:
     better: Better
     ratios: tuple[float, ...]
     comparison: Comparison
+    in_turns: bool = True
 
     @property
     def verdict(self) -> str:
         """The verdict's word."""
         return str(self.comparison.verdict)
+
+    @property
+    def counted(self) -> str:
+        """What the comparison's numbers count."""
+        return "pairs" if self.in_turns else "values"
 
     @property
     def words(self) -> str:
@@ -50,7 +60,7 @@ class Beside:
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
         if found.smallest_seen is None:
-            return "too few pairs to say"
+            return f"too few {self.counted} to say"
         return f"{self.verdict}; {percent(found.smallest_seen)} would have been seen"
 
 
@@ -59,18 +69,38 @@ def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
 
     Only what `run` measured in turns can be paired; a search's invocations cannot, so after one there are none.
     """
-    compared = gathered.compared
     several = len(gathered.variants) > 1
-    if not compared or (gathered.search is not None and not several):
+    if not gathered.compared or (gathered.search is not None and not several):
         return ()
-    rows = [row for row in gathered.rows if row.subject.revision in compared]
+    if gathered.view.study.walked.kind == "samples":
+        return _apart(gathered, gathered.compared_rows)
     found: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
-    for first, second in _pairs(gathered, rows):
+    for first, second in _pairs(gathered, gathered.compared_rows):
         name = (second.benchmark, second.metric, gathered.subject_name(second))
         found.setdefault(name, []).append((first, second))
     values = [(points, _all_paired(gathered, points)) for points in found.values()]
     kept = [each for each in values if len(each[1]) >= LEAST_PAIRS][:MOST_ROWS]
     return tuple(_beside(gathered, *each, comparisons=len(kept)) for each in kept)
+
+
+def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[Beside, ...]:
+    """Compare imported samples, which nothing says were taken in turns, at each point."""
+    pairs = [(first, second) for first, second in _pairs(gathered, rows) if comparable(first, second)]
+    kept = pairs[:MOST_ROWS]
+    return tuple(
+        Beside(
+            name=gathered.subject_name(second),
+            where=str(second.point),
+            reference=gathered.subject_name(first),
+            benchmark=second.benchmark,
+            metric=second.metric,
+            better=gathered.followed(second).better,
+            ratios=tuple(ratios_apart(first, second)),
+            comparison=compare_rows(first, second, comparisons=len(kept)),
+            in_turns=False,
+        )
+        for first, second in kept
+    )
 
 
 def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | None:
@@ -80,7 +110,7 @@ def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | No
     reference, several = beside[0].reference, len({(each.benchmark, each.metric) for each in beside}) > 1
     rows = [
         Against(
-            row=f"{each.name} {f'{each.benchmark}.{each.metric}' if several else ''}".strip(),
+            row=_row_name(each, several=several or not each.in_turns),
             subject=each.name,
             ratios=each.ratios,
             effect=each.comparison.effect,
@@ -91,19 +121,35 @@ def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | No
         for each in beside
     ]
     title = f"Against {reference}"
+    apart = {} if beside[0].in_turns else {"dots": "values", "taken": "not measured in turns"}
     return Section(
         name="against",
         title=title,
-        figure=against(rows, name="against", title=title, reference=reference, palette=gathered.palette),
+        figure=against(
+            rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
+        ),
         tables=(
             Table(
                 name="against",
-                head=("subject", "metric", "effect", "interval", "pairs", "verdict"),
+                head=(
+                    "subject",
+                    "metric",
+                    "effect",
+                    "interval",
+                    beside[0].counted,
+                    "verdict",
+                ),
                 rows=tuple(_texts(each) for each in beside),
                 numbers=frozenset({2, 3, 4}),
             ),
         ),
     )
+
+
+def _row_name(each: Beside, *, several: bool) -> str:
+    """Name a row of the figure: with what it compares, where `several` figures are compared."""
+    figure = f"{each.benchmark}.{each.metric}" if several else ""
+    return " ".join(part for part in (each.name, figure, "" if each.in_turns else each.where) if part)
 
 
 def _texts(each: Beside) -> tuple[str, ...]:

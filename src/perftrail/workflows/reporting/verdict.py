@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from perftrail.report.page import Tone
     from perftrail.workflows.reporting.beside import Beside
     from perftrail.workflows.reporting.gathered import Gathered
+    from perftrail.workflows.showing.changes import HistoryChange
 
 MOST_NAMED = 4
 
@@ -38,10 +39,12 @@ def verdict(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
     """Say the answer: of the search where one has ended, else what the figures say."""
     if gathered.answers:
         return _searched(gathered)
-    if gathered.changes and len(gathered.variants) == 1:
-        return _changed(gathered)
+    if gathered.largest_change is not None and len(gathered.variants) == 1:
+        return _changed(gathered, gathered.largest_change)
     if beside:
         return _compared(gathered, beside)
+    if gathered.largest_change is not None:
+        return _changed(gathered, gathered.largest_change)
     return _measured(gathered)
 
 
@@ -155,9 +158,11 @@ def _compared(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
         same = all(each.verdict == "same" for each in beside)
         seen = [each.comparison.smallest_seen for each in beside]
         known = [each for each in seen if each is not None]
-        bound = f"{percent(max(known))} would have been seen everywhere"
+        bound = f"{percent(max(known, default=0.0))} would have been seen everywhere"
         if len(known) < len(seen):
-            bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few pairs to say"
+            bound = (
+                f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {beside[0].counted} to say"
+            )
         which = "No difference" if same else "No difference could be told"
         return Verdict(
             sentence=f"{which} from {beside[0].reference}; {bound}.",
@@ -181,7 +186,7 @@ def _compared(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
                 text=effect_words(found.effect, found.low, found.high, interval="interval"),
             ),
             Fact(
-                label="Certainty", text=f"{probability(found.confidence)} each, {found.pairs} pairs in turns"
+                label="Certainty", text=f"{probability(found.confidence)} each, {found.pairs} {_taken(best)}"
             ),
             Fact(label="Comparisons", text=f"{len(beside)}, of which {len(sure)} differ for sure"),
             Fact(
@@ -193,8 +198,11 @@ def _compared(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
     )
 
 
-def _changed(gathered: Gathered) -> Verdict:
-    largest = max(gathered.changes, key=lambda each: abs(_log(each.point.effect)))
+def _taken(best: Beside) -> str:
+    return "pairs in turns" if best.in_turns else "values of each or more, not taken in turns"
+
+
+def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
     point, unit = largest.point, largest.row.unit
     followed = gathered.followed(largest.row)
     better: Tone = "better" if (point.effect < 1.0) == (followed.better == "lower") else "worse"
@@ -215,13 +223,14 @@ def _changed(gathered: Gathered) -> Verdict:
             Fact(label="Certainty", text=f"a false alarm with probability {point.p_value:.1g} at most"),
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
         ),
-        notes=((f"{count} changes in all; the largest is named here.",) if count > 1 else ()),
+        notes=((f"{count} changes in all; the largest of this figure is named here.",) if count > 1 else ()),
     )
 
 
 def _measured(gathered: Gathered) -> Verdict:
     lead = gathered.lead
-    found = [row for row in gathered.rows if row.estimate and (lead is None or lead.is_of(row))]
+    known = gathered.rows if lead is None else gathered.rows_of(lead)
+    found = [row for row in known if row.estimate]
     if not found:
         return Verdict(sentence="Nothing has been measured yet.", tone="unclear", facts=())
     last = found[-1]

@@ -1,0 +1,131 @@
+"""What other tools wrote is shown, reported, compared and exported, and is never taken for perftrail's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perftrail.cli.main import main
+from tests.readers.formats.fixtures import DATA
+
+
+def perftrail(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    return int(str(ended.value.code))
+
+
+def nightly(place: Path) -> list[str]:
+    """Write hyperfine's results of ten nights; from the seventh on the command takes a fifth longer."""
+    names = []
+    for night in range(1, 11):
+        level = 0.1 if night < 7 else 0.12
+        times = [level * (1.0 + 0.002 * ((run * 7 + night * 3) % 5 - 2)) for run in range(10)]
+        result = {"command": "tool --all <b>", "mean": level, "user": 0.01, "system": 0.01, "times": times}
+        names.append(str(place / f"night-{night}.json"))
+        Path(names[-1]).write_text(json.dumps({"results": [result]}))
+    return names
+
+
+def test_a_series_of_results_shows_where_it_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = str(tmp_path / "study")
+    assert perftrail("import", *nightly(tmp_path), "-o", study) == 0
+    said = capsys.readouterr().out
+    assert "10 revisions, 1 benchmark" in said
+    assert "20 values of these are summaries: no samples, so no interval" in said
+    assert perftrail("show", study, "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["revision"] for row in rows] == [f"night-{night}" for night in range(1, 11)]
+    assert [row["revision"] for row in rows if row["change"]] == ["night-7"]
+    assert rows[0]["flags"] == []
+    assert perftrail("show", study, "--metric", "user") == 0
+    assert "summary, one value, no interval" in capsys.readouterr().out
+
+
+def test_the_report_says_whose_samples_these_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = str(tmp_path / "study")
+    assert perftrail("import", *nightly(tmp_path), "-o", study) == 0
+    assert perftrail("report", study, "--format", "markdown") == 0
+    said = capsys.readouterr().out
+    assert "night-7 changed command.wall: 20 % more" in said
+    assert "perftrail measured none of this" in said
+    assert "10 files \\(hyperfine\\)" in said
+    assert "perftrail run" not in said
+
+
+def test_two_results_are_compared_though_nothing_pairs_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = nightly(tmp_path)
+    study = str(tmp_path / "study")
+    assert perftrail("import", names[0], names[9], "-o", study) == 0
+    assert perftrail("report", study, "--format", "markdown") == 0
+    said = capsys.readouterr().out
+    assert "| subject | metric | effect | interval | values | verdict |" in said
+    assert "| night-10 | command.wall | × 1.200 | 1.195 to 1.205 | 10 | worse |" in said
+    assert "pairs" not in said
+
+
+@pytest.mark.parametrize(
+    ("files", "benchmark"),
+    [
+        (["asv"], "time_"),
+        (["jmh"], ""),
+        (["pyperf"], ""),
+        (["go/count.txt"], "Sum"),
+    ],
+)
+def test_results_of_real_tools_are_shown(
+    files: list[str], benchmark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = str(tmp_path / "study")
+    assert perftrail("import", *(str(DATA / file) for file in files), "-o", study, "--json") == 0
+    begun = json.loads(capsys.readouterr().out)
+    assert begun["values"] > 0
+    assert any(benchmark in name for name in begun["benchmarks"])
+    assert perftrail("show", study, "--json") == 0
+    assert json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("words", [("run",), ("find",)])
+def test_nothing_of_it_is_measured(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = str(tmp_path / "study")
+    assert perftrail("import", *nightly(tmp_path)[:2], "-o", study) == 0
+    assert perftrail(*words, study) == 2
+    assert "taken by other tools" in capsys.readouterr().err
+
+
+def test_an_export_of_several_revisions_needs_a_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = str(tmp_path / "study")
+    assert perftrail("import", *nightly(tmp_path)[:2], "-o", study) == 0
+    assert perftrail("export", study, "--format", "hyperfine") == 2
+    assert "these are 2 files; say where to write them with -o DIR" in capsys.readouterr().err
+    assert perftrail("export", study, "--format", "hyperfine", "--only", "revision=night-1") == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert len(result["times"]) == 10
+    assert perftrail("export", study, "--format", "bmf", "-o", str(tmp_path / "out"), "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["files"]) == 2
+
+
+def test_a_study_of_samples_has_no_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "perftrail.toml").write_text(
+        '[source]\nkind = "samples"\nlocation = "*.json"\nformat = "hyperfin"\nrange = "a..b"\n'
+        '[build]\nsteps = ["make"]\n'
+    )
+    assert perftrail("show", str(tmp_path)) == 2
+    said = capsys.readouterr().err
+    assert "5: source.range: says nothing about a samples source; it is for git, fossil or release" in said
+    assert "6: build: says nothing about samples that were taken elsewhere; leave it out" in said
+    (tmp_path / "perftrail.toml").write_text(
+        '[source]\nkind = "samples"\nlocation = "*.json"\nformat = "hyperfin"\n'
+    )
+    assert perftrail("show", str(tmp_path)) == 2
+    assert '4: source.format: no format "hyperfin"; did you mean "hyperfine"?' in capsys.readouterr().err

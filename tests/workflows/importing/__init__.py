@@ -1,0 +1,1 @@
+"""Tests of samples that other tools took."""

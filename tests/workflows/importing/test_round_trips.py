@@ -1,0 +1,170 @@
+"""What is exported and imported again is what it was, as far as the format keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from perftrail import studyfile
+from perftrail.errors import NoAnswer, SourceError, UsageError
+from perftrail.report.exports import FORMATS, write
+from perftrail.workflows.export import exported, leading
+from perftrail.workflows.importing.starting import import_files
+from perftrail.workflows.importing.view import samples_view
+
+TABLE = """\
+revision,variant,benchmark,threads,kind,metric,value,unit,invocation,started,machine,flags,label,time,better
+v1,plain,mt,1,a,wall,0.1234567890123,s,0,2026-01-02T00:00:00+00:00,quiet,,,2026-01-01T00:00:00+00:00,lower
+v1,plain,mt,1,a,wall,0.125,s,1,2026-01-02T00:00:01+00:00,quiet,,,2026-01-01T00:00:00+00:00,lower
+v1,plain,mt,1,a,peak_memory,1048576.0,B,0,2026-01-02T00:00:00+00:00,quiet,,,2026-01-01T00:00:00+00:00,lower
+v1,plain,mt,2,b c,wall,0.3,s,0,2026-01-02T00:00:00+00:00,quiet,,,2026-01-01T00:00:00+00:00,lower
+v1,plain,mt,2,b c,rate,7.0,1/s,0,2026-01-02T00:00:00+00:00,quiet,,,2026-01-01T00:00:00+00:00,higher
+v1,pooled,mt,1,a,wall,0.2,s,0,2026-01-02T00:00:00+00:00,quiet,,,2026-01-01T00:00:00+00:00,lower
+v2,plain,mt,1,a,wall,0.5,s,0,2026-02-02T00:00:00+00:00,quiet,,,2026-02-01T00:00:00+00:00,lower
+v2,plain,other,,,wall,1e-09,s,0,2026-02-02T00:00:00+00:00,quiet,,,2026-02-01T00:00:00+00:00,lower
+"""
+
+Held = Mapping[tuple[str, ...], tuple[float, ...]]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "mine.csv").write_text(TABLE)
+    import_files([tmp_path / "mine.csv"], tmp_path / "study")
+    return tmp_path / "study"
+
+
+def files(study: Path, format: str) -> Mapping[str, bytes]:
+    view = samples_view(studyfile.load(str(study)))
+    samples = exported(view)
+    if FORMATS[format].holds == "shown":
+        samples = leading(samples, view)
+    return write(format, samples, view.study)
+
+
+def again(study: Path, format: str, place: Path, *, directory: bool = True) -> Path:
+    """Export a study and import what was written as another one."""
+    written = place / f"written-{format}"
+    for name, content in files(study, format).items():
+        (written / name).parent.mkdir(parents=True, exist_ok=True)
+        (written / name).write_bytes(content)
+    chosen = [written] if directory else sorted(written.iterdir())
+    import_files(chosen, place / f"again-{format}")
+    return place / f"again-{format}"
+
+
+def held(study: Path) -> Held:
+    return {
+        (
+            str(each.subject),
+            each.benchmark,
+            str(each.point),
+            each.metric,
+            each.unit,
+            each.better,
+            each.machine,
+            each.subject.revision.time,
+        ): each.numbers
+        for each in exported(samples_view(studyfile.load(str(study))))
+    }
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
+def test_tables_keep_everything(study: Path, tmp_path: Path, format: str) -> None:
+    before = held(study)
+    assert len(before) == 7
+    assert held(again(study, format, tmp_path)) == before
+
+
+def test_hyperfine_keeps_the_times_and_the_memory(study: Path, tmp_path: Path) -> None:
+    found = held(again(study, "hyperfine", tmp_path))
+    times = {(key[0], key[2]): values for key, values in found.items() if key[3] == "wall"}
+    assert times == {
+        ("v1 (mt)", "threads=1 kind=a"): (0.1234567890123, 0.125),
+        ("v1 (mt)", "threads=2 kind=b c"): (0.3,),
+        ("v1 (mt (pooled))", "threads=1 kind=a"): (0.2,),
+        ("v2 (mt)", "threads=1 kind=a"): (0.5,),
+        ("v2 (other)", "threads= kind="): (1e-09,),
+    }
+    assert [values for key, values in found.items() if key[3] == "peak_memory"] == [(1048576.0,)]
+
+
+def test_asv_keeps_every_digit_of_every_value(study: Path, tmp_path: Path) -> None:
+    found = held(again(study, "asv", tmp_path))
+    assert sorted(values for values in found.values()) == sorted(
+        values for key, values in held(study).items() if key[3] in ("wall", "rate")
+    )
+    assert {key[4] for key in found} == {"s", "1/s"}
+
+
+def test_bmf_holds_medians_and_bounds_only_where_there_are_samples(study: Path) -> None:
+    found = json.loads(files(study, "bmf")["v1.json"])
+    assert found["mt threads=1 kind=a"]["wall (s)"] == {
+        "value": pytest.approx(0.12422839450615),
+        "lower_value": 0.1234567890123,
+        "upper_value": 0.125,
+    }
+    assert found["mt threads=2 kind=b c"]["wall (s)"] == {"value": 0.3}
+
+
+def test_what_is_better_big_is_apart_for_the_github_action(study: Path) -> None:
+    written = files(study, "github-action-benchmark")
+    assert [each["name"] for each in json.loads(written["v1.bigger-is-better.json"])] == [
+        "mt threads=2 kind=b c rate"
+    ]
+    smaller = json.loads(written["v1.smaller-is-better.json"])
+    assert {"name", "unit", "value", "extra"} <= set(smaller[0])
+    assert "range" in smaller[0]
+    assert "range" not in smaller[1]
+
+
+def test_lnt_has_time_and_memory_of_each_benchmark(study: Path) -> None:
+    found = json.loads(files(study, "lnt")["v1.json"])
+    assert found["format_version"] == "2"
+    assert found["run"]["start_time"] == "2026-01-01T00:00:00"
+    assert found["tests"][0] == {
+        "name": "mt threads=1 kind=a",
+        "execution_time": [0.1234567890123, 0.125],
+        "mem_bytes": [1048576.0],
+    }
+
+
+def test_otava_has_a_table_for_each_figure_in_the_order_of_the_history(study: Path) -> None:
+    written = files(study, "otava")
+    assert written["mt-threads-1-kind-a-wall.csv"].decode().splitlines() == [
+        "time,commit,value",
+        "2026-01-01T00:00:00+00:00,v1,0.12422839450615",
+        "2026-02-01T00:00:00+00:00,v2,0.5",
+    ]
+    assert set(written) > {"otava.yaml"}
+
+
+def test_a_file_is_never_written_over_by_another_of_its_name(study: Path, tmp_path: Path) -> None:
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "mine.csv").write_text(TABLE.replace("0.5", "0.6"))
+    with pytest.raises(UsageError, match="is there already with other content"):
+        import_files([tmp_path / "else" / "mine.csv"], study)
+
+
+def test_files_are_added_to_a_study_that_is_there(study: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text(TABLE.replace("v2", "v3").replace("2026-02", "2026-03"))
+    begun = import_files([tmp_path / "more.csv"], study)
+    assert (begun.added, begun.revisions) == (("more.csv",), ("v1", "v2", "v3"))
+
+
+def test_a_file_that_no_tool_wrote_is_refused_before_anything_is_copied(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("Dear all,\n")
+    with pytest.raises(SourceError, match=r"letter\.txt: is in no format that is known"):
+        import_files([tmp_path / "letter.txt"], tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_choice_that_fits_nothing_has_no_export(study: Path) -> None:
+    view = samples_view(studyfile.load(str(study)))
+    with pytest.raises(NoAnswer, match="nothing that was measured here fits"):
+        exported(view, only=["revision=v9"])
+    with pytest.raises(UsageError, match='no metric "wal"; did you mean "wall"'):
+        exported(view, metrics=["wal"])

@@ -1,0 +1,23 @@
+"""Opening a study: where its results live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perftrail import studyfile
+from perftrail.workflows.opening import open_view
+from tests.e2e.printing import program, write
+from tests.sources.repositories import Repository
+
+
+def test_results_may_be_named_from_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is started works in directories of its own, and must find them all the same."""
+    repository = Repository(tmp_path / "repository")
+    made = [repository.commit(program(cost), subject=f"{cost}") for cost in (100, 140)]
+    study = studyfile.load(str(write(tmp_path / "study", repository)))
+    monkeypatch.chdir(tmp_path)
+    with open_view(study, store="results") as view:
+        assert [revision.id for revision in view.source.history()] == made
+    assert (tmp_path / "results" / "sources").is_dir()
