@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+import perftrail
 from perftrail import studyfile
 from perftrail.cli.main import COMMANDS, cli
+from perftrail.notebook import OpenedStudy, ShownFigure
+from perftrail.notebook.columns import ANSWERS, CHANGES, COMPARISONS, EACH, ESTIMATES, KINDS, SAMPLES, Column
 from perftrail.studyfile.reference import reference
 
 REFERENCE = Path(__file__).parent / "reference"
+
+TABLES = {
+    "samples": SAMPLES,
+    "estimates": ESTIMATES,
+    "changes": CHANGES,
+    "comparisons": COMPARISONS,
+    "answers": ANSWERS,
+}
+"""The columns of each table of a notebook, by the method that gives it."""
 
 
 def pages() -> dict[str, str]:
@@ -21,6 +36,7 @@ def pages() -> dict[str, str]:
         "study-file.md": reference().rstrip() + "\n",
         "study-file.schema.json": json.dumps(studyfile.schema(), indent=2) + "\n",
         "commands.md": commands(),
+        "notebook.md": notebook(),
     }
 
 
@@ -40,6 +56,37 @@ def commands() -> str:
         parts.append(f"## perftrail {name}\n")
         parts.append("```text\n" + command.get_help(inner) + "\n```\n")
     return "\n".join(parts)
+
+
+def notebook() -> str:
+    """What Python programs and notebooks are offered, from its docstrings, with every column of every table."""
+    parts = ["# In Python and notebooks\n", _described("perftrail.open", perftrail.open)]
+    for kind in (OpenedStudy, ShownFigure):
+        parts.append(f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n")
+        for name, member in vars(kind).items():
+            if name.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property)):
+                continue
+            parts.append(_described(name, member))
+            if name in TABLES:
+                parts += _columns(TABLES[name])
+    return "\n".join(parts)
+
+
+def _described(name: str, what: object) -> str:
+    """Give the signature and the docstring of a function, a method or a property."""
+    signature = str(inspect.signature(what)) if callable(what) else ""
+    plain = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature).replace("pa.Table", "pyarrow.Table")
+    shown = plain.replace("(self, ", "(").replace("(self)", "()")
+    return f"### `{name}{shown}`\n\n{inspect.getdoc(what)}\n"
+
+
+def _columns(columns: tuple[Column, ...]) -> Iterator[str]:
+    yield "| column | type | unit | meaning |\n|---|---|---|---|"
+    for each in columns:
+        kind = "int64, double or names" if each.name == "PARAMETER…" else KINDS[each.kind]
+        unit = "of the row" if each.unit == EACH else each.unit
+        yield f"| `{each.name}` | {kind} | {unit} | {each.meaning} |"
+    yield ""
 
 
 if __name__ == "__main__":

@@ -1,3 +1,36 @@
-"""perftrail follows the trail of performance through a program's history."""
+"""perftrail follows the trail of performance through a program's history.
+
+In Python and in notebooks, `open` gives a study's samples, estimates, answers and figures.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perftrail.notebook import OpenedStudy
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "open"]
+
+
+def open(path: str | os.PathLike[str] = ".", *, store: str | os.PathLike[str] | None = None) -> OpenedStudy:
+    """Open a study to be read, by its directory or its file; nothing is made or measured.
+
+    `store` is where its results live, unless they are in ``.perftrail`` beside it. Needs PyArrow:
+    ``pip install 'perftrail[notebook]'``, and raises `UsageError` where it is missing. Raises `StudyError` with every
+    mistake of the study file, each with its line.
+    """
+    # What reads and draws takes a second to import; `import perftrail` alone stays quick.
+    from perftrail import studyfile  # noqa: PLC0415
+    from perftrail.errors import UsageError  # noqa: PLC0415
+
+    study = studyfile.load(os.fspath(path))
+    try:
+        from perftrail.notebook import OpenedStudy  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise UsageError("perftrail.open needs PyArrow: pip install 'perftrail[notebook]'") from error
+    return OpenedStudy(study, store=None if store is None else os.fspath(store))

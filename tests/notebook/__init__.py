@@ -1,0 +1,1 @@
+"""Notebooks: tables, figures, and the example of the docs."""

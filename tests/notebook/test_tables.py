@@ -1,0 +1,203 @@
+"""The tables hold what `show` and `report` say, with units, types and an order that stays."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
+import pytest
+
+import perftrail
+from perftrail import studyfile
+from perftrail.model import quantity
+from perftrail.model.subject import Revision
+from perftrail.model.trail import SearchRecord
+from perftrail.notebook.columns import ANSWERS, CHANGES, COMPARISONS, ESTIMATES, KINDS, SAMPLES
+from perftrail.notebook.rows import answer_rows, change_rows
+from perftrail.notebook.tables import TYPES, column_of, rows_table, with_parameters
+from perftrail.workflows.opening import open_view
+from perftrail.workflows.report import make_report
+from perftrail.workflows.show import show
+from tests.cli.test_show import HISTORY, a_change
+
+CHANGE: dict[str, Any] = {
+    "revisions": ["r4", "r5"],
+    "confidence": 0.97,
+    "before": 1.0,
+    "after": 2.0,
+    "effect": {"value": 2.0, "low": 1.9, "high": 2.1, "interval": 0.95},
+    "kind": "step",
+    "inside": None,
+}
+ANSWER: dict[str, Any] = {
+    "verdict": "range",
+    "metric": "count.wall",
+    "benchmark": "count",
+    "variant": "near",
+    "unit": "s",
+    "better": "lower",
+    "reason": "the rest does not build",
+    "confidence": 0.97,
+    "smallest_seen": None,
+    "revisions": 9,
+    "builds": 4,
+    "invocations": 12,
+    "seconds": 8.5,
+    "changes": [CHANGE],
+}
+
+
+def a_search(answer: dict[str, Any] | None, metric: str = "wall") -> SearchRecord:
+    question = {"metric": metric, "benchmark": "count", "variant": "near", "first": "r0", "last": "r8"}
+    return SearchRecord(
+        key="k", machine="m", question=question, started="2025-11-21T03:00:00Z", answer=answer
+    )
+
+
+def test_every_kind_is_called_as_arrow_calls_it() -> None:
+    plain = {kind: str(of).replace(", ordered=0", "").replace("values=", "") for kind, of in TYPES.items()}
+    assert {kind: _named(text) for kind, text in plain.items()} == KINDS
+
+
+def _named(text: str) -> str:
+    known = {"dictionary<string, indices=int32>": "dictionary<int32, string>"}
+    return known.get(text, text.replace("item: ", "").replace("tz=", ""))
+
+
+def test_estimates_are_those_of_show(measured: Path) -> None:
+    with open_view(studyfile.load(str(measured)), store=None) as view:
+        shown: Any = list(show(view).as_json())
+    table = perftrail.open(measured).estimates()
+    names = ("revision", "variant", "benchmark", "metric", "unit", "noise", "count", "failures", "flags")
+    told = [
+        {
+            **{name: row[name] for name in names},
+            "size": row["point"]["size"],
+            **{name: row["estimate"][name] for name in ("value", "low", "high", "confidence")},
+        }
+        for row in shown
+    ]
+    assert table.select(list(told[0])).to_pylist() == told
+    assert len(told) == 8
+
+
+def test_comparisons_are_those_of_the_report(measured: Path) -> None:
+    [wall, _] = perftrail.open(measured).comparisons().to_pylist()
+    assert (wall["subject"], wall["reference"], wall["metric"]) == ("far", "near", "wall")
+    assert wall["low"] <= wall["effect"] <= wall["high"]
+    assert wall["pairs"] == 24
+    with open_view(studyfile.load(str(measured)), store=None) as view:
+        said = make_report(view, measured / ".perftrail").verdict.sentence
+    assert f"far {quantity.change(wall['effect'])}" in said
+    assert wall["improved"] is (None if wall["verdict"] == "unclear" else False)
+
+
+def test_tables_come_in_the_same_order_each_time(measured: Path) -> None:
+    study = perftrail.open(measured)
+    assert study.samples().equals(study.samples())
+    assert study.estimates().equals(study.estimates())
+
+
+def test_units_and_meanings_stand_in_the_metadata(measured: Path) -> None:
+    study = perftrail.open(measured)
+    for table, columns in (
+        (study.samples(), SAMPLES),
+        (study.estimates(), ESTIMATES),
+        (study.answers(), ANSWERS),
+    ):
+        meanings = {column.name: column.meaning for column in columns}
+        for field in table.schema:
+            told = field.metadata[b"meaning"].decode()
+            assert told == meanings.get(field.name, "The parameter size; null where the benchmark has none.")
+    units = json.loads(study.samples().field("value").metadata[b"units"])
+    assert (units["count.wall"], units["count.peak_memory"], units["count.page_faults"]) == ("s", "B", "")
+    assert study.answers().field("seconds").metadata[b"unit"] == b"s"
+    assert study.samples().schema.metadata[b"study"].decode() == study.title
+
+
+def test_names_are_dictionaries_and_times_are_times(measured: Path) -> None:
+    samples = perftrail.open(measured).samples()
+    assert samples.schema.field("variant").type == pa.dictionary(pa.int32(), pa.string())
+    assert samples.schema.field("started").type == pa.timestamp("us", tz="UTC")
+    assert samples["variant"].chunk(0).dictionary.to_pylist() == ["near", "far"]
+    assert samples["started"].null_count == 0
+    assert [column.num_chunks for column in samples.columns] == [1] * samples.num_columns
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [("1, 2", "whole"), ("1, 0.5", "number"), ('1, "many"', "name"), (f"1, {2**70}", "number")],
+)
+def test_a_parameter_has_the_type_of_its_values(measured: Path, values: str, kind: str) -> None:
+    study = studyfile.load(str(measured))
+    [benchmark] = study.benchmarks.values()
+    given = {"size": tuple(json.loads(f"[{values}]")), "value": (1,)}
+    changed = replace(study, benchmarks={"count": replace(benchmark, parameters=given)})
+    kinds = {column.name: column.kind for column in with_parameters(SAMPLES, changed)}
+    assert (kinds["size"], kinds["point.value"], kinds["value"]) == (kind, "whole", "number")
+
+
+def test_a_change_names_its_candidates(measured: Path) -> None:
+    study = studyfile.load(str(measured))
+    [benchmark] = study.benchmarks.values()
+    changed = replace(study, benchmarks={"work": replace(benchmark, parameters={"threads": (1, 2)})})
+    hostile = Revision(id="r5", summary="\x1b[31m", label="<b>")
+    rows = change_rows(changed, [*HISTORY[:5], hostile, *HISTORY[6:]], [a_change(revision=hostile)])
+    [told] = rows_table(CHANGES, changed, rows, {}).to_pylist()
+    assert (told["position"], told["label"], told["threads"]) == (5, "<b>", 2)
+    assert (told["effect"], told["candidates"], told["better"]) == (1.1234, ["r5"], "lower")
+
+
+def answers(measured: Path, *records: SearchRecord) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = rows_table(
+        ANSWERS, studyfile.load(str(measured)), answer_rows(records), {}
+    ).to_pylist()
+    return rows
+
+
+def test_a_search_has_a_row_for_each_change(measured: Path) -> None:
+    inside = {"revisions": ["m1"], "confidence": 0.9, "inside": None}
+    two = {**ANSWER, "verdict": "several", "changes": [CHANGE, {**CHANGE, "kind": "ramp", "inside": inside}]}
+    first, second = answers(measured, a_search(two))
+    assert (first["search"], first["change"], first["kind"], first["inside"]) == (1, 0, "step", None)
+    assert (second["search"], second["change"], second["kind"]) == (1, 1, "ramp")
+    assert json.loads(second["inside"]) == inside
+    assert (first["candidates"], first["sure"], first["effect"], first["high"]) == (
+        ["r4", "r5"],
+        0.97,
+        2.0,
+        2.1,
+    )
+    assert first["started"] == datetime(2025, 11, 21, 3, tzinfo=UTC)
+
+
+def test_a_search_that_found_nothing_or_has_not_ended_has_one_row(measured: Path) -> None:
+    none = {**ANSWER, "verdict": "none", "changes": [], "smallest_seen": 0.02}
+    nothing, going_on = answers(measured, a_search(none), a_search(None))
+    assert (nothing["verdict"], nothing["smallest_seen"], nothing["change"]) == ("none", 0.02, None)
+    assert (going_on["search"], going_on["verdict"], going_on["metric"]) == (2, None, "wall")
+
+
+def test_a_search_for_several_metrics_has_rows_for_each(measured: Path) -> None:
+    several = {"metrics": [ANSWER, {**ANSWER, "metric": "count.cpu", "verdict": "none", "changes": []}]}
+    told = answers(measured, a_search(several, metric="wall, cpu"))
+    assert [(each["search"], each["metric"], each["verdict"]) for each in told] == [
+        (1, "count.wall", "range"),
+        (1, "count.cpu", "none"),
+    ]
+
+
+def test_an_effect_that_is_unknown_is_null(measured: Path) -> None:
+    unknown = {**ANSWER, "changes": [{**CHANGE, "before": None, "effect": None}]}
+    [told] = answers(measured, a_search(unknown))
+    assert (told["before"], told["effect"], told["low"], told["after"]) == (None, None, None, 2.0)
+
+
+def test_no_parameter_takes_the_name_of_a_column() -> None:
+    names = {column.name for columns in (SAMPLES, ESTIMATES, CHANGES) for column in columns}
+    assert not {column_of(name) for name in names} & names
+    assert len(COMPARISONS) == len({column.name for column in COMPARISONS})
