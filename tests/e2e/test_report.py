@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from tests.e2e.histories import HOSTILE, make_history, write_study
 from tests.e2e.printing import perftrail
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+Scheme = Literal["light", "dark"]
+
+PATIENCE_MS = 120_000
+"""How long the page may take: this tests what it does, not how fast."""
 
 BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 
@@ -127,24 +137,81 @@ def test_nothing_measured_is_no_report(tmp_path: Path) -> None:
     assert "perftrail run" in perftrail("report", "-o", tmp_path / "out", tmp_path, expect=1).stderr
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-@pytest.mark.parametrize("width", [1280, 400])
-def test_a_browser_draws_every_figure_and_runs_nothing_else(searched: Path, width: int) -> None:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, without a network."""
+    if BROWSER is None:
+        pytest.skip("no Chromium on this machine")
     api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text))
-        page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-        page.on("request", lambda request: said.append(request.url))
-        page.goto((searched / "report" / "index.html").as_uri())
+        opened = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def opened(browser: Browser, report: Path, *, width: int, scheme: Scheme) -> Iterator[tuple[Page, list[str]]]:
+    """A report's page from its file with the network off, and what it says or asks for that it should not."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, has_touch=width < 600
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: said.append(request.url))
+    page.goto((report / "index.html").as_uri())
+    yield page, said
+    assert [text for text in said if not text.startswith(("file:", "data:"))] == []
+    context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+@pytest.mark.parametrize("which", ["searched", "beside"])
+def test_a_browser_draws_every_figure_and_runs_nothing_else(
+    request: pytest.FixtureRequest, browser: Browser, which: str, width: int, scheme: Scheme
+) -> None:
+    root: Path = request.getfixturevalue(which)
+    with opened(browser, root / "report", width=width, scheme=scheme) as (page, _):
         figures = page.query_selector_all("figure")
         for figure in figures:
             figure.scroll_into_view_if_needed()
-            figure.wait_for_selector("svg.marks")
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        browser.close()
-    assert len(figures) >= 3
-    assert wide <= width
-    assert [text for text in said if not text.startswith(("file:", "data:"))] == []
+            figure.wait_for_selector("svg.marks path")
+        backs = {
+            page.evaluate(
+                "figure => getComputedStyle(figure.querySelector('svg.marks')).backgroundColor", each
+            )
+            for each in figures
+        }
+        assert len(figures) >= 3
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("window.pwned") is None
+        assert page.locator("main script, main iframe, main object").count() == 0
+    assert backs == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)"}
+
+
+def test_a_figure_tells_of_what_is_under_the_pointer(searched: Path, browser: Browser) -> None:
+    with opened(browser, searched / "report", width=1280, scheme="light") as (page, _):
+        page.wait_for_selector(".lead svg.marks")
+        page.locator(".lead svg .mark-symbol path").first.hover(force=True)
+        shown = page.wait_for_selector("#vg-tooltip-element.visible")
+        assert shown is not None
+        assert "samples" in shown.inner_text()
+
+
+def test_a_page_is_read_with_the_keyboard_and_prints_its_still_figures(
+    searched: Path, browser: Browser
+) -> None:
+    with opened(browser, searched / "report", width=1280, scheme="dark") as (page, _):
+        page.wait_for_selector(".lead svg.marks")
+        reached = set()
+        for _number in range(12):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("document.activeElement.tagName"))
+        assert {"A", "DIV"} <= reached
+        page.emulate_media(media="print")
+        assert page.locator(".lead .still").is_visible()
+        assert not page.locator(".lead .live").is_visible()
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
