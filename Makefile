@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 
-.PHONY: help setup demo check test docs clean FORCE
+.PHONY: help setup demo check test studies studies-full docs clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,26 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 
 test: setup ## every test: real builds, simulations, real kills
 	$(BIN)/pytest -n 2
+
+OCAML := studies/ocaml-light-threads
+TCL := studies/tcl-thread-allocator
+SMALL := --only numbers=1000,3000,10000,30000 --only below=200,500,1000,2000 --only length=20,30,50,100
+
+studies: setup ## the papers' three studies, at a size for half an hour; installs Debian packages
+	studies/packages
+	PERFTRAIL=$(CURDIR)/$(BIN)/perftrail studies/tcl-performance-history/run
+	$(BIN)/perftrail run $(TCL)
+	$(BIN)/perftrail report $(TCL) -o $(TCL)/answers
+	$(BIN)/perftrail run $(OCAML) $(SMALL)
+	$(BIN)/perftrail report $(OCAML) -o $(OCAML)/answers
+
+studies-full: setup ## the same at the papers' sizes: hours
+	studies/packages
+	PERFTRAIL=$(CURDIR)/$(BIN)/perftrail studies/tcl-performance-history/run full
+	for study in $(TCL) $(TCL)/preloaded.toml $(TCL)/tcl9.toml; do $(BIN)/perftrail run $$study; done
+	$(BIN)/perftrail report $(TCL) -o $(TCL)/answers
+	$(BIN)/perftrail run $(OCAML)
+	$(BIN)/perftrail report $(OCAML) -o $(OCAML)/answers
 
 docs: setup ## write the reference pages from the code
 	$(BIN)/python docs/generate.py

@@ -1,0 +1,19 @@
+(* What a program is told, and what it says at its end. *)
+
+let size = int_of_string Sys.argv.(1)
+let only_set_up = Array.length Sys.argv > 2 && Sys.argv.(2) = "-d"
+
+(* How many threads were made: Light.spawn counts them. *)
+let threads = ref 0
+
+(* OCaml 5 adds its heaps up when a cycle of the collector ends, so one is ended there, after the clock was read. *)
+let top_heap_words () =
+  if Sys.ocaml_version.[0] = '5' then Gc.major ();
+  (Gc.quick_stat ()).Gc.top_heap_words
+
+let report ~answer =
+  let used = Unix.times () in
+  Printf.printf "answer %d\nthreads %d\ncpu seconds %.6f\ntop heap words %d\n%!" answer !threads
+    (used.Unix.tms_utime +. used.Unix.tms_stime)
+    (top_heap_words ());
+  exit 0
