@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from perftrail.cli.found_words import noise_words
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Exited
@@ -264,6 +265,14 @@ def test_where_it_is_never_quiet_marked_readings_are_used_and_not_taken_twice(tm
     assert answer.answer.changes[0].positions == (20,)
     assert answer.set_aside == TRIES
     assert answer.marked > TRIES
+
+
+def test_that_nothing_changed_is_told_with_what_noise_may_hide(tmp_path: Path) -> None:
+    starter, noisy = stepping_at(1000), FakeWatcher.seeing(*[NOISY] * 500)
+    session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=noisy)
+    _, answer = find(session)
+    assert answer.answer.verdict == "none"
+    assert any("may be hidden" in words for words in noise_words(answer))
 
 
 def test_suspected_paths_lead_the_search_and_are_told(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.working import Working
 from perftrail.search.answer import Kind
+from perftrail.workflows.found import marked_words
 from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
@@ -193,8 +194,7 @@ def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Say what became of readings that noise marks."""
     if answer.set_aside:
         yield f"{answer.set_aside} readings were taken while others used the machine, taken again and set aside"
-    if answer.marked:
-        yield f"{answer.marked} readings were taken while others used the machine, and used all the same"
+    yield from marked_words(answer.marked, none=answer.answer.verdict == "none")
 
 
 def block_words(answer: FindAnswer) -> Iterator[str]:

@@ -10,7 +10,7 @@ from perftrail.model.pins import ALONE
 from perftrail.workflows.finding.notes import noted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.build import Failure
     from perftrail.model.merge import Merge
@@ -72,6 +72,23 @@ class InsideMerge:
             "origin_confidence": self.confidence,
             "reason": self.reason,
         }
+
+
+def marked_words(marked: int, *, none: bool) -> Iterator[str]:
+    """Say that marked readings were used, and what they can hide from an answer that nothing changed.
+
+    >>> list(marked_words(2, none=False))
+    ['2 readings were taken while others used the machine, and used all the same']
+    >>> [words[:49] for words in marked_words(2, none=True)][1:], list(marked_words(0, none=True))
+    (['a change that shows only while nothing else runs,'], [])
+    """
+    if marked:
+        yield f"{marked} readings were taken while others used the machine, and used all the same"
+    if marked and none:
+        yield (
+            "a change that shows only while nothing else runs, as in how threads scale, may be hidden by that; "
+            '[measure] quiet = "wait 60s" measures only in quiet'
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import percent, probability, quantity
 from perftrail.model.subject import Revision
 from perftrail.report.page import Fact, Verdict
+from perftrail.workflows.found import marked_words
 from perftrail.workflows.reporting.answer import (
     answer_by,
     answer_certainty,
@@ -262,8 +263,8 @@ def _nothing(answers: Sequence[Mapping[str, Json]]) -> str:
 def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
     """What limits the answer."""
     marked = max((answer_figure(each.get("marked", 0)) for each in answers), default=0.0)
-    if marked:
-        yield f"{marked:.0f} readings were taken while others used the machine, and used all the same."
+    none = any(each["verdict"] == "none" for each in answers)
+    yield from (f"{words[0].upper()}{words[1:]}." for words in marked_words(round(marked), none=none))
     yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "elsewhere"))
 
 
