@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,9 +52,9 @@ def test_a_change_that_came_with_the_branch_is_followed_into_it(
     assert inside["effect"]["low"] <= 1.4 <= inside["effect"]["high"]
     assert inside["confidence"] >= 0.99
     first = perftrail("find", study).stdout.splitlines()[0]
-    assert first.startswith(
-        f"found: {side[5][:10]} “side 5”, which {merge[:10]} merged, changed cost: 40 % more"
-    )
+    # Costs are given or taken 1 %, by chance.
+    told = f"found: {side[5][:10]} “side 5”, which {merge[:10]} merged, changed cost: (39|40|41) % more"
+    assert re.match(told, first), first
 
 
 def test_a_change_that_only_the_combination_has_names_the_merge(
