@@ -59,6 +59,15 @@ def test_counted_locks_that_nobody_waits_for_are_no_lock() -> None:
     assert found.candidates == (Cause.HANDOVER,)
 
 
+def test_a_lock_that_burns_more_than_it_waits_is_told_by_counting_locks() -> None:
+    fought = {"wall": 2.5, "cpu": 4.9, "user": 3.7, "system": 1.2, "voluntary_switches": 8800.0}
+    assert contention(samples(fought)).outcome is Outcome.CANNOT_TELL
+    found = contention(samples({**fought, "locks": 2e7, "contended_locks": 9e6, "lock_wait": 1.5}, COUNTED))
+    assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
+    seldom = contention(samples({**fought, "locks": 2e7, "contended_locks": 1e6, "lock_wait": 1.5}, COUNTED))
+    assert seldom.outcome is Outcome.CANNOT_TELL
+
+
 def test_few_long_waits_are_serial_work_or_one_long_lock_until_locks_are_counted() -> None:
     assert set(contention(samples(SERIAL)).candidates) == {Cause.SERIAL, Cause.LOCK}
     assert contention(samples(SERIAL)).outcome is Outcome.CANNOT_TELL

@@ -39,6 +39,12 @@ EXCESS = 20.0
 RATE = 80.0
 """So many voluntary switches a second, beyond those with one thread, are threads that wait for each other."""
 
+OFTEN = 0.2
+"""A lock that is found held in more than this share of cases is fought for."""
+
+GOOD_PART = 0.25
+"""Waiting for locks that makes more than this share of the lost time is what the time is lost to."""
+
 MOST_SHARED = 1.5
 """What processors that share a core, a clock or a cache may cost is below this many times the CPU time."""
 
@@ -153,6 +159,8 @@ def _causes(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> t
     """Name every cause that the evidence allows, the likeliest first."""
     waiting, burning = signs["waiting"].figure, signs["burning"].figure
     waits, burns = waiting.low > SOME, burning.low > SOME
+    if _fought_for(signs):
+        return (Cause.LOCK,)
     if waits and _switches_often(signs):
         return _sleeping(signs)
     if _switches_often(signs) and (waiting.high > SOME / 2.0 or burns):
@@ -162,6 +170,22 @@ def _causes(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> t
     if waits:
         return _idle(signs)
     return _burning(threads, signs, count) if burns else ()
+
+
+def _fought_for(signs: dict[str, Telltale]) -> bool:
+    """Whether counted locks are found held often, and waiting for them is a good part of what is lost.
+
+    The rest goes with it, whatever it looks like: a lock that many ask for burns, too, in the kernel and by the line
+    of its word.
+    """
+    held, wait = signs.get("contended_locks"), signs.get("lock_wait")
+    lost = signs["waiting"].figure.value + signs["burning"].figure.value
+    return (
+        held is not None
+        and wait is not None
+        and held.figure.low > OFTEN
+        and wait.figure.low > GOOD_PART * lost > 0.0
+    )
 
 
 def _switches_often(signs: dict[str, Telltale]) -> bool:
