@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from perftrail.search import Block, Measure, Question, Readings, Search, Settled, Unusable, Verdict
+from perftrail.search import Block, Measure, Question, Readings, Same, Search, Settled, Unusable, Verdict
 from perftrail.search.blocks import Timed, offsets
 from perftrail.search.drift import LAYOUTS, LAYOUTS_PRIOR, NEVER, WALKS, WALKS_PRIOR, Drift, Frame
 from tests.search.oracle import step
@@ -182,3 +182,24 @@ def test_offsets_rest_on_builds_read_in_both_blocks() -> None:
     told = [reading(1, 0.0, "a"), reading(5, 0.1, "a"), reading(5, 0.6, "b"), reading(7, 0.9, "c")]
     assert offsets(told) == {"a": 0.0, "b": pytest.approx(0.5), "c": None}
     assert offsets([*told, reading(5, 0.0, "c")])["c"] == pytest.approx(-0.1)
+
+
+def test_a_build_between_two_equal_ones_holds_no_culprit_in_a_second_block_either() -> None:
+    search = Search(Question(revisions=40, smallest=0.05))
+    noise = np.random.default_rng(5)
+
+    def read(position: int, level: float) -> None:
+        values = tuple((math.log(level) + noise.normal(0.0, 0.005, 4)).tolist())
+        search.tell(Readings(position=position, values=values, seconds=4.0))
+
+    read(0, 1.0)
+    read(39, 1.3)
+    read(4, 1.0)
+    search.tell(Same(position=8, like=0))
+    search.tell(Block(name="after"))
+    read(0, 1.1)
+    read(20, 1.43)
+    assert isinstance(search.ask(), Measure)
+    posterior = search.posterior
+    assert posterior.positions == (0, 4, 8, 20, 39)
+    assert posterior.gaps[:2].sum() == 0.0

@@ -162,7 +162,8 @@ def _believe(
     moved = drift.last_before != NEVER
     unmoved = float(weight[~moved].sum())
     gaps = np.zeros(len(still.positions) - 1)
-    np.add.at(gaps, gap[moved], weight[moved].sum(axis=1))
+    placed = moved & (gap < len(gaps))  # between two equal builds there is no culprit, and no weight
+    np.add.at(gaps, gap[placed], weight[placed].sum(axis=1))
     spread = np.sqrt(np.maximum(drift.covariance[:, :, 0, 0], 1e-30))
     within = _normal(question.smallest_log, drift.mean[:, :, 0], spread)
     noise_weight = weight.sum(axis=0)
