@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Revision
+from perftrail.sources.unrelated import Unrelated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,39 +23,27 @@ _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftra
 """Version control's own files, and ours: what is built from a tree does not depend on them."""
 
 
-class DirectorySource:
+class DirectorySource(Unrelated):
     """The files below a directory; the revision is named by what they hold, so an edit makes another one.
 
     With `folders`, relative to the directory, only what is in them belongs to it.
     """
 
     def __init__(self, asked: Asked, *, folders: Sequence[str] = ()) -> None:
+        super().__init__(
+            no_range=f"a directory has one revision, {asked.location} too; leave the range out, "
+            "or use a git repository as source"
+        )
         self._asked = asked
         self._folders = tuple(folders)
         self._root = Path(asked.location)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Give the one revision there is."""
-        self._refuse_range(self._asked.range if range is None else range)
+        self.refuse_range(self._asked.range if range is None else range)
         if not self._root.is_dir():
             raise SourceError(f"{self._root}: no such directory; source.location must name one")
         return (Revision(id=self._digest(self._root), summary="the files as they are", label=self._label()),)
-
-    def within(self, range: str) -> frozenset[str]:
-        """Refuse: a directory has no history that a range could be part of."""
-        self._refuse_range(range)
-        return frozenset()
-
-    def merge(self, revision: Revision) -> None:
-        """Give nothing: files as they are joined nothing."""
-
-    def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Give nothing for each: there is nothing to differ from."""
-        return ((),) * len(revisions)
-
-    def content(self, revision: Revision) -> str:
-        """Name the content by its digest, which is the revision's id."""
-        return revision.id
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
         """Copy the files, links as links; refuses when they are not what the revision was named for."""
@@ -78,13 +67,6 @@ class DirectorySource:
             return _digest(root)
         parts = [f"{folder}\0{_digest(root / folder)}\n" for folder in self._folders]
         return hashlib.sha256("".join(parts).encode(errors="surrogateescape")).hexdigest()
-
-    def _refuse_range(self, range: str | None) -> None:
-        if range:
-            raise SourceError(
-                f'{self._root}: range "{range}": a directory has one revision; leave the range out, '
-                "or use a git repository as source"
-            )
 
     def _label(self) -> str:
         label = self._asked.label
