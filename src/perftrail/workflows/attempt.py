@@ -104,7 +104,7 @@ class Attempt:
         )
 
     def _advised(self, trouble: Trouble) -> Advised:
-        how = self._session.workshop.recipe(trouble.subjects[0])
+        how = self._session.workshop.makings.recipe(trouble.subjects[0])
         return Advised(trouble=trouble, remedies=remedies(trouble, how))
 
     def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:

@@ -89,7 +89,7 @@ def make(session: Session, name: str, *, variant: str | None) -> Generator[Event
             yield event
     return MakeReport(
         subject=subject,
-        recipe=workshop.recipe(subject),
+        recipe=workshop.makings.recipe(subject),
         outcome=outcome,
         known=known,
         skipped=left_out[0].reason if left_out else "",

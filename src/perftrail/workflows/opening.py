@@ -92,11 +92,7 @@ def open_session(
     `on_noise` is told when measuring waits for the machine to become quiet. `own` is a patched revision that
     the source is to know beside its own. So many `jobs` are built at once.
     """
-    if study.walked.kind == "samples":
-        raise UsageError(
-            f"{study.file}: its samples were taken by other tools, so nothing of it can be built or measured; "
-            "perftrail show, report and export tell what they say"
-        )
+    _refuse_samples(study)
     root = results_directory(study, store)
     put_back_left_over()
     machine = read_machine()
@@ -126,6 +122,14 @@ def open_session(
             workshop=workshop,
             pins=sources.pins,
             bench=Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine),
+        )
+
+
+def _refuse_samples(study: Study) -> None:
+    if study.walked.kind == "samples":
+        raise UsageError(
+            f"{study.file}: its samples were taken by other tools, so nothing of it can be built or measured; "
+            "perftrail show, report and export tell what they say"
         )
 
 

@@ -62,7 +62,7 @@ class Recollection:
                 yield cell, like.keys.key(prepared, subject.revision)
 
     def _alike(self, subject: Subject) -> list[_Like]:
-        how = self._view.workshop.recipe(subject)
+        how = self._view.workshop.makings.recipe(subject)
         if how.sources:
             return self._likes_of(subject, how)
         name = (subject.variant, id(how))
@@ -75,7 +75,7 @@ class Recollection:
         links: list[Link] = []
         likes = []
         for cell in cells(self._view.study, subject):
-            link = None if self._differs(cell, how) else self._view.workshop.link(cell)
+            link = None if self._differs(cell, how) else self._view.workshop.makings.link(cell)
             if link is not None and link in links:
                 link = links[links.index(link)]
             elif link is not None:

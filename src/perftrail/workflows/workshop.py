@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Runnable
-from perftrail.model.pins import ALONE, MAIN
-from perftrail.model.placeholders import sources_named, study_files
-from perftrail.model.plan import benchmark_steps, mentioning, named_sources, recipe, runnable_key
+from perftrail.model.pins import ALONE
 from perftrail.workflows.clock import now
 from perftrail.workflows.eras import eras_of
 from perftrail.workflows.events import BuilderSaid, BuildFinished, BuildStarted, LinkFailed
-from perftrail.workflows.linking import Link
+from perftrail.workflows.makings import Makings
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
 
-    from perftrail.model.build import Recipe, Workplace
+    from perftrail.model.build import Workplace
     from perftrail.model.measurement import InvocationKey
     from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Builder, Source, Store
     from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.events import Event
+    from perftrail.workflows.linking import Link
 
 NO_OTHERS: Mapping[str, Source] = MappingProxyType({})
 
@@ -54,8 +52,8 @@ class Workshop:
     """Makes each subject, and each benchmark on it, at most once, and keeps what came of it.
 
     A failed build is a fact. With `retry_failed` each failure that the store knows is tried once more.
-    `source` is the study's own, whichever is walked; `pins` say at which revision each source is used, and
-    `others` are the sources beside it.
+    `makings` say what goes into each. `source` is the study's own, whichever is walked; `pins` say at which
+    revision each source is used, and `others` are the sources beside it.
     """
 
     def __init__(
@@ -73,23 +71,11 @@ class Workshop:
         self._builder = builder
         self._store = store
         self._retry_failed = retry_failed
-        self._pins = pins
-        self._others = others
         self._recalled: Mapping[str, BuildRecord] | None = None
         self._recalled_keys: dict[tuple[str, str], str] = {}
         self._made: dict[str, Built | Prepared | Failure] = {}
-        self._recipes: dict[tuple[object, ...], Recipe] = {}
         self._eras = eras_of(study, source, walked=others.get(study.along, source))
-
-    def recipe(self, subject: Subject) -> Recipe:
-        """The recipe that makes a subject, its eras and its variant considered."""
-        eras = self._eras.of(self._pins.revision(MAIN, subject.revision))
-        name = (subject.variant, *map(id, eras))
-        if name not in self._recipes:
-            self._recipes[name] = recipe(self._study, subject.variant, eras)
-        how = self._recipes[name]
-        named = named_sources(how)
-        return replace(how, sources=self._used(subject, named)) if named else how
+        self.makings = Makings(study, self._eras, pins, others)
 
     def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
         """Those of some revisions that the study says are not to be built, by reason."""
@@ -106,7 +92,7 @@ class Workshop:
         name = (subject.revision.id, subject.variant)
         key = None if self._recalled is None else self._recalled_keys.get(name)
         if key is None:
-            key = self._builder.key(self._own(subject), self.recipe(subject))
+            key = self._builder.key(self.makings.own(subject), self.makings.recipe(subject))
             self._recalled_keys[name] = key
         outcome = self._known(key)
         assert not isinstance(outcome, Prepared)
@@ -117,9 +103,9 @@ class Workshop:
         built = self.known_build(cell.subject)
         if not isinstance(built, Built):
             return built
-        key = self.link(cell).key(self._builder, built)
+        key = self.makings.link(cell).key(self._builder, built)
         outcome = self._known(key)
-        return self._runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
+        return self.makings.runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
 
     def known_link(self, built: Built, link: Link) -> Prepared | None:
         """What is known of a benchmark's build on a built subject, `None` unless it is made."""
@@ -133,8 +119,8 @@ class Workshop:
 
     def make(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
         """Make a subject, also one that is left out, or give what is known to come of it."""
-        how = self.recipe(subject)
-        own = self._own(subject)
+        how = self.makings.recipe(subject)
+        own = self.makings.own(subject)
         key = self._builder.key(own, how)
         made = self._made.get(key)
         if made is not None:
@@ -154,7 +140,7 @@ class Workshop:
     def need(self, subjects: Iterable[Subject]) -> None:
         """Keep the builds of subjects that are used later from being removed to make room."""
         asked = (subject for subject in subjects if self._skipped(subject) is None)
-        self._builder.need((self._own(subject), self.recipe(subject)) for subject in asked)
+        self._builder.need((self.makings.own(subject), self.makings.recipe(subject)) for subject in asked)
 
     @property
     def hands(self) -> int:
@@ -168,7 +154,7 @@ class Workshop:
         """
         if self._builder.hands > 1:
             fresh = [each for each in subjects if not isinstance(self.known_build(each), Failure)]
-            self._builder.begin((self._own(each), self.recipe(each)) for each in fresh)
+            self._builder.begin((self.makings.own(each), self.makings.recipe(each)) for each in fresh)
             yield from self._news()
             for subject in fresh:
                 yield from self.make(subject)
@@ -178,7 +164,7 @@ class Workshop:
 
         Raises `StaleBuilds` when they differ.
         """
-        self._builder.confirm((self._own(each), self.recipe(each)) for each in witnesses)
+        self._builder.confirm((self.makings.own(each), self.makings.recipe(each)) for each in witnesses)
         yield from self._news()
 
     def recall(self) -> None:
@@ -197,7 +183,7 @@ class Workshop:
         built = yield from self.build(cell.subject)
         if isinstance(built, Failure):
             return built
-        link = self.link(cell)
+        link = self.makings.link(cell)
         key = link.key(self._builder, built)
         outcome = self._made.get(key)
         if outcome is None:
@@ -211,13 +197,13 @@ class Workshop:
         if isinstance(outcome, Failure):
             return outcome
         assert isinstance(outcome, Prepared)
-        runnable = self._runnable(cell, outcome, key)
+        runnable = self.makings.runnable(cell, outcome, key)
         self._store.add_runnable(runnable)
         return Ready(cell=cell, runnable=runnable, prepared=outcome)
 
     def lay_out(self, subject: Subject, directory: str) -> Workplace:
         """Put a subject's tree, repaired, below a directory, for its recipe to be gone through by hand."""
-        return self._builder.lay_out(self._own(subject), self.recipe(subject), directory)
+        return self._builder.lay_out(self.makings.own(subject), self.makings.recipe(subject), directory)
 
     def _skipped(self, subject: Subject) -> Failure | None:
         reason = self._eras.skipped.get(subject.revision.id)
@@ -231,16 +217,6 @@ class Workshop:
         if record is None or (isinstance(record.outcome, Failure) and self._retry_failed):
             return None
         return record.outcome
-
-    def _own(self, subject: Subject) -> Subject:
-        """Give a subject as it is built: with the revision of the study's own source, or of its folder."""
-        folder = self._study.variants[subject.variant].directory
-        if folder is not None:
-            return replace(subject, revision=self._pins.folders[folder])
-        return replace(subject, revision=self._pins.revision(MAIN, subject.revision))
-
-    def _used(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
-        return {name: self._pins.revision(name, subject.revision) for name in names}
 
     def _prepared(self, built: Built, link: Link) -> Prepared | Failure:
         return link.prepare(self._builder, built, timeout_seconds=self._study.build.timeout_seconds)
@@ -258,49 +234,6 @@ class Workshop:
                 outcome=outcome,
                 finished=now(),
             )
-        )
-
-    def link(self, cell: Cell) -> Link:
-        """What a benchmark's own build takes in a cell."""
-        steps, env = benchmark_steps(self._study, cell), self.recipe(cell.subject).env
-        named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
-        return Link(
-            steps=steps,
-            env=env,
-            sources=self._used(cell.subject, named),
-            files=tuple(
-                str(Path(self._study.directory, name))
-                for name in study_files(mentioning(self._study, cell), cell.point.as_dict())
-            ),
-        )
-
-    def _beside(self, cell: Cell, built: Built, link: str) -> Mapping[str, str]:
-        """Name what is in each other source's tree that a cell runs: its content, or what was built in it.
-
-        `link` is the key of the benchmark's build. Where nothing says which files are made, the whole of what
-        went into the build stands for them.
-        """
-        how, lines = self.recipe(cell.subject), self.link(cell)
-        linked = sources_named((*lines.steps, *lines.env.values()))
-        contents: dict[str, str] = {}
-        for name in sources_named(mentioning(self._study, cell)):
-            if name in how.sources:
-                told = any(name in sources_named([output]) for output in how.outputs)
-                contents[name] = built.artefact if told else built.key
-            elif name in linked:
-                contents[name] = link
-            else:
-                contents[name] = self._others[name].content(lines.sources[name])
-        return contents
-
-    def _runnable(self, cell: Cell, prepared: Prepared, link: str) -> Runnable:
-        return Runnable(
-            key=runnable_key(self._study, cell, prepared, beside=self._beside(cell, prepared.built, link)),
-            revision=cell.subject.revision.id,
-            variant=cell.subject.variant,
-            benchmark=cell.benchmark,
-            point=cell.point,
-            artefact=prepared.artefact,
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perftrail.figures.belief import Believed, belief
 from perftrail.model.quantity import probability
 from perftrail.report.page import Section, Table
-from perftrail.workflows.reporting.history import culprits, records
+from perftrail.workflows.reporting.happened import culprits, records
 from perftrail.workflows.reporting.words import shown
 
 if TYPE_CHECKING:
