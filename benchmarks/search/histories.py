@@ -33,7 +33,8 @@ class Settings:
     `ramp` spreads the one change evenly over so many revisions. `branch` hides the culprit among so many
     revisions that one merge brings. `suspects` is the weight of a tenth of the revisions in the prior that
     the searches are given; it says nothing about the truth, so above 1 it is a wrong prior. `redraws` lets
-    them run a build in another layout.
+    them run a build in another layout. `jump` is how far the machine's level jumps, in units of the scatter of
+    runs, once, somewhere among the first forty runs.
     """
 
     revisions: int
@@ -54,6 +55,7 @@ class Settings:
     branch: int = 0
     suspects: float = 1.0
     redraws: bool = False
+    jump: float = 0.0
 
     @property
     def step(self) -> float:

@@ -143,6 +143,21 @@ ROWS: tuple[Row, ...] = (
         goals=(all_right(0.985), ran_within_times(1.5), calibrated(0.985)),
     ),
     Row(
+        name="jump",
+        title="the machine's level jumps once",
+        cells=(
+            replace(_step(0.50, 0.02, 60, 1.0, note=", a jump of -10 σ", jump=-10.0), strategy=SURVEY),
+            replace(_step(0.50, 0.02, 60, 1.0, note=", a jump of 4 σ", jump=4.0), strategy=SURVEY),
+            replace(
+                _null(3.0, 60, 0.5),
+                label="no change, a jump of -10 σ",
+                strategy=SURVEY,
+                settings=replace(PLAIN, effect=0.0, smallest=0.09, jump=-10.0),
+            ),
+        ),
+        goals=(all_right(0.985), calibrated(0.985)),
+    ),
+    Row(
         name="several",
         title="two and three changes",
         cells=(

@@ -1,7 +1,7 @@
 """A simulated machine: what a search may do to a history, and what that takes.
 
 log y = level(revision) + layout(build) + e(run) + outlier + drift, with e = cv * standardised Gamma(4) (skew 1) for
-each run, a share of runs twice as slow, and a random walk of drift. Histories are drawn in `histories`.
+each run, a share of runs twice as slow, and a random walk of drift or one jump. Histories are drawn in `histories`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Machine", "Settings", "draw"]
 
 SHAPE = 4.0
+EARLY = 40
 
 
 class _State:
@@ -30,6 +31,7 @@ class _State:
         self.built: set[int] = set()
         self.drift = 0.0
         self.invocations = 0
+        self.jumps_at: int | None = None
 
 
 class Machine:
@@ -95,6 +97,10 @@ class Machine:
         """Run built revisions one after the other, once for each entry."""
         count = len(positions)
         state, settings, rng = self._state, self.settings, self._rng
+        if settings.jump and state.jumps_at is None:
+            state.jumps_at = int(rng.integers(2, EARLY))
+        later = np.arange(state.invocations, state.invocations + count) >= (state.jumps_at or 0)
+        jump = settings.jump * settings.cv * later
         state.invocations += count
         noise = settings.cv * (rng.gamma(SHAPE, size=count) - SHAPE) / math.sqrt(SHAPE)
         slow = np.where(rng.random(count) < settings.outliers, math.log(2), 0.0)
@@ -103,7 +109,7 @@ class Machine:
             state.drift = float(walk[-1])
         revisions = self.ids[positions]
         levels = self._history.level[revisions] + self._history.layout[revisions]
-        values: npt.NDArray[np.float64] = levels + noise + slow + walk
+        values: npt.NDArray[np.float64] = levels + noise + slow + walk + jump
         return values
 
     def is_merge(self, position: int) -> bool:

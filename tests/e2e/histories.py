@@ -55,7 +55,7 @@ metrics = {{ sum = {{ pattern = 'sum ([0-9]+)' }} }}
 
 [find]
 metric = "work.cpu"
-smallest = 0.3 # beside a busy thread of its core a program takes a fifth more CPU time
+smallest = 0.2
 """
 
 

@@ -10,6 +10,7 @@ import pytest
 from perftrail.search import Block, Measure, Question, Readings, Same, Search, Settled, Unusable, Verdict
 from perftrail.search.blocks import Timed, offsets
 from perftrail.search.drift import LAYOUTS, LAYOUTS_PRIOR, NEVER, WALKS, WALKS_PRIOR, Drift, Frame
+from perftrail.search.jump import JUMP
 from tests.search.oracle import step
 
 ORDER = [5, 5, 9, 9, 9, 5, 7, 7, 3, 3, 9, 0, 7, 3, 8, 8, 0, 9]
@@ -51,7 +52,7 @@ def test_the_filter_gives_the_evidence_of_the_multivariate_normal(last_before: i
     positions, count = np.array(ORDER), len(ORDER)
     after = (positions > last_before).astype(float)
     times = np.arange(count)
-    for noise in range(len(drift.sigma)):
+    for noise in np.nonzero(drift.jump == 0)[0]:
         sigma, layout, walk = drift.sigma[noise], drift.layout[noise], drift.walk[noise]
         # Under no change the one level is where the first reading is; else that is the level of its side.
         first = after[0] - after if last_before != NEVER else np.zeros(count)
@@ -90,7 +91,34 @@ def test_time_reversed_drift_says_the_same() -> None:
     assert best["forward"].keys() == best["backward"].keys()
     change = {place: best["forward"][place] - best["backward"][place] for place in best["forward"]}
     # All differ by the same: the level is laid down at the other end of time.
-    np.testing.assert_allclose(change[5] - change[3], 0.0, atol=0.3)
+    still = forward.jump == 0
+    np.testing.assert_allclose((change[5] - change[3])[still], 0.0, atol=0.3)
+    np.testing.assert_allclose((change[5] - change[3])[~still], 0.0, atol=1.0)
+
+
+def test_a_jump_is_one_more_case_of_the_mixture() -> None:
+    frame = Frame(**{name: getattr(FRAME, name) for name in FRAME.__slots__} | {"garbage": 2.0})
+    drift = Drift(frame)
+    value = 0.4
+    drift.follow([Timed(position=5, value=value, block="", redraw=False)])
+    level, build = drift.blocks[""], drift.builds[5]
+    for noise in np.nonzero(drift.jump > 0)[0]:
+        chance, layout = drift.jump[noise], drift.layout[noise]
+        variances = [frame.level_spread**2, frame.level_spread**2 + JUMP**2]
+        weights, means, levels = [0.03 * frame.garbage], [(0.0, 0.0)], [(frame.level_spread**2, 0.0)]
+        for variance, prior in zip(variances, (1 - chance, chance), strict=True):
+            total = variance + layout**2 + drift.sigma[noise] ** 2
+            density = math.exp(-0.5 * value**2 / total) / math.sqrt(2 * math.pi * total)
+            weights.append(0.97 * prior * density)
+            means.append((variance / total * value, layout**2 / total * value))
+            levels.append((variance - variance**2 / total, -variance * layout**2 / total))
+        share = np.array(weights) / sum(weights)
+        mean = share @ np.array(means)
+        second = (
+            share @ np.array(levels) + share @ (np.array(means)[:, :1] * np.array(means)) - mean[0] * mean
+        )
+        assert drift.mean[0, noise, [level, build]] == pytest.approx(mean)
+        assert drift.covariance[0, noise, level, [level, build]] == pytest.approx(second)
 
 
 def test_one_garbage_reading_moves_no_level_far() -> None:

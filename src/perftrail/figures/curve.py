@@ -94,6 +94,7 @@ def curve(
 def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) -> Figure:
     """Draw how many times less each subject takes than at its first point, beside the ideal line.
 
+    The first is the smallest above zero: a count of nothing, as of no threads at all, has no ideal to be held to.
     The interval of a ratio is that of the ends that are furthest apart: it is wider than 95 %.
     """
     subjects = palette.ordered(point.subject for point in points)
@@ -118,7 +119,8 @@ def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) 
 
 
 def _ratios(points: Sequence[CurvePoint], subject: str) -> list[CurvePoint]:
-    own = sorted((point for point in points if point.subject == subject), key=lambda point: point.at)
+    counted = (point for point in points if point.subject == subject and point.at > 0)
+    own = sorted(counted, key=lambda point: point.at)
     if len(own) < 2 or any(point.low <= 0.0 for point in own):
         return []
     first = own[0]

@@ -1,11 +1,12 @@
-r"""Readings in order of time: a machine whose level wanders, and machines that follow each other.
+r"""Readings in order of time: a machine whose level wanders or jumps, and machines that follow each other.
 
 The model is that of `noise` and `belief`, and a random walk besides: reading number t of block b is
-``x_b(t) + d [after the culprit] + u_i + e``, where x_b moves by ``N(0, omega)`` from one reading to the next.
+``x_b(t) + d [after the culprit] + u_i + e``, where x_b moves by ``N(0, omega)`` from one reading to the next,
+or holds still and now and then jumps (another processor clock, a neighbour on the core that comes or goes).
 For each hypothesis (where the culprit is) and each noise (sigma, tau, omega; omega 0 is no drift) the
 unknowns ``d, x_b, u_i`` are jointly normal, so that each reading is one step of a Kalman filter. A reading may
-be garbage: the two cases are mixed and matched by their moments (the probabilistic data association of
-Bar-Shalom and Tse 1975), which makes the evidence of a hypothesis the product of what it predicted.
+be garbage, or the first after a jump: the cases are mixed and matched by their moments (the probabilistic data
+association of Bar-Shalom and Tse 1975), which makes the evidence of a hypothesis the product of what it predicted.
 
 The cost is O(hypotheses x noises x builds^2) a reading; hypotheses that have become hopeless are dropped.
 """
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.search.jump import Jump, log_normal
 from perftrail.search.noise import OUTLIERS
 
 if TYPE_CHECKING:
@@ -29,10 +31,13 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-WALKS = (0.0, 0.12, 0.3, 0.7)
+WALKS = (0.0, 0.12, 0.3, 0.7, 0.0)
 """omega over sigma: how far the machine's level moves from one reading to the next."""
 
-WALKS_PRIOR = (0.9, 0.03, 0.05, 0.02)
+JUMPS = (0.0, 0.0, 0.0, 0.0, 0.02)
+"""For each of the walks, the probability that the level jumps before a reading."""
+
+WALKS_PRIOR = (0.87, 0.03, 0.05, 0.02, 0.03)
 """Most machines hold still over the hours of a search."""
 
 LAYOUTS = (0.15, 0.5)
@@ -108,6 +113,7 @@ class Drift:
         self.sigma: Floats = sigma.ravel()
         self.layout: Floats = np.where(np.isnan(layout), frame.layout, sigma * layout).ravel()
         self.walk: Floats = (sigma * walk).ravel()
+        self.jump: Floats = np.broadcast_to(np.asarray(JUMPS), sigma.shape).ravel()
         prior = np.asarray(LAYOUTS_PRIOR)[None, :, None] * np.asarray(WALKS_PRIOR)[None, None, :]
         noises = len(self.sigma)
         self.last_before: npt.NDArray[np.int64] = np.array([NEVER])
@@ -129,6 +135,12 @@ class Drift:
             self._update(reading)
             self.followed += 1
             self._drop_the_hopeless()
+
+    @property
+    def moves(self) -> npt.NDArray[np.bool_]:
+        """Whether the machine's level moves at all under each noise (S,)."""
+        moves: npt.NDArray[np.bool_] = (self.walk > 0) | (self.jump > 0)
+        return moves
 
     def after(self, position: int) -> npt.NDArray[np.bool_]:
         """Whether a position is after the culprit, under each hypothesis (H,)."""
@@ -216,13 +228,21 @@ class Drift:
         if not reading.redraw:
             variance = variance + told[:, :, build]
         error = reading.value - expected
-        inlier = math.log(1 - OUTLIERS) - 0.5 * (np.log(2 * math.pi * variance) + error**2 / variance)
+        inlier = math.log(1 - OUTLIERS) + np.log1p(-self.jump) + log_normal(error, variance)
         total = np.logaddexp(inlier, math.log(OUTLIERS * self.frame.garbage))
+        jumping = np.nonzero(self.jump > 0)[0]
+        jumped = Jump(error[:, jumping], variance[:, jumping], told[:, jumping], level, self.jump[jumping])
+        total[:, jumping] = np.logaddexp(total[:, jumping], jumped.log_weight)
         share = np.exp(inlier - total)
         self.log_evidence = self.log_evidence + total
-        self.mean += (share * error / variance)[:, :, None] * told
+        gain = share * error / variance
+        self.mean += gain[:, :, None] * told
         factor = share * ((1 - share) * (error / variance) ** 2 - 1 / variance)
         self.covariance += (factor[:, :, None] * told)[:, :, :, None] * told[:, :, None, :]
+        if len(jumping):
+            mean, covariance = jumped.moments(total[:, jumping], gain[:, jumping], told[:, jumping])
+            self.mean[:, jumping] += mean
+            self.covariance[:, jumping] += covariance
         self.covariance[:, :, level, level] += self.walk**2
 
     def _drop_the_hopeless(self) -> None:
@@ -238,4 +258,5 @@ class Drift:
             self.mean[pick],
             self.covariance[pick],
         )
-        self.sigma, self.layout, self.walk = self.sigma[noises], self.layout[noises], self.walk[noises]
+        self.sigma, self.layout = self.sigma[noises], self.layout[noises]
+        self.walk, self.jump = self.walk[noises], self.jump[noises]

@@ -5,7 +5,8 @@ with a ramp (`picture`); once two steps or more explain it better, each is searc
 on its two sides. At the end, what lies beside a likely further step is read again. Nothing is built only to
 look for more, unless the survey is thorough: then revisions all over the history are, so that a change that
 is taken back again is seen too. Where a machine's level that wanders explains the readings better than several
-steps do, there is the search for one step alone, which follows it.
+steps do, there is the search for one step alone, which follows it. And before more than one change is told,
+each has to show where the builds on its two sides are read in turns: else it was the machine that changed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from perftrail.search.picture import picture as take_picture
 from perftrail.search.search import Search
 from perftrail.search.strays import strays
 from perftrail.search.stretch import Stretch
+from perftrail.search.turns import MOST_TURNS, SHOWN, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +54,9 @@ SPREAD = 24
 _LEAST_BUILDS = 3
 _PARTS = (0.5, 0.375, 0.625, 0.25, 0.75)
 _LOOK = 2
+_MOVED = (
+    "a further change does not show where its two sides are read in turns: it was the machine that changed"
+)
 
 
 class Survey:
@@ -141,7 +146,43 @@ class Survey:
         if look is not None:
             return look
         answer = _together(answers)
+        doubt = self._in_turns(answer, math.sqrt(picture.variance[0]))
+        if doubt is not None:
+            return doubt
         return Settled(answer=replace(answer, strays=strays(self.question, self._evidence, answer.changes)))
+
+    def _in_turns(self, answer: Answer, sigma: float) -> Action | None:
+        """Read the sides of each of several changes in turns; `None` once all of them show, or none is to be had.
+
+        Where one does not, the search for one step goes on, which follows what the machine does.
+        """
+        sequence = self._evidence.sequence
+        for change in answer.changes if len(answer.changes) > 1 else ():
+            sides = self._sides(change)
+            if change.effect is None or sides is None:
+                continue
+            taken = turns(sequence, *map(self._evidence.representative, sides))
+            odds = taken.log_odds(math.log(change.effect.value), sigma)
+            if abs(odds) < SHOWN and len(taken.differences) < MOST_TURNS:
+                look = self._afford(taken.following, readings=1)
+                if look is not None:
+                    return look
+            if odds < 0:
+                action = self._whole.ask()
+                if isinstance(action, Settled):
+                    return Settled(answer=replace(action.answer, reason=f"{action.answer.reason}; {_MOVED}"))
+                return action
+        return None
+
+    def _sides(self, change: Change) -> tuple[int, int] | None:
+        """Return the builds next to a change, one on each side; `None` where they are not to be had."""
+        usable = [place for place in self._evidence.positions if place not in self._evidence.unusable]
+        low = max((place for place in usable if place < change.positions[0]), default=None)
+        high = min((place for place in usable if place >= change.positions[-1]), default=None)
+        if low is None or high is None:
+            return None
+        alike = self._evidence.representative(low) == self._evidence.representative(high)
+        return None if alike else (low, high)
 
     def _picture(self) -> Picture | None:
         """Return what has been measured as steps; `None` where there is too little, or drift explains more."""
@@ -239,13 +280,12 @@ class Survey:
                 return self._afford(fresh)
         return None
 
-    def _afford(self, position: int) -> Measure | None:
+    def _afford(self, position: int, readings: int = _LOOK) -> Measure | None:
         """Take a few readings of a position if the budget allows it, as many of them as it allows."""
         fresh = not self._evidence.is_attempted(position)
         if purse.refusal(self.question, self._evidence, fresh=fresh) is not None:
             return None
-        readings = purse.affordable(self.question, self._evidence, _LOOK)
-        return Measure(position=position, readings=readings)
+        return Measure(position=position, readings=purse.affordable(self.question, self._evidence, readings))
 
 
 def _accounted(answer: Answer, low: int, high: int, steps: Steps) -> Answer:

@@ -66,7 +66,7 @@ class Timeline:
             self._spans = evidence.spans
         drift.follow(sequence[drift.followed :])
         weighed = _weigh(question, evidence, cumulative_prior, still, drift)
-        wanders = float(weighed.weight.sum(axis=0)[drift.walk > 0].sum())
+        wanders = float(weighed.weight.sum(axis=0)[drift.moves].sum())
         if len(drift.blocks) == 1 and wanders < SHOWN:
             return replace(still, drift=wanders)
         return replace(_believe(question, evidence, still, drift, weighed), drift=wanders)
