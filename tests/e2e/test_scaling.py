@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import benchmarks.contention
 from tests.e2e.printing import perftrail
 
 pytestmark = pytest.mark.slow
@@ -17,7 +18,7 @@ kind = "directory"
 location = "source"
 
 [build]
-steps = ["cc -O2 -pthread threads.c -o program"]
+steps = ["cc -O2 -pthread faults.c -o program"]
 outputs = ["program"]
 
 [benchmark.work]
@@ -29,6 +30,8 @@ counters = [{counters}]
 warmups = 0
 invocations = 6
 """
+
+FAULTS = Path(benchmarks.contention.__file__).with_name("faults.c")
 
 ALLOWED = {
     "mutex": {"lock", "handover", "serial"},
@@ -43,8 +46,7 @@ ALLOWED = {
 @pytest.mark.parametrize(("fault", "counters"), [*((fault, "") for fault in ALLOWED), ("mutex", '"locks"')])
 def test_no_finding_names_a_cause_that_is_not_there(fault: str, counters: str, tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
-    text = (Path(__file__).parent / "threads.c").read_text(encoding="utf-8")
-    (tmp_path / "source" / "threads.c").write_text(text, encoding="utf-8")
+    (tmp_path / "source" / "faults.c").write_bytes(FAULTS.read_bytes())
     (tmp_path / "perftrail.toml").write_text(STUDY.format(fault=fault, counters=counters), encoding="utf-8")
     perftrail("run", tmp_path)
     rows = json.loads(perftrail("show", tmp_path, "--json").stdout)

@@ -1,0 +1,1 @@
+"""What `perftrail show` says limits small programs of which that is known."""
