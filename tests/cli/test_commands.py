@@ -12,6 +12,7 @@ import pytest
 
 from perftrail.cli.main import COMMANDS
 from tests.e2e.histories import make_history, write_study
+from tests.starting import start
 
 GOOD = """\
 [study]
@@ -25,9 +26,7 @@ command = "echo hello"
 
 
 def perftrail(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "perftrail", *arguments], capture_output=True, text=True, check=False, cwd=cwd
-    )
+    return start(*arguments, cwd=cwd)
 
 
 def test_help_names_every_command_and_the_exit_codes() -> None:

@@ -5,23 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
 from perftrail.cli.findings import resolution_line
 from perftrail.workflows.resolution import Resolution
+from tests.starting import start
 
 
 def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "perftrail", "doctor", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-        timeout=120,
-    )
+    return start("doctor", *arguments, env={**os.environ, **environment}, timeout=120)
 
 
 def test_a_quick_look_names_grades_and_the_next_command() -> None:

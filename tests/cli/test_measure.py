@@ -15,6 +15,7 @@ from perftrail.cli.curves import Series, Spot, curve
 from perftrail.cli.main import main
 from perftrail.cli.trials import WIDTH, lines
 from tests.report.test_exports import found
+from tests.starting import start
 
 FEW = ("-r", "3")
 
@@ -22,14 +23,7 @@ FEW = ("-r", "3")
 def measure(
     *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "perftrail", "measure", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-    )
+    return start("measure", *arguments, cwd=cwd, env={**os.environ, **(env or {})})
 
 
 def test_json_has_every_key_of_the_contract() -> None:
@@ -184,6 +178,7 @@ def test_an_interruption_prints_what_there_is_and_leaves_nothing_running(tmp_pat
             "perftrail",
             "measure",
             "--json",
+            *("-r", "200"),
             "-p",
             f"sh -c 'echo x >> {tmp_path}/runs'",
             "sleep 0.05",

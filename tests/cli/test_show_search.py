@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from perftrail.machine import read_machine
 from perftrail.model.trail import SearchRecord, StepRecord
 from perftrail.store import open_store
+from tests.starting import start
 
 STUDY = """\
 [source]
@@ -24,13 +24,7 @@ command = "true"
 
 
 def show(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", "show", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = start("show", *arguments, timeout=60)
     assert "Traceback" not in done.stderr
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -30,6 +29,7 @@ from tests.sources.npm_packages import NpmRegistry, needs_npm
 from tests.sources.npm_packages import serving as serving_npm
 from tests.sources.packages import PackageIndex, serving
 from tests.sources.repositories import Repository
+from tests.starting import start
 
 pytestmark = pytest.mark.slow
 
@@ -209,14 +209,7 @@ def released(ecosystem: str, index: str, form: str) -> Kept:
 
 
 def perftrail(*arguments: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env={**os.environ, "PIP_CONFIG_FILE": "/dev/null"},
-    )
+    done = start(*arguments, "--json", env={**os.environ, "PIP_CONFIG_FILE": "/dev/null"})
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     return json.loads(done.stdout)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tests.starting import start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,13 +59,7 @@ def write(
 
 def perftrail(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
     """Run the command line; no traceback, whatever happens."""
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = start(*arguments, timeout=300)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done

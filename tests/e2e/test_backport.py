@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.releases import STUDY, Releases, make_releases, write_study
+from tests.starting import start
 
 pytestmark = pytest.mark.slow
 
 
 def perftrail(*arguments: str, expect: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        cwd=cwd,
-    )
+    done = start(*arguments, cwd=cwd)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,13 @@ import pytest
 
 from tests.e2e.releases import STUDY, Releases, files, table, write_study
 from tests.sources.repositories import Repository
+from tests.starting import start
 
 pytestmark = pytest.mark.slow
 
 
 def perftrail(*arguments: str, expect: int = 0, path: str | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env=None if path is None else {"PATH": path, "HOME": "/nonexistent"},
-    )
+    done = start(*arguments, env=None if path is None else {"PATH": path, "HOME": "/nonexistent"})
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.histories import make_history, write_study
+from tests.starting import start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,13 +51,7 @@ def test_a_planted_change_of_3_percent_is_found_by_its_instructions(tmp_path: Pa
         tmp_path / "repository", commits=20, culprit=CULPRIT, unbuildable=range(0), steps=500_000, factor=1.03
     )
     study = write_study(tmp_path / "study", history, STUDY)
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", "find", str(study), "--metric", "instructions", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = start("find", study, "--metric", "instructions", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["verdict"] == "found", answer

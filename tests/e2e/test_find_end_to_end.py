@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.histories import History, make_history, write_study
+from tests.starting import start
 
 CULPRIT = 37
 UNBUILDABLE = range(30, 35)
@@ -19,13 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def perftrail(*arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = start(*arguments)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done

@@ -75,7 +75,7 @@ run.parts = { kind = "square" }
 command = "{build}/work {kind} {size}"
 parameters = { size = [100, 300, 1000, 3000, 10000, 1000000] }
 exclude = [{ variant = "linear", size = 1000000 }, { variant = "sort", size = 1000000 }]
-timeout = "15s"
+timeout = "5s"
 give_up = true
 metrics = { steps = { pattern = 'steps ([0-9]+)' } }
 
@@ -121,10 +121,10 @@ def test_what_was_given_up_is_named_with_its_limit(
     study: Path, curves: dict[tuple[str, str, str], Any]
 ) -> None:
     given_up = curves["square", "size", "steps"]["given_up"]
-    assert given_up == [{"value": 1e6, "stage": "timeout", "limit": 15.0}]
+    assert given_up == [{"value": 1e6, "stage": "timeout", "limit": 5.0}]
     assert curves["linear", "size", "steps"]["given_up"] == []
     shown = perftrail("show", study).stdout
-    assert "given up at size=1000000, which takes more than 15" in shown
+    assert "given up at size=1000000, which takes more than 5" in shown
 
 
 def test_a_thread_costs_what_it_touches(study: Path, curves: dict[tuple[str, str, str], Any]) -> None:

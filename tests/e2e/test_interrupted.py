@@ -19,12 +19,13 @@ from tests.e2e.histories import STUDY, History, make_history, write_study
 pytestmark = pytest.mark.slow
 
 KILLS = 10
+CULPRIT = 7
 
 RUN_STUDY = (
     STUDY
     + """
 [measure]
-invocations = 4
+invocations = 3
 warmups = 1
 """
 )
@@ -33,7 +34,7 @@ warmups = 1
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     root = tmp_path_factory.mktemp("interrupted")
-    return make_history(root / "repository", commits=16, culprit=9, unbuildable=range(4, 6))
+    return make_history(root / "repository", commits=11, culprit=CULPRIT, unbuildable=range(4, 6))
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
@@ -105,6 +106,6 @@ def test_find_resumes_after_ten_kills_with_the_answer_and_each_invocation_exactl
     assert kill_at_random(("find", str(rough)), seed=2, full_seconds=seconds) > 0
     answer = finish("find", str(rough))
     assert answer["verdict"] == "found"
-    assert answer["changes"][0]["revisions"] == [history.commits[9]]
+    assert answer["changes"][0]["revisions"] == [history.commits[CULPRIT]]
     stored = invocations(rough.parent / ".perftrail" / "results.db")
     assert len(stored) == len(set(stored)) == answer["invocations"]
