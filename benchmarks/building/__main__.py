@@ -49,7 +49,7 @@ def main() -> int:
     print(found.text())
     if asked.write:
         named = f"{rows[0].revision[:10]}..{rows[-1].revision[:10]}"
-        PAGE.write_text(page(asked.name or repository.name, named, rows, found))
+        PAGE.write_text(page(asked.name or repository.name, named, rows, found, recipe=recipe))
     return 0 if found.met else 1
 
 

@@ -90,7 +90,7 @@ class SeedLoop:
             subprocess.run(["git", "-c", "safe.directory=*", *words], check=True, env=_git_environment())
         values = {"build": str(self._tree), "cpus": str(cpus())}
         environment = {
-            **build_environment(temporary=temporary, compiler_cache=None),
+            **build_environment(temporary=temporary),
             **{name: fill(value, values) for name, value in self._recipe.env.items()},
         }
         with (self._home / "log").open("wb") as log:

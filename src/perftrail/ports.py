@@ -120,6 +120,19 @@ class PartlyRead(Protocol):
         ...
 
 
+@runtime_checkable
+class Kept(Protocol):
+    """A source that answers from what it was told of itself before, and asks again when something lacks."""
+
+    def asked(self) -> str:
+        """Say when it was told what it answers from: ISO 8601; empty when by this process, or never yet."""
+        ...
+
+    def ask_again(self) -> None:
+        """Ask anew before the next answer, whatever is kept."""
+        ...
+
+
 class Builder(Protocol):
     """Makes subjects usable, each in its own directory, and keeps what came of it by content."""
 

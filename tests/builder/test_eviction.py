@@ -8,7 +8,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from perftrail.builder.eviction import CACHE_SHARE, Kept, bytes_below, to_remove, worth
+from perftrail.builder.caches import CACHE_SHARE
+from perftrail.builder.eviction import Kept, bytes_below, to_remove, worth
 from perftrail.builder.local import LocalBuilder
 from perftrail.launcher import Launcher
 from perftrail.model.build import Built, Recipe
@@ -86,6 +87,15 @@ def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(place: Place) 
     again = make(place, revisions[1], BIG, disk_mib=100)
     assert not again.reused
     assert there(again)
+
+
+def test_what_sccache_keeps_is_no_room_for_builds(place: Place) -> None:
+    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(2)]
+    first = make(place, revisions[0], BIG, disk_mib=2.2)
+    (place.builds / "sccache").mkdir()
+    (place.builds / "sccache" / "entry").write_bytes(b"x" * MIB)
+    make(place, revisions[1], BIG, disk_mib=2.2)
+    assert not there(first)
 
 
 def test_what_this_run_made_or_needs_stays_however_little_room_there_is(place: Place) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.builder import LocalBuilder
 from perftrail.builder.moving import listing, move
-from perftrail.builder.trust import FIRST_CHECK, RAREST_CHECK, TreeState
+from perftrail.builder.trust import FIRST_CHECK, RAREST_CHECK, TreeState, read_state
 from perftrail.errors import StaleBuilds
 from perftrail.launcher import Launcher
 from perftrail.model.build import Built, Recipe
@@ -264,6 +264,14 @@ def test_two_perftrails_at_once_build_in_trees_of_their_own(place: Place) -> Non
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(make, revisions)) == ["0", "2", "4", "6"]
+
+
+def test_a_tree_is_worth_what_its_last_clean_build_took(place: Place) -> None:
+    slow = replace(INCREMENTAL, steps=("test -e program || sleep 0.2", "make"))
+    for files in (FILES, {**FILES, "README": "two\n"}):
+        made(place, place.commit(files), slow)
+    (state,) = (place.builds / "worktrees").glob("*/state.json")
+    assert 0.2 <= read_state(state).seconds < 60
 
 
 def test_a_link_that_a_build_left_leads_no_revision_out_of_its_tree(place: Place, tmp_path: Path) -> None:

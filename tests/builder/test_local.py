@@ -272,7 +272,7 @@ def test_ccache_is_used_said_and_changes_nothing(place: Place, monkeypatch: pyte
     assert "through ccache" in Path(cached.log).read_text()
     assert any((place.builds / "ccache").iterdir())
     docs = place.made(place.commit({**PROJECT, "README": "two\n"}), how)
-    monkeypatch.setattr("perftrail.builder.workbench.has_compiler_cache", lambda: False)
+    monkeypatch.setattr("perftrail.builder.workbench.has_ccache", lambda: False)
     shutil.rmtree(Path(docs.directory).parent)
     plain = place.made(Revision(id=place.repository.git("rev-parse", "main")), how)
     assert "through ccache" not in Path(plain.log).read_text()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from perftrail.errors import LauncherError
-from perftrail.launcher import Launcher
+from perftrail.launcher import Launcher, remove_left_over_lock_files
 from perftrail.model.process import LockCounts
 
 if TYPE_CHECKING:
@@ -92,6 +94,35 @@ def test_a_static_program_has_no_count_rather_than_zero(launcher: Launcher, tria
 
 def test_nothing_is_counted_unless_asked_for(launcher: Launcher, trial: Trial) -> None:
     assert launcher.run(trial.command("lock_work", 1, 5, "own", "return")).locks is None
+
+
+KILLED = """\
+import os, signal, sys
+from pathlib import Path
+from perftrail.launcher import Launcher, remove_left_over_lock_files
+from perftrail.model.process import Command
+command = Command(
+    arguments=("/bin/sh", "-c", 'echo "$PERFTRAIL_LOCKS"; kill -KILL "$PERFTRAIL"; sleep 100'),
+    environment={"PERFTRAIL": str(os.getpid()), "PATH": os.environ["PATH"]},
+    directory="/",
+    stdout=sys.argv[2],
+    lock_counter="preload",
+)
+with Launcher(Path(sys.argv[1])) as launcher:
+    launcher.run(command)
+"""
+
+
+def test_what_a_killed_perftrail_counted_into_is_removed_by_the_next(
+    plain_launcher: Path, trial: Trial
+) -> None:
+    said = trial.directory / "said"
+    done = subprocess.run([sys.executable, "-c", KILLED, plain_launcher, said], check=False)
+    assert done.returncode == -signal.SIGKILL
+    left = Path(said.read_text().strip())
+    assert left.name.startswith("perftrail-locks-")
+    remove_left_over_lock_files()
+    assert not left.exists()
 
 
 def test_nothing_of_the_counting_is_left_behind(launcher: Launcher, trial: Trial) -> None:

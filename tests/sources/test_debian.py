@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,40 @@ def test_only_the_package_of_that_name_is_meant(opened: Open) -> None:
 def test_archives_that_are_not_there_are_explained(opened: Open, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"source.index: apt cannot read these archives"):
         opened(index=f"[trusted=yes] file:{tmp_path}/nowhere ./").history()
+
+
+def test_what_the_archives_said_is_kept_with_its_age_and_asked_again_on_demand(
+    opened: Open, archive: DebianArchive
+) -> None:
+    assert opened().asked() == ""
+    before = ids(opened().history())
+    archive.add(NAME, "1.11-1", {"planted.c": "new"})
+    kept = opened()
+    told = datetime.fromisoformat(kept.asked())
+    assert abs((datetime.now(tz=UTC) - told).total_seconds()) < 600
+    assert ids(kept.history()) == before
+    kept.ask_again()
+    assert kept.asked() == ""
+    assert ids(kept.history()) == ["1.9-1", "1.10-1", "1.10-1+deb12u1", "1.11-1", "1:0.5-1"]
+    assert ids(opened().history()) == ids(kept.history())
+
+
+def test_what_is_kept_needs_no_archive(opened: Open, archive: DebianArchive) -> None:
+    before = opened().history()
+    archive.directory.rename(archive.directory.with_name("gone"))
+    kept = opened()
+    assert kept.history() == before
+    assert kept.content(before[0])
+    with pytest.raises(SourceError, match="cannot read these archives"):
+        kept.ask_again()
+
+
+def test_the_archives_are_asked_again_for_what_is_not_kept(opened: Open, archive: DebianArchive) -> None:
+    opened().history()
+    archive.add(NAME, "1.11-1", {"planted.c": "new"})
+    assert ids(opened(range="1.10-1..1.11-1").history())[-1] == "1.11-1"
+    archive.add("perftrail-late", "1.0-1", {"planted.c": "late"})
+    assert ids(opened("debian:perftrail-late").history()) == ["1.0-1"]
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-_CCACHE_LINKS = Path("/usr/lib/ccache")
-"""Where Debian keeps compilers' names that lead to ccache."""
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FROM_OURS = (
     "HOME",
@@ -30,11 +30,11 @@ def search_path() -> str:
     )
 
 
-def build_environment(*, temporary: Path, compiler_cache: Path | None) -> dict[str, str]:
+def build_environment(*, temporary: Path) -> dict[str, str]:
     """Give what a build line sees before the recipe's own variables."""
     ours = {name: os.environ[name] for name in _FROM_OURS if name in os.environ}
     user = pwd.getpwuid(os.getuid()).pw_name
-    base = {
+    return {
         "HOME": "/",
         **ours,
         "USER": user,
@@ -45,18 +45,3 @@ def build_environment(*, temporary: Path, compiler_cache: Path | None) -> dict[s
         "TZ": "UTC",
         "TMPDIR": str(temporary),
     }
-    if compiler_cache is None:
-        return base
-    return {
-        **base,
-        "PATH": f"{_CCACHE_LINKS}{os.pathsep}{base['PATH']}",
-        "CCACHE_DIR": str(compiler_cache),
-        # The build directory only gets into debug information, which no artefact counts; with it in the
-        # hash nothing that is compiled with -g would ever be found again.
-        "CCACHE_NOHASHDIR": "1",
-    }
-
-
-def has_compiler_cache() -> bool:
-    """Whether ccache is installed the way that needs nothing of the recipe."""
-    return (_CCACHE_LINKS / "cc").exists()

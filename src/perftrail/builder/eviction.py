@@ -14,6 +14,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.builder.caches import CACHE_SHARE
 from perftrail.builder.finished import read_finished, sync_directory
 from perftrail.builder.trust import read_state
 from perftrail.file_lock import alone, alone_if_free
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 HALF_AS_LIKELY_SECONDS = 7 * 86400.0
 """A build that was not used for so long is half as likely to be used again as one that was used now."""
-
-CACHE_SHARE = 0.25
-"""What the compiler cache may take of the budget; it evicts by itself."""
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 
@@ -106,11 +104,12 @@ class Disk:
             if not free:
                 return None
             self._empty_trash()
+            budget = self._budget - bytes_below(self._builds / "sccache")
             while True:
                 everything = self._survey()
                 gone = [
                     each
-                    for each in to_remove(everything, budget_bytes=self._budget, now=clock())
+                    for each in to_remove(everything, budget_bytes=budget, now=clock())
                     if self._remove(each)
                 ]
                 removed += len(gone)
@@ -119,7 +118,7 @@ class Disk:
                     break
         return Shrunk(
             needed_bytes=sum(each.bytes for each in everything if each.needed),
-            budget_bytes=self._budget,
+            budget_bytes=budget,
             removed=removed,
             removed_bytes=removed_bytes,
         )

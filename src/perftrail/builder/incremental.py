@@ -6,6 +6,7 @@ What comes out lies in ``builds/artefacts/DIGEST``, never in the tree, which the
 from __future__ import annotations
 
 import shutil
+import time
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -159,7 +160,9 @@ class ReusedTrees:
             else:
                 state, used = state.built(job.key), True
         if not state.usable:
+            began = time.monotonic()
             content = _clean(job, place, log)
+            state = replace(state, seconds=time.monotonic() - began)
         if isinstance(content, Failure):
             return content
         if content.names_build:

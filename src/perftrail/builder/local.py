@@ -68,6 +68,7 @@ class LocalBuilder:
             study=self._study,
             cpus=cpus,
             enclosing=enclosing,
+            disk_bytes=disk_bytes,
         )
         self._users = Users(self._builds)
         self._room = Room(self._builds, self._users, budget_bytes=disk_bytes)

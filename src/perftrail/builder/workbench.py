@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builder.artefact import content_of_files
-from perftrail.builder.environment import has_compiler_cache, search_path
+from perftrail.builder.caches import CACHE_SHARE, Caches, fits_sccache, has_ccache, write_wrapper
+from perftrail.builder.environment import search_path
 from perftrail.builder.repairs import repair
 from perftrail.builder.steps import Log, version_of
 from perftrail.builder.toolchain import Toolchain
@@ -50,6 +53,7 @@ class Workbench:
         study: Path,
         cpus: int,
         enclosing: Enclosing | None,
+        disk_bytes: float | None,
     ) -> None:
         self.trees = trees
         self.tools = Toolchain(self._version, path=search_path())
@@ -58,6 +62,7 @@ class Workbench:
         self._builds = builds
         self._study = study
         self._cpus = cpus
+        self._disk_bytes = disk_bytes
 
     def tree(self, place: Place, subject: Subject, recipe: Recipe) -> Path | Failure:
         """Give a subject's tree, anew and repaired, and begin its log."""
@@ -106,7 +111,7 @@ class Workbench:
         tree = Path(built.directory)
         values = self.link_values(tree, place.home)
         lines = Lines(steps=steps, env=env, directory=place.home, timeout_seconds=timeout_seconds)
-        return self.run(lines.filled(place, values, cache=self.cache), place)
+        return self.run(lines.filled(place, values, caches=self.caches), place)
 
     def filled(self, subject: Subject, recipe: Recipe, place: Place) -> Steps:
         """Give a recipe's lines for a subject's tree, nothing left open."""
@@ -118,7 +123,7 @@ class Workbench:
             timeout_seconds=recipe.timeout_seconds,
         )
         values = {**self.values(tree), "revision": subject.revision.id}
-        return lines.filled(place, values, cache=self.cache)
+        return lines.filled(place, values, caches=self.caches)
 
     def run(self, run: Steps, place: Place) -> Trouble | None:
         """Run shell lines; say why when they cannot be run, or one of them fails."""
@@ -127,8 +132,8 @@ class Workbench:
             message = f"build.directory {run.directory.name!r}: no such directory in this revision"
             log.note(f"[{message}]")
             return Trouble(message=message)
-        if self.cache is not None and run.lines:
-            log.note(f"# compilers through ccache, kept in {self.cache}")
+        if run.lines and (told := str(self.caches)):
+            log.note(f"# {told}")
         remove_tree(place.temporary)
         place.temporary.mkdir()
         with self._around(place, run.directory) as starter:
@@ -151,9 +156,22 @@ class Workbench:
         return self._enclosing.around("build", writable)
 
     @property
-    def cache(self) -> Path | None:
-        """Where the compiler cache lies, when there is one."""
-        return self._builds / "ccache" if has_compiler_cache() else None
+    def caches(self) -> Caches:
+        """Which compilers' caches there are, and where."""
+        sccache = self._builds / "sccache" if self._has_sccache else None
+        if sccache is not None:
+            write_wrapper(sccache)
+        return Caches(
+            ccache=self._builds / "ccache" if has_ccache() else None,
+            sccache=sccache,
+            sccache_bytes=None if self._disk_bytes is None else self._disk_bytes * CACHE_SHARE,
+        )
+
+    @cached_property
+    def _has_sccache(self) -> bool:
+        """Whether sccache can be used: not in a sandbox, where a build writes nothing that another one reads."""
+        program = None if self._enclosing is not None else shutil.which("sccache", path=search_path())
+        return program is not None and fits_sccache(self._version(program, "--version"))
 
     def values(self, tree: Path) -> dict[str, str]:
         """Give what placeholders stand for in a build in this tree."""

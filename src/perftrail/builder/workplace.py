@@ -15,6 +15,8 @@ from perftrail.model.placeholders import fill
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perftrail.builder.caches import Caches
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -43,13 +45,13 @@ class Lines:
     directory: Path
     timeout_seconds: float
 
-    def filled(self, place: Place, values: Mapping[str, str], *, cache: Path | None) -> Steps:
+    def filled(self, place: Place, values: Mapping[str, str], *, caches: Caches) -> Steps:
         """Fill the placeholders: as single words in lines, as they are in variables."""
         return Steps(
             lines=[fill(step, values, shlex.quote) for step in self.steps],
             directory=self.directory,
             environment={
-                **build_environment(temporary=place.temporary, compiler_cache=cache),
+                **caches.environment(build_environment(temporary=place.temporary), home=place.home),
                 **{name: fill(value, values) for name, value in self.env.items()},
             },
             timeout_seconds=self.timeout_seconds,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from perftrail.errors import LauncherError
+from perftrail.file_claim import claimed_file, remove_left_over
 from perftrail.model.process import LockCounts
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _SLOTS = 65_536
 """Of 64 bytes, one for each thread; the file is sparse: only those in use take memory."""
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the file is made by mkstemp
+_FILE = "perftrail-locks-"
 
 
 class LockFile:
@@ -70,13 +72,24 @@ def lock_file(
     The file is made in `directory`, in memory unless one is given.
     """
     preloaded = str(locks_object(launcher))
-    where = directory or (_IN_MEMORY if _IN_MEMORY.is_dir() else None)
-    with tempfile.NamedTemporaryFile(prefix="perftrail-locks-", dir=where) as file:
+    with (
+        claimed_file(_FILE, below=Path(directory) if directory else _shared()) as path,
+        path.open("r+b") as file,
+    ):
         file.truncate(_SLOTS * _SLOT.size)
         others = command.environment.get("LD_PRELOAD")
         environment = {
             **command.environment,
             "LD_PRELOAD": f"{preloaded}:{others}" if others else preloaded,
-            "PERFTRAIL_LOCKS": file.name,
+            "PERFTRAIL_LOCKS": str(path),
         }
-        yield replace(command, environment=environment, lock_counter="off"), LockFile(file.file)
+        yield replace(command, environment=environment, lock_counter="off"), LockFile(file)
+
+
+def remove_left_over_lock_files() -> None:
+    """Remove the files that killed perftrails left in memory."""
+    remove_left_over(_FILE, below=_shared())
+
+
+def _shared() -> Path:
+    return _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())

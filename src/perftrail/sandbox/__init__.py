@@ -2,7 +2,7 @@
 
 from perftrail.sandbox.contained import Contained
 from perftrail.sandbox.program import bubblewrap, find_program, refusal
-from perftrail.sandbox.room import Room
+from perftrail.sandbox.room import Room, remove_left_over_rooms
 from perftrail.sandbox.view import View, refuse_whole_home
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "find_program",
     "refusal",
     "refuse_whole_home",
+    "remove_left_over_rooms",
 ]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from perftrail.file_tree import empty_directory, remove_tree
+from perftrail.file_claim import claimed_directory, remove_left_over
+from perftrail.file_tree import empty_directory
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from types import TracebackType
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory is made by mkdtemp
+_DIRECTORY = "perftrail-room-"
 
 
 class Room:
@@ -26,12 +28,13 @@ class Room:
 
     def __init__(self, below: Path) -> None:
         below.mkdir(parents=True, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix="room-", dir=below)).resolve()
+        self._claims = ExitStack()
+        self.path = self._claims.enter_context(claimed_directory(_DIRECTORY, below=below)).resolve()
         self.tmp, self.home, self.exchange = (self.path / name for name in ("tmp", "home", "exchange"))
         for directory in (self.tmp, self.home, self.exchange):
             directory.mkdir(mode=0o700)
         in_memory = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else self.path
-        self.shared_memory = Path(tempfile.mkdtemp(prefix="perftrail-room-", dir=in_memory))
+        self.shared_memory = self._claims.enter_context(claimed_directory(_DIRECTORY, below=in_memory))
 
     def __enter__(self) -> Self:
         return self
@@ -59,5 +62,10 @@ class Room:
 
     def remove(self) -> None:
         """Take all of it away."""
-        remove_tree(self.path)
-        remove_tree(self.shared_memory)
+        self._claims.close()
+
+
+def remove_left_over_rooms(*below: Path) -> None:
+    """Remove what rooms of killed perftrails left in memory and below these directories."""
+    for directory in (_IN_MEMORY, *below):
+        remove_left_over(_DIRECTORY, below=directory)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
+from perftrail.ports import Kept
 from perftrail.sources.ecosystems import open_registry
 from perftrail.sources.ranges import EVERYTHING, parse_range
 
@@ -32,6 +33,16 @@ class ReleaseSource:
         self._asked = asked
         self._registry = open_registry(asked, cache=cache, starter=starter)
         self._all: tuple[Release, ...] | None = None
+
+    def asked(self) -> str:
+        """Say when the registry was asked for its releases, where that is kept, as `ports.Kept` has it."""
+        return self._registry.asked() if isinstance(self._registry, Kept) else ""
+
+    def ask_again(self) -> None:
+        """Ask a registry anew of which answers are kept; any other is asked by each process."""
+        if isinstance(self._registry, Kept):
+            self._registry.ask_again()
+            self._all = None
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Give the releases of a range, both ends included; each has the one before it as parent."""
@@ -108,6 +119,9 @@ class ReleaseSource:
                 raise SourceError(f"{self._asked.location}: has no release{self._for_whom}")
         return self._all
 
+    def _release(self, version: Version) -> Release | None:
+        return next((each for each in self._releases() if each.version == version), None)
+
     @property
     def _for_whom(self) -> str:
         return f" {self._registry.fits}" if self._registry.fits else ""
@@ -117,12 +131,14 @@ class ReleaseSource:
         if not text:
             return None
         version = self._registry.version(text)
-        for release in self._releases():
-            if release.version == version:
-                trouble = self._left_out(release)
-                if trouble:
-                    raise SourceError(f'{self._asked.location}: "{text}" {trouble}')
-                return version
+        found = self._release(version)
+        if found is None and self.asked():  # what is kept may be older than that release
+            self.ask_again()
+            found = self._release(version)
+        if found is not None:
+            if trouble := self._left_out(found):
+                raise SourceError(f'{self._asked.location}: "{text}" {trouble}')
+            return version
         known = [release.id for release in self._wanted()]
         near = " or ".join(map(quoted, difflib.get_close_matches(text, known, n=3)))
         hint = f"did you mean {near}?" if near else f"they go from {known[0]} to {known[-1]}" if known else ""

@@ -40,6 +40,7 @@ class Survey:
     """A study's plan: counts of what is asked, made, failed and stored, and the time that is left.
 
     `troubles` are the builds that failed before, `left_out` the revisions that the study skips.
+    `asked` is when a source was asked for what it answers from what is kept, empty when by this process.
     `seconds` is `None` as long as nothing was made or measured from which it could be told.
     """
 
@@ -56,6 +57,7 @@ class Survey:
     troubles: tuple[Trouble, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     pins: Pins = ALONE
+    asked: str = ""
 
     def as_json(self) -> dict[str, Json]:
         """The plan as `check --json` prints it."""
@@ -65,6 +67,7 @@ class Survey:
             "first": self.revisions[0].id,
             "last": self.revisions[-1].id,
             **self.pins.as_json(),
+            "source_asked": self.asked or None,
             "subjects": self.subjects,
             "builds": {
                 "made": self.built,
@@ -125,6 +128,7 @@ def survey(view: View, selection: Selection) -> Survey:
         title=view.study.title,
         revisions=revisions,
         pins=view.pins,
+        asked=view.asked(),
         subjects=len(wanted),
         built=len(built),
         failed=len(failures),

@@ -22,6 +22,10 @@ MEMORY_SHARE = 0.8
 """What of the machine's memory a build or an invocation may use where the study does not say."""
 
 
+SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - what is made there is made by mkdtemp
+"""Where a sandbox has its room that is only tried."""
+
+
 class Sandboxes:
     """Implements `ports.Enclosing` with a sandbox of its own for each call, below a results directory.
 
@@ -135,7 +139,7 @@ def entered(launcher: Launcher) -> Iterator[Launcher]:
 def why_no_sandbox() -> str:
     """Say why no sandbox can be had on this machine, nothing when one can: by making one."""
     try:
-        with Launcher() as outside, Room(Path(os.path.realpath("/var/tmp"))) as room:  # noqa: S108 - mkdtemp
+        with Launcher() as outside, Room(SHORT_LIVED) as room:
             enclosure = Enclosure(
                 prefix=bubblewrap(View(shown=(str(launcher_path().parent.resolve()),)), room),
                 outputs=str(room.exchange),

@@ -13,6 +13,7 @@ from perftrail.launcher import Launcher
 from perftrail.machine import Watch
 from perftrail.model.conditions import Quiet
 from perftrail.model.policies import MeasurePolicy
+from perftrail.workflows.left_over import remove_left_over
 from perftrail.workflows.quiet import Lookout
 from perftrail.workflows.trial_sandbox import surrounded
 from perftrail.workflows.trying import Noticed, Trier, notice_nothing
@@ -76,6 +77,7 @@ def open_measure(trial: Trial) -> Iterator[Measure]:
 
     Raises `SandboxError` when it asks for a sandbox and none can be had.
     """
+    remove_left_over()
     with ExitStack() as stack:
         started = stack.enter_context(surrounded(trial, stack.enter_context(Launcher())))
         watch = stack.enter_context(Watch(helpers=started.servers))

@@ -15,6 +15,7 @@ from perftrail.store import hold, open_store
 from perftrail.workflows.bench import Bench
 from perftrail.workflows.hands import crew, open_builder, sandboxes
 from perftrail.workflows.invoker import Invoker
+from perftrail.workflows.left_over import remove_left_over
 from perftrail.workflows.pinning import open_sources
 from perftrail.workflows.quiet import Lookout
 from perftrail.workflows.session import Session, View
@@ -39,6 +40,7 @@ RESULTS = ".perftrail"
 """The directory beside a study file that holds all it made, unless `--store` names another."""
 
 DATABASE = "results.db"
+SOURCES = "sources"
 
 
 def results_directory(study: Study, store: str | None) -> Path:
@@ -63,7 +65,8 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         results = stack.enter_context(opened)
         starter = stack.enter_context(Launcher())
         enclosing = sandboxes(study, root, starter)
-        sources, _, workshop = _make_workshop(study, root, starter, results, enclosing=enclosing)
+        sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
+        _, workshop = _make_workshop(study, root, sources, starter, results, enclosing=enclosing)
         yield View(
             study=study,
             machine=read_machine(),
@@ -71,6 +74,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
             store=results,
             workshop=workshop,
             pins=sources.pins,
+            asked=sources.asked,
         )
 
 
@@ -95,6 +99,7 @@ def open_session(
     _refuse_samples(study)
     root = results_directory(study, store)
     put_back_left_over()
+    remove_left_over()
     machine = read_machine()
     with ExitStack() as stack:
         results = stack.enter_context(_held(root, machine, wait=wait, on_wait=on_wait))
@@ -102,8 +107,9 @@ def open_session(
         if (enclosing := sandboxes(study, root, starter)) is not None:
             enclosing.prepare()
         hands = stack.enter_context(crew(study, root, jobs=jobs, own=own))
-        sources, builder, workshop = _make_workshop(
-            study, root, starter, results, retry_failed=retry_failed, own=own, enclosing=enclosing, crew=hands
+        sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
+        builder, workshop = _make_workshop(
+            study, root, sources, starter, results, retry_failed=retry_failed, enclosing=enclosing, crew=hands
         )
         watch = stack.enter_context(Watch(helpers=lambda: _helpers(starter, enclosing)))
         invoker = Invoker(
@@ -184,15 +190,14 @@ def _measuring(root: Path, starter: Launcher, enclosing: Enclosing | None) -> Ab
 def _make_workshop(
     study: Study,
     root: Path,
+    sources: Sources,
     starter: Starter,
     results: Store,
     *,
     retry_failed: bool = False,
-    own: Patched | None = None,
     enclosing: Enclosing | None,
     crew: Crew | None = None,
-) -> tuple[Sources, Builder, Workshop]:
-    sources = open_sources(study, cache=str(root / "sources"), starter=starter, own=own)
+) -> tuple[Builder, Workshop]:
     builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=crew)
     workshop = Workshop(
         study,
@@ -203,4 +208,4 @@ def _make_workshop(
         pins=sources.pins,
         others=sources.others,
     )
-    return sources, builder, workshop
+    return builder, workshop

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from perftrail import studyfile
 from perftrail.errors import SourceError, StudyError, UsageError
 from perftrail.model.pins import MAIN, Pins
+from perftrail.ports import Kept
 from perftrail.sources import open_asked
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.patched import PatchedSource
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Source, Starter
+
+
+Asking = Literal["kept", "anew"]
+"""Whether a source that keeps what it was told of itself answers from that, or asks first what is new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +50,15 @@ class Sources:
         """The source whose history is walked."""
         return self.every[self.pins.along]
 
+    def asked(self) -> str:
+        """Say when the source that was asked longest ago was asked: ISO 8601; empty for by this process."""
+        told = [source.asked() for source in self.every.values() if isinstance(source, Kept)]
+        return min(filter(None, told), default="")
 
-def open_sources(study: Study, *, cache: str, starter: Starter, own: Patched | None = None) -> Sources:
+
+def open_sources(
+    study: Study, *, cache: str, starter: Starter, own: Patched | None = None, asking: Asking = "kept"
+) -> Sources:
     """Open a study's sources and look up where those that are not walked are held.
 
     `own` is a patched revision that the walked one is to know. Raises `StudyError` or `UsageError`, as the
@@ -55,7 +67,9 @@ def open_sources(study: Study, *, cache: str, starter: Starter, own: Patched | N
     every: dict[str, Source] = {}
     for name, asked in study.every_source.items():
         folders = variant_folders(study) if name == MAIN else ()
-        every[name] = open_asked(asked, cache=cache, starter=starter, folders=folders)
+        every[name] = source = open_asked(asked, cache=cache, starter=starter, folders=folders)
+        if asking == "anew" and isinstance(source, Kept):
+            source.ask_again()
     if own is not None:
         every[study.along] = PatchedSource(every[study.along], own, cache=cache, starter=starter)
     used = {each.directory for each in study.variants.values() if each.directory is not None}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from perftrail.model.pins import ALONE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from perftrail.model.measurement import Machine
     from perftrail.model.pins import Pins
     from perftrail.model.study import Study
@@ -16,11 +18,17 @@ if TYPE_CHECKING:
     from perftrail.workflows.workshop import Workshop
 
 
+def just_now() -> str:
+    """Say of sources of which nothing is kept when they were asked."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """A study, its source, its store and this machine: what a workflow needs that only looks.
 
-    `source` is the one that is walked; `pins` say at which revisions the study's others are held.
+    `source` is the one that is walked; `pins` say at which revisions the study's others are held. `asked` says
+    when a source was asked for what it answers from what is kept: ISO 8601, empty when by this process.
     """
 
     study: Study
@@ -29,6 +37,7 @@ class View:
     store: Store
     workshop: Workshop
     pins: Pins = ALONE
+    asked: Callable[[], str] = just_now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.file_tree import remove_tree
+from perftrail.file_claim import claimed_directory, remove_left_over
 from perftrail.workflows.containment import Sandboxes
 
 if TYPE_CHECKING:
@@ -51,8 +50,8 @@ def surrounded(trial: Trial, launcher: Launcher) -> Iterator[Started]:
     if sandbox is None:
         yield Started(trial=trial, starter=launcher, servers=outside)
         return
-    home = Path(tempfile.mkdtemp(prefix=_HOME, dir=_BELOW)).resolve()
-    try:
+    with claimed_directory(_HOME, below=_BELOW) as claimed:
+        home = claimed.resolve()
         scratch = home / "scratch"
         scratch.mkdir()
         sandboxes = Sandboxes(
@@ -68,8 +67,11 @@ def surrounded(trial: Trial, launcher: Launcher) -> Iterator[Started]:
                 starter=_Handing(starter, home / "logs" / "output"),
                 servers=lambda: (*outside(), *sandboxes.servers()),
             )
-    finally:
-        remove_tree(home)
+
+
+def remove_left_over_homes() -> None:
+    """Remove the directories of sandboxes whose perftrail was killed."""
+    remove_left_over(_HOME, below=_BELOW)
 
 
 def _showing_input(sandbox: Sandbox, trial: Trial) -> Sandbox:

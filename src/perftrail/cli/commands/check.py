@@ -91,6 +91,7 @@ def show_plan(
     study: Study, selection: Selection, *, store: str | None, as_json: bool, repeat: Sequence[str]
 ) -> None:
     """Work out a study's plan and print it."""
+    from perftrail.cli.kept import say_how_old
     from perftrail.workflows.check import survey
     from perftrail.workflows.opening import open_view
 
@@ -101,6 +102,7 @@ def show_plan(
         return
     with open_view(study, store=store) as view:
         plan = survey(view, selection)
+        say_how_old(view)
     if as_json:
         click.echo(json.dumps(plan.as_json(), indent=1))
         return

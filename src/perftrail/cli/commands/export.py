@@ -53,6 +53,7 @@ def command(
     for one revision only becomes a file for each.
     """
     from perftrail.cli.exported import deliver
+    from perftrail.cli.kept import say_how_old
     from perftrail.report.exports import write
     from perftrail.workflows.export import exported, leading
     from perftrail.workflows.opening import open_view
@@ -61,6 +62,7 @@ def command(
         samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
             samples = leading(samples, view)
+        say_how_old(view)
         files = write(form, samples, view.study)
     written = deliver(form, files, output, told=as_json)
     if as_json:

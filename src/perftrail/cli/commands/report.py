@@ -44,6 +44,7 @@ def command(
     DIR/index.html needs nothing else, no network either; DIR/figures holds each figure as SVG and PNG. Nothing is
     made or measured.
     """
+    from perftrail.cli.kept import say_how_old
     from perftrail.cli.report_findings import findings
     from perftrail.report.page_files import write_markdown, write_page
     from perftrail.report.page_markdown import to_markdown
@@ -55,6 +56,7 @@ def command(
     loaded = contained(walking.load(study), sandbox)
     with open_view(loaded, store=store) as view:
         page = make_report(view, results_directory(loaded, store), findings=findings)
+        say_how_old(view)
     if output is None:
         click.echo(to_markdown(page), nl=False)
         return

@@ -16,7 +16,13 @@ from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.dates import date_alike
-from perftrail.sources.ecosystems.apt_command import find_program, make_apt, why_apt_failed
+from perftrail.sources.ecosystems.apt_command import (
+    ask_archives,
+    find_program,
+    make_apt,
+    when_asked,
+    why_apt_failed,
+)
 from perftrail.sources.ecosystems.debian_version import DebianVersion, is_debian_version, is_prerelease
 from perftrail.sources.ecosystems.registry import Release
 
@@ -42,6 +48,17 @@ class DebianSources:
         self._asked = asked
         self._cache = cache
         self._starter = starter
+        self._up_to_date = False
+        self._known: Mapping[str, str] | None = None
+
+    def asked(self) -> str:
+        """Say when the archives were asked for what is known of them, empty when by this process."""
+        return "" if self._up_to_date else when_asked(self._apt)
+
+    def ask_again(self) -> None:
+        """Ask the archives for what they have now."""
+        ask_archives(self._apt)
+        self._up_to_date, self._known = True, None
 
     def version(self, text: str) -> DebianVersion:
         """Read a version as dpkg does."""
@@ -57,7 +74,7 @@ class DebianSources:
                 yanked=False,
                 uploaded="",
             )
-            for id in self._descriptions
+            for id in self._descriptions()
         ]
         return tuple(sorted(found, key=lambda each: each.version))
 
@@ -114,9 +131,21 @@ class DebianSources:
     def _apt(self) -> Apt:
         return make_apt(self._starter, index=self._asked.index, cache=self._cache)
 
-    @cached_property
     def _descriptions(self) -> Mapping[str, str]:
         """For each version the SHA-256 of its description, empty when the archive gives none."""
+        if not self._up_to_date and not self.asked():
+            self.ask_again()
+        if self._known is None:
+            try:
+                self._known = self._told()
+            except SourceError:
+                if not self.asked():
+                    raise
+                self.ask_again()  # what is kept may be older than the package
+                self._known = self._told()
+        return self._known
+
+    def _told(self) -> Mapping[str, str]:
         answer = self._apt.ask("apt-cache", "showsrc", "--only-source", "--", self.package.name)
         where = f"source.location {quoted(str(self.package))}"
         if "deb-src" in answer.errors:
@@ -144,11 +173,12 @@ class DebianSources:
                 yield version[1], description["sha256"] if description else ""
 
     def _description(self, id: str) -> str:
-        if id not in self._descriptions:
+        known = self._descriptions()
+        if id not in known:
             raise SourceError(f"{self.package}: there is no version {quoted(id)} {self.fits}")
-        if not self._descriptions[id]:
+        if not known[id]:
             raise SourceError(f"{self.package}: the archive gives no SHA-256 of {quoted(id)}")
-        return self._descriptions[id]
+        return known[id]
 
 
 def _own(directory: Path) -> None:

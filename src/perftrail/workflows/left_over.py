@@ -1,0 +1,15 @@
+"""Removes what killed perftrails left on this machine outside of any study's results."""
+
+from __future__ import annotations
+
+from perftrail.launcher import remove_left_over_lock_files
+from perftrail.sandbox import remove_left_over_rooms
+from perftrail.workflows.containment import SHORT_LIVED
+from perftrail.workflows.trial_sandbox import remove_left_over_homes
+
+
+def remove_left_over() -> None:
+    """Remove what nobody who lives has claimed: files that locks are counted in, and directories of sandboxes."""
+    remove_left_over_lock_files()
+    remove_left_over_homes()
+    remove_left_over_rooms(SHORT_LIVED)

@@ -1,0 +1,56 @@
+"""What a killed `perftrail measure` left outside of any study goes with the next one; what a living one has stays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cli.test_measure import measure
+from tests.sandbox.insides import needs_sandbox
+
+SHARED = (Path("/var/tmp"), Path("/dev/shm"))
+
+
+@contextmanager
+def sleeping() -> Iterator[tuple[subprocess.Popen[bytes], set[Path]]]:
+    """A perftrail that measures in a sandbox, and what it has claimed in directories that all share."""
+    command = [sys.executable, "-m", "perftrail", "measure", "--sandbox", "sleep 100"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as perftrail:
+        try:
+            while len(found := claims(perftrail.pid)) < len(SHARED):
+                assert perftrail.poll() is None
+                time.sleep(0.02)
+            yield perftrail, found
+        finally:
+            perftrail.kill()
+
+
+def claims(pid: int) -> set[Path]:
+    """What a process holds open directly below the directories that all share: it does so with what it claims."""
+    found = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            path = each.readlink()
+        except FileNotFoundError:  # closed meanwhile
+            continue
+        if path.parent in SHARED and path.name.startswith("perftrail-"):
+            found.add(path)
+    return found
+
+
+@needs_sandbox
+def test_what_a_killed_one_left_is_removed_and_what_a_living_one_has_is_not() -> None:
+    with sleeping() as (killed, left), sleeping() as (_, alive):
+        killed.kill()
+        killed.wait()
+        deadline = time.monotonic() + 20
+        while any(
+            path.exists() for path in left
+        ):  # what it started dies within two seconds, and may write till then
+            assert time.monotonic() < deadline
+            assert measure("-r", "2", "-w", "0", "true").returncode == 0
+        assert all(path.is_dir() for path in alive)
