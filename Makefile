@@ -34,17 +34,20 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/figures tests/report tests/cli src
 
 test: setup ## every test: real builds, simulations, real kills
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal --durations 20
 
 OCAML := studies/ocaml-light-threads
 TCL := studies/tcl-thread-allocator
+SUITE := studies/tcl-suite
 SMALL := --only numbers=1000,3000,10000,30000 --only below=200,500,1000,2000 --only length=20,30,50,100
 
-studies: setup ## the papers' three studies, at a size for half an hour; installs Debian packages
+studies: setup ## the papers' studies, at a size for half an hour; installs Debian packages
 	studies/packages
 	PERFTRAIL=$(CURDIR)/$(BIN)/perftrail studies/tcl-performance-history/run
 	$(BIN)/perftrail run $(TCL)
 	$(BIN)/perftrail report $(TCL) -o $(TCL)/answers
+	$(BIN)/perftrail run $(SUITE)
+	$(BIN)/perftrail report $(SUITE) -o $(SUITE)/answers
 	$(BIN)/perftrail run $(OCAML) $(SMALL)
 	$(BIN)/perftrail report $(OCAML) -o $(OCAML)/answers
 
@@ -53,6 +56,8 @@ studies-full: setup ## the same at the papers' sizes: hours
 	PERFTRAIL=$(CURDIR)/$(BIN)/perftrail studies/tcl-performance-history/run full
 	for study in $(TCL) $(TCL)/preloaded.toml $(TCL)/tcl9.toml; do $(BIN)/perftrail run $$study; done
 	$(BIN)/perftrail report $(TCL) -o $(TCL)/answers
+	for study in $(SUITE) $(SUITE)/instructions.toml; do $(BIN)/perftrail run $$study; done
+	$(BIN)/perftrail report $(SUITE) -o $(SUITE)/answers
 	$(BIN)/perftrail run $(OCAML)
 	$(BIN)/perftrail report $(OCAML) -o $(OCAML)/answers
 

@@ -57,8 +57,8 @@ def _write(study: Path, report: Path) -> dict[str, float]:
 
 def _data_bytes(text: str) -> int:
     """How much of a page is data."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    return len(found[1].encode()) if found else 0
+    found: list[str] = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
+    return sum(len(each.encode()) for each in found)
 
 
 def _tell(runs: list[dict[str, float]], opened: list[float], page: int, data: int) -> int:
@@ -68,7 +68,7 @@ def _tell(runs: list[dict[str, float]], opened: list[float], page: int, data: in
         print(f"{stage:32} {seconds:8.2f} s{'' if stage == 'passed' else ' of CPU'}")
     print(f"{'page':32} {page / 1e6:8.2f} MB, of which {data / 1e6:.2f} MB are data")
     if opened:
-        print(f"{'opened, first figure drawn':32} {statistics.median(opened):8.2f} s")
+        print(f"{'opened, first screen drawn':32} {statistics.median(opened):8.2f} s")
     written = medians["passed"] < GOAL_WRITTEN
     return 0 if written and opened and statistics.median(opened) < GOAL_OPENED else 1
 

@@ -278,6 +278,8 @@ def test_samples_of_thousands_of_runnables_are_those_of_each(store: SqlStore | M
         {0: float(number), 1: number + 0.1} for number in range(1100)
     ]
     assert all(samples.values["page_faults"] == {0: 112.0, 1: 112.0} for samples in kept.values())
+    few = [runnable.key for runnable in runnables[5:1100:90]]
+    assert store.samples(few, MACHINE.id, ["wall", "page_faults"]) == {each: kept[each] for each in few}
     assert store.revisions() >= {str(number) for number in range(7)}
 
 

@@ -7,7 +7,8 @@ from perftrail.figures.belief import Believed, belief
 from perftrail.figures.curve import CurvePoint, GivenUp, Labels, curve, speed_up
 from perftrail.figures.frame import Figure
 from perftrail.figures.heat import Cell, heat
-from perftrail.figures.history import Events, Gap, Mark, history
+from perftrail.figures.history import history
+from perftrail.figures.marks import Events, Gap, Mark
 from perftrail.figures.palette import Palette
 from perftrail.figures.samples import samples
 from perftrail.figures.thinning import Along
@@ -69,9 +70,11 @@ def examples() -> dict[str, Figure]:
         )
     ]
     cells = [
-        Cell(row="plain", column="mt", ratio=1.0),
-        Cell(row=HOSTILE, column="mt", ratio=3.0),
-        Cell(row=HOSTILE, column="st", ratio=None, why=HOSTILE),
+        Cell(row="mt: all 2", column="v2", ratio=1.7, low=1.6, high=1.8, standing="differs", whole=True),
+        Cell(row=f"mt {HOSTILE}", column="v2", ratio=3.0, low=2.9, high=3.1, standing="differs"),
+        Cell(row="mt two", column="v2", ratio=0.96, low=0.7, high=1.3),
+        Cell(row="st", column="v2", ratio=1.001, low=0.999, high=1.003, standing="same"),
+        Cell(row="st", column=HOSTILE, ratio=None, why=HOSTILE),
     ]
     rows = {"r1": (1.0, 1.1, 1.3), HOSTILE: (2.0, 2.2)}
     return {
@@ -81,5 +84,5 @@ def examples() -> dict[str, Figure]:
         "samples": samples(rows, labels=LABELS, palette=PALETTE, kinds={"r1": "plain", HOSTILE: HOSTILE}),
         "against": against(compared, name="against", title="Against", reference=HOSTILE, palette=PALETTE),
         "belief": belief(believed, length=6, culprits=[3]),
-        "heat": heat(cells, reference="plain", metric="all"),
+        "heat": heat(cells, reference=HOSTILE, name="heat", left_out=3),
     }

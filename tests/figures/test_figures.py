@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from perftrail.figures.curve import curve
+from perftrail.figures.curve import curve, speed_up
 from perftrail.figures.frame import themed
-from perftrail.figures.history import Events, history
+from perftrail.figures.history import history
+from perftrail.figures.marks import Events
 from perftrail.figures.palette import COLOURS, Palette
 from perftrail.figures.samples import MOST_DOTS, MOST_ROWS, samples
 from perftrail.figures.thinning import MOST, thinned
@@ -87,6 +89,13 @@ def test_a_point_given_up_stands_at_its_limit_with_its_reason() -> None:
     assert (row["at"], row["value"], row["why"]) == (4.0, 60.0, "over 60s")
 
 
+def test_speed_up_is_told_from_one_thread_on_not_from_none() -> None:
+    places = [replace(point, at=point.at - 1.0) for point in points("plain", 6.0, 4.0, 3.0, 2.0)]
+    drawn = json.dumps(speed_up(places, labels=LABELS, palette=PALETTE).spec)
+    assert "times as fast as at threads = 1" in drawn
+    assert '"at": 0.0' not in drawn
+
+
 def test_axes_are_logarithmic_where_values_span_decades() -> None:
     near: Any = curve(points("plain", 4.0, 2.0), [], labels=LABELS, palette=PALETTE).spec
     far: Any = curve(points("plain", 400.0, 2.0), [], labels=LABELS, palette=PALETTE).spec
@@ -110,6 +119,17 @@ def test_many_revisions_are_drawn_as_few_points_that_hide_none() -> None:
     assert max(point.high for point in drawn) == every[-1].high
 
 
+def test_numbers_of_steps_keep_clear_of_the_words_above_the_drawing() -> None:
+    drawn: Any = examples()["history"].spec
+    plain: Any = history(along(0, 3), Events(length=6), labels=LABELS, palette=PALETTE).spec
+    [numbers] = [layer for layer in layers(drawn, "text") if layer["data"]["values"][0]["word"] == "1"]
+    assert (
+        numbers["encoding"]["y"]["scale"]["padding"]
+        > -numbers["mark"]["dy"] + numbers["mark"]["fontSize"] / 2
+    )
+    assert next(layers(plain, "point"))["encoding"]["y"]["scale"].get("padding", 8) == 8
+
+
 def test_a_long_history_stays_small() -> None:
     figure = history(along(*range(10_000)), Events(length=10_000), labels=LABELS, palette=PALETTE)
     assert len(json.dumps(figure.spec)) < 150_000
@@ -124,6 +144,20 @@ def test_a_million_samples_stay_small() -> None:
     values = [row["value"] for row in dots["data"]["values"]]
     assert (min(values), max(values)) == (1.0, 10.999)
     assert "76 more" in figure.caption
+
+
+def test_only_what_differs_for_sure_has_a_colour_in_the_map() -> None:
+    spec: Any = examples()["heat"].spec
+    sure, unclear = layers(spec, "rect")
+    assert "color" not in unclear["encoding"]
+    assert [row["row"] for row in unclear["data"]["values"]] == ["mt two"]
+    assert {row["standing"]: row["shown"] for row in sure["data"]["values"]} == {"differs": 2.0, "same": 1.0}
+    told = [row["words"] for layer in layers(spec, "text") for row in layer["data"]["values"]]
+    assert "0.96 [0.70, 1.30] ?" in told
+
+
+def test_the_map_says_what_it_leaves_out() -> None:
+    assert "The 3 rows that differ least are in the table only." in examples()["heat"].caption
 
 
 def test_a_long_hostile_word_is_cut() -> None:

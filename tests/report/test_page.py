@@ -13,7 +13,8 @@ import pytest
 
 from perftrail.errors import UsageError
 from perftrail.figures.frame import Figure
-from perftrail.figures.history import Events, history
+from perftrail.figures.history import history
+from perftrail.figures.marks import Events
 from perftrail.report.page import Fact, Listing, Page, Section, Table, Verdict
 from perftrail.report.page_files import LOG_BYTES, log_end, write_page
 from perftrail.report.page_html import AT_ONCE, to_html
@@ -71,9 +72,23 @@ def a_page(*, figure: Figure | None = None, rows: int = 2, detail: int = 0) -> P
     return Page(question=HOSTILE, verdict=verdict, lead=section, sections=(), made_by="perftrail")
 
 
-def data_of(text: str) -> Any:
-    [data] = [script for script in Tags(text).scripts if script.startswith("{")]
-    return json.loads(data)
+def columns_of(text: str) -> list[Any]:
+    """The long columns that the page's script reads when it is asked for them, by number."""
+    tags = Tags(text)
+    kinds = [attributes for tag, attributes in tags.tags if tag == "script"]
+    numbered = [
+        (int(number), json.loads(script))
+        for attributes, script in zip(kinds, tags.scripts, strict=True)
+        if (number := attributes.get("data-column"))
+    ]
+    assert [number for number, _ in numbered] == list(range(len(numbered)))
+    return [column for _, column in numbered]
+
+
+def named(text: str, name: str) -> str:
+    """The one value of an attribute in a page."""
+    [value] = [found for _, attributes in Tags(text).tags if (found := attributes.get(name))]
+    return value
 
 
 def test_hostile_text_adds_no_tag_and_no_script() -> None:
@@ -141,16 +156,36 @@ def test_a_figure_and_its_sign_stay_on_one_line() -> None:
 def test_what_a_long_table_does_not_show_is_there_when_asked_for() -> None:
     text = to_html(a_page(rows=AT_ONCE + 70), {})
     assert [tag for tag, _ in Tags(text).tags].count("tr") == AT_ONCE + 1
-    assert [row[0] for row in data_of(text)["rest"]["hostile"]] == [
-        str(n) for n in range(AT_ONCE, AT_ONCE + 70)
-    ]
+    columns = [columns_of(text)[int(number)] for number in named(text, "data-columns").split()]
+    assert columns == [[str(n) for n in range(AT_ONCE + 70)], [HOSTILE] * (AT_ONCE + 70)]
+    assert named(text, "data-rows") == str(AT_ONCE + 70)
+
+
+def test_a_table_that_is_the_answer_is_shown_whole() -> None:
+    page = a_page(rows=AT_ONCE + 70)
+    assert page.lead is not None
+    whole = replace(page.lead, tables=tuple(replace(table, whole=True) for table in page.lead.tables))
+    text = to_html(replace(page, lead=whole), {})
+    assert [tag for tag, _ in Tags(text).tags].count("tr") == AT_ONCE + 70 + 1
+    assert columns_of(text) == []
+    assert "more rows" not in to_markdown(replace(page, lead=whole))
+    assert "more rows" in to_markdown(page)
+
+
+def test_a_column_that_several_show_is_written_once() -> None:
+    page = a_page(rows=AT_ONCE + 1)
+    assert page.lead is not None
+    again = replace(page.lead, tables=tuple(replace(table, name="again") for table in page.lead.tables))
+    assert columns_of(to_html(replace(page, sections=(again,)), {})) == columns_of(to_html(page, {}))
 
 
 def test_every_point_of_a_thinned_figure_is_there_for_a_closer_look() -> None:
     points = along(*range(3000))
     figure = history(points, Events(length=3000), labels=LABELS, palette=PALETTE)
-    data = data_of(to_html(a_page(figure=figure, detail=3000), {}))
-    assert data["detail"]["example"]["position"] == list(range(3000))
+    text = to_html(a_page(figure=figure, detail=3000), {})
+    numbers, columns = json.loads(named(text, "data-detail")), columns_of(text)
+    assert columns[numbers["position"]] == list(range(3000))
+    assert columns[numbers["value"]][:3] == [0.1, 1.1, 2.1]
 
 
 def test_markdown_keeps_hostile_text_text() -> None:

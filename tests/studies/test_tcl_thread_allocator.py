@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from perftrail import studyfile
-from perftrail.errors import SourceError
-from perftrail.workflows.opening import open_session
 from tests.e2e.printing import perftrail
 
 STUDY = Path(__file__).parents[2] / "studies" / "tcl-thread-allocator"
@@ -36,34 +33,11 @@ def test_what_is_preloaded_goes_with_the_same_builds() -> None:
         assert ("LD_PRELOAD" in variant.run.env) == (name != built)
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The study with its old allocator alone, compiled in a hurry and run once with up to eight threads."""
-    if not Path("/usr/include/zlib.h").is_file():
-        pytest.skip("zlib1g-dev is not installed")
-    place = tmp_path_factory.mktemp("studies") / "tcl"
-    shutil.copytree(STUDY, place, ignore=shutil.ignore_patterns(".perftrail"))
-    file = place / "perftrail.toml"
-    text = file.read_text().replace('"-O2"', '"-O0"').replace('"wait 5s"', '"mark"')
-    text = text.replace("invocations = 12", "invocations = 1\nwarmups = 0").replace(
-        "} 25 {study}", "} 5 {study}"
-    )
-    file.write_text(text)
-    with open_session(studyfile.load(str(file)), store=None) as session:
-        try:
-            [revision] = session.source.history()
-            session.source.materialise(revision, str(place.parent / "tree"), str(place.parent / "log"))
-        except SourceError as error:
-            pytest.skip(f"Tcl's source cannot be had here: {error}")
-    perftrail("run", file, "--only=variant=shared", "--only=threads=?")
-    return place
-
-
 @pytest.mark.slow
 def test_the_old_allocator_takes_its_lock_for_each_object_and_finds_it_held_with_eight_threads(
-    small: Path,
+    allocators: Path,
 ) -> None:
-    shown = perftrail("show", small, "--json", "--metric", "locks", "--metric", "contended_locks").stdout
+    shown = perftrail("show", allocators, "--json", "--metric", "locks", "--metric", "contended_locks").stdout
     found = {(row["metric"], row["point"]["threads"]): row["estimate"]["value"] for row in json.loads(shown)}
     assert found["locks", 1] == pytest.approx(found["locks", 8], rel=0.01)
     assert found["locks", 1] > 2e6
@@ -72,15 +46,15 @@ def test_the_old_allocator_takes_its_lock_for_each_object_and_finds_it_held_with
 
 
 @pytest.mark.slow
-def test_the_driver_fails_where_a_run_did_not_do_its_work(small: Path) -> None:
-    [driver] = (small / ".perftrail" / "builds").glob("*/bench/*/driver")
-    (small / "wrong.tcl").write_text("clock clicks")
+def test_the_driver_fails_where_a_run_did_not_do_its_work(allocators: Path, tmp_path: Path) -> None:
+    [driver] = (allocators / ".perftrail" / "builds").glob("*/bench/*/driver")
+    (tmp_path / "wrong.tcl").write_text("clock clicks")
     for words, said in (
         ("1 2 wrong.tcl", "another answer"),
         ("2 9 none.tcl", "couldn't read"),
         ("1", "usage"),
     ):
         done = subprocess.run(
-            [driver, *words.split()], cwd=small, capture_output=True, text=True, check=False
+            [driver, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr

@@ -77,8 +77,8 @@ ABOUT = 'metric = "cost"\nvariant = "new"\n'
             '18: claims.faster.metric: no metric "cots"; did you mean "cost"?',
         ),
         (
-            'metric = "more"\nvariant = "new"\nagainst = "old"\nratio = "1.."',
-            '18: claims.faster.metric: "more" is derived, and pairs are compared in what was measured; name that',
+            'metric = "more"\nvariant = "new"\nalong = "size"\nreaches = "1.."',
+            '18: claims.faster.metric: "more" is derived, and how far it goes is told by what was measured; name that',
         ),
         (
             f'{ABOUT}along = "length"\nexponent = "1.."',

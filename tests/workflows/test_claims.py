@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
 import pytest
 
 from perftrail.analysis.compare import Rule, compare
+from perftrail.model.benchmark import Benchmark
 from perftrail.model.claim import Claim
-from perftrail.workflows.claims import ClaimVerdict, Ratio, verdict_of
+from perftrail.model.metrics import Derived
+from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.recipe import Variant, VariantRun
+from perftrail.workflows.claims import ClaimVerdict, Ratio, judge, verdict_of
+from perftrail.workflows.run import Run
+from perftrail.workflows.selection import Selection
+from perftrail.workflows.session import View
+from tests.fakes.workshop import FakeSource, FakeStarter
+from tests.workflows.bench import a_session, a_study, drain
 
 CLAIM = Claim(says="twice as long", metric="wall", variant="new", against="old", ratio="1.5..")
 FOUND = Ratio(
@@ -34,3 +45,23 @@ def test_times_of_a_disturbed_machine_decide_nothing(found: Ratio, verdict: Clai
 def test_a_ratio_outside_the_band_is_not_reproduced_and_one_across_its_end_is_unclear() -> None:
     assert verdict_of(replace(CLAIM, ratio="..1.5"), FOUND) is ClaimVerdict.NOT_REPRODUCED
     assert verdict_of(replace(CLAIM, ratio="1.99..3"), FOUND) is ClaimVerdict.UNCLEAR
+
+
+def test_a_claim_may_be_about_a_derived_metric(tmp_path: Path) -> None:
+    """What one more takes: three times as much in the new one, which starts sooner."""
+
+    def seconds(arguments: tuple[str, ...]) -> float:
+        size = float(arguments[-1])
+        return 0.1 + 3.0 * size if arguments[0] == "nice" else 0.9 + 1.0 * size
+
+    study = a_study(
+        benchmarks={"work": Benchmark(command="{build}/work {size}", parameters={"size": (1, 2)})},
+        derived={"more": Derived(value="wall[size=2] - wall[size=1]", benchmark="work", unit="s")},
+        variants={"old": Variant(), "new": Variant(rebuild=False, run=VariantRun(prefix=("nice",)))},
+        measure=MeasurePolicy(invocations=Invocations(least=12, most=12), warmups=0),
+        claims={"more": replace(CLAIM, metric="more", ratio="2.5..3.5")},
+    )
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=seconds))
+    drain(Run(session, Selection()).events())
+    [judged] = judge(cast(View, session))
+    assert judged.verdict is ClaimVerdict.REPRODUCED

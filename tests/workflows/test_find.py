@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from perftrail.cli.found_words import noise_words
+from perftrail.errors import NoAnswer
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Exited
@@ -129,6 +130,12 @@ def test_no_change_is_an_answer(tmp_path: Path) -> None:
     session = a_session(STUDY, tmp_path, source=FakeSource(50), starter=FakeStarter(seconds=lambda _: 0.1))
     _, answer = find(session)
     assert answer.as_json()["verdict"] == "none"
+
+
+def test_a_range_of_one_revision_holds_no_change(tmp_path: Path) -> None:
+    session = a_session(STUDY, tmp_path, source=FakeSource(1), starter=stepping_at(1))
+    with pytest.raises(NoAnswer, match=r"one revision.*widen source\.range"):
+        find(session)
 
 
 def test_the_range_limits_the_search(tmp_path: Path) -> None:

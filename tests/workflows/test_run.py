@@ -29,6 +29,18 @@ def test_subjects_are_measured_there_and_back(tmp_path: Path) -> None:
     assert order == [0, 1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0]
 
 
+def test_the_subjects_of_a_point_are_measured_next_to_each_other(tmp_path: Path) -> None:
+    benchmark = Benchmark(command="{build}/work {size}", parameters={"size": (1, 2)})
+    starter = FakeStarter(seconds=steady)
+    study = a_study(
+        benchmarks={"work": benchmark}, measure=MeasurePolicy(invocations=Invocations(least=1, most=1))
+    )
+    drain(Run(a_session(study, tmp_path, source=FakeSource(2), starter=starter), ALL).events())
+    order = [(int(arguments[-1]), number_of(arguments)) for arguments in starter.started]
+    there = [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert order == [*there, *there[::-1]]
+
+
 def test_a_second_run_does_nothing(tmp_path: Path) -> None:
     store, source = MemoryStore(), FakeSource(2)
     for expected in (8, 0):

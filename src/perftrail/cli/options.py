@@ -41,7 +41,7 @@ def only_option(function: Function) -> Function:
     """--only: a part of the plan."""
     text = (
         "Only what matches: revision, variant, benchmark or a parameter, with * and ?, or several patterns with "
-        "commas between; may be repeated, all must match."
+        "commas between; may be repeated: of each name, one pattern must match."
     )
     return click.option("--only", multiple=True, metavar="NAME=PATTERN", help=text)(function)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.cli.growth_words import curve_words, rival_words
-from perftrail.cli.scaling_words import scaling_lines
+from perftrail.cli.scaling_words import left_out_words, scaling_lines
 from perftrail.report.page import Section, Table
 from perftrail.workflows.showing.growth import growth_along
 from perftrail.workflows.showing.scaling import thread_scalings
+from perftrail.workflows.showing.worth_telling import worth_telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,9 +19,14 @@ if TYPE_CHECKING:
 
 def findings(gathered: Gathered) -> tuple[Section, ...]:
     """Tell of threads and of growth; nothing where no benchmark has such an axis. Makes and measures nothing."""
+    scalings = thread_scalings(
+        gathered.view,
+        measured=gathered.measured_here,
+        choose=lambda revisions: worth_telling(revisions, gathered.searches),
+    )
     scaled = [
         (f"{each.subject} {each.benchmark}", line)
-        for each in thread_scalings(gathered.view, measured=gathered.measured_here)
+        for each in scalings.found
         for line in scaling_lines(each.scaling, each.contention, axis=each.axis)
     ]
     grown = growth_along(gathered.view, gathered.rows, measured=gathered.measured_here)
@@ -31,12 +37,12 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
     ]
     along += [("beside each other", line) for each in grown.rivals for line in rival_words(each)]
     return (
-        *_section("scaling", "How it scales, and what limits it", scaled),
+        *_section("scaling", "How it scales, and what limits it", scaled, said=left_out_words(scalings)),
         *_section("growth", "How it grows", along),
     )
 
 
-def _section(name: str, title: str, told: list[tuple[str, str]]) -> Iterable[Section]:
+def _section(name: str, title: str, told: list[tuple[str, str]], *, said: str = "") -> Iterable[Section]:
     """A table of what is said of each subject; the subject stands in the first of its lines."""
     if told:
         lines = [
@@ -46,5 +52,6 @@ def _section(name: str, title: str, told: list[tuple[str, str]]) -> Iterable[Sec
         yield Section(
             name=name,
             title=title,
+            paragraphs=(f"{said}.",) if said else (),
             tables=(Table(name=name, head=("subject", "finding"), rows=tuple(lines)),),
         )

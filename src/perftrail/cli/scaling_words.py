@@ -15,14 +15,14 @@ from perftrail.cli.speech import plain
 from perftrail.model.quantity import decimals, number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from perftrail.analysis.contention import Contention
     from perftrail.analysis.paired import Interval
     from perftrail.analysis.scaling import Scaling
     from perftrail.analysis.telltales import Telltale
     from perftrail.analysis.usl import Parameter
-    from perftrail.workflows.showing.scaling import ThreadScaling
+    from perftrail.workflows.showing.scaling import ThreadScaling, ThreadScalings
 
 CAUSES = {
     Cause.LOCK: "a lock",
@@ -50,13 +50,26 @@ FIGURES = {
 }
 
 
-def print_scalings(found: Sequence[ThreadScaling]) -> None:
+def print_scalings(scalings: ThreadScalings) -> None:
     """Print a section about each thread axis; nothing where there is none."""
     console = output()
-    for each in found:
+    for each in scalings.found:
         console.print(Text(f"\n{_title(each)}", style="bold"), soft_wrap=True)
         for line in scaling_lines(each.scaling, each.contention, axis=each.axis):
             console.print(Text(f"  {line}"), soft_wrap=True)
+    if (left_out := left_out_words(scalings)) and scalings.found:
+        console.print(Text(f"\n{left_out}; --json has every one."), soft_wrap=True)
+
+
+def left_out_words(scalings: ThreadScalings) -> str:
+    """Say of which revisions it is told, where these are not all; else nothing."""
+    told, measured = len(scalings.told), len(scalings.measured)
+    if told == measured:
+        return ""
+    named = " and what a search named" if told > 2 else ""
+    return (
+        f"Scaling is told of {told} of {measured} revisions: the first and the last that were measured{named}"
+    )
 
 
 def _title(each: ThreadScaling) -> str:

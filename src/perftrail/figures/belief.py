@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.figures.frame import FOUND, MUTED, Figure, drawing, number, told
-from perftrail.figures.history import along_axis
+from perftrail.figures.marks import along_axis
 
 if TYPE_CHECKING:
     from perftrail.figures.frame import Spec

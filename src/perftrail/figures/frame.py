@@ -46,22 +46,30 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A measured axis: what it shows, and the unit its values are drawn in after division by `divisor`."""
+    """A measured axis: what it shows, and the unit its values are drawn in after division by `divisor`.
+
+    `padding` is the room in pixels that is kept free beyond the values at both ends, for what stands beside them.
+    """
 
     title: str
     divisor: float
     logarithmic: bool
     ticks: tuple[float, ...] = ()
+    padding: int = 0
 
     def spec(self, *, zero: bool = False) -> Spec:
         """Give the axis as part of an encoding; `zero` makes a linear one begin there."""
         if not self.logarithmic:
-            scaling: Spec = {"zero": zero, "nice": True}
+            scaling: Spec = {
+                "zero": zero,
+                "nice": True,
+                **({"padding": self.padding} if self.padding else {}),
+            }
             return {"type": "quantitative", "title": self.title, "scale": scaling, "axis": {"tickCount": 6}}
         return {
             "type": "quantitative",
             "title": self.title,
-            "scale": {"type": "log", "nice": False, "padding": 8},
+            "scale": {"type": "log", "nice": False, "padding": max(8, self.padding)},
             "axis": {"values": [*self.ticks], "format": "~g" if max(self.ticks, default=1.0) < 1e6 else "~s"},
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -128,9 +129,15 @@ class ContentKeys:
     def __init__(self, *end: object) -> None:
         self._end = _JSON.encode(end)[1:]
 
-    def key(self, *parts: object) -> str:
+    def key(self, *parts: str) -> str:
         """Name content that begins with at least one part of its own."""
-        return _digest(f"{_JSON.encode(parts)[:-1]}, {self._end}")
+        return _digest(f"{_begun(parts)}, {self._end}")
+
+
+@lru_cache(maxsize=256)
+def _begun(parts: tuple[str, ...]) -> str:
+    """The beginning of content in words; much content begins alike, one after the other."""
+    return _JSON.encode(parts)[:-1]
 
 
 def _digest(text: str) -> str:

@@ -22,7 +22,7 @@ class Revision:
     @property
     def short(self) -> str:
         """The id as people quote it: ten digits of a hash, a version whole."""
-        is_hash = len(self.id) >= 40 and all(digit in "0123456789abcdef" for digit in self.id)
+        is_hash = len(self.id) >= 40 and not self.id.strip("0123456789abcdef")
         return self.id[:10] if is_hash else self.id
 
 

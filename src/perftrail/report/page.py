@@ -18,13 +18,17 @@ Tone = Literal["better", "worse", "plain", "unclear"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: `numbers` are the columns that hold figures. Every text may be hostile."""
+    """A table: `numbers` are the columns that hold figures. Every text may be hostile.
+
+    `whole`: every row is part of the answer and is shown at once, however many there are.
+    """
 
     name: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: frozenset[int] = frozenset()
     title: str = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a report. `detail` is all that a figure shows thinned, for whoever looks closely."""
+    """A part of a report. `detail` is all that a figure shows thinned, for whoever looks closely.
+
+    `answers`: its figure is of what the study's question is about.
+    """
 
     name: str
     title: str
@@ -47,6 +54,7 @@ class Section:
     tables: tuple[Table, ...] = ()
     listings: tuple[Listing, ...] = ()
     detail: tuple[Along, ...] = ()
+    answers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

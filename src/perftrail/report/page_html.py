@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,14 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from perftrail.figures.frame import config
-from perftrail.figures.history import plain
+from perftrail.report.page_data import Columns, inert_json
 from perftrail.report.page_images import bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from perftrail.model.trail import Json
-    from perftrail.report.page import Page, Section
+    from perftrail.report.page import Page, Table
 
 AT_ONCE = 30
 """So many rows of a table stand in the page; the rest is shown when asked for."""
@@ -36,6 +35,7 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
     )
     environment.filters["tied"] = tied
     template = environment.from_string(_text("page.html"))
+    columns = Columns()
     return template.render(
         page=page,
         at_once=AT_ONCE,
@@ -43,59 +43,31 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
         scripts=scripts,
         policy=_policy(scripts),
         stills={name: _data_address(drawn) for name, drawn in stills.items() if len(drawn) <= LARGEST_STILL},
-        data=Markup(inert_json(_data(page))),  # noqa: S704 - escaped by inert_json
+        specs={figure.name: _inert(figure.spec) for figure in page.figures},
+        looks=_inert({"light": config("light"), "dark": config("dark")}),
+        unfolded={table.name: columns.of_table(table) for table in _long_tables(page)},
+        detail={
+            section.figure.name: columns.of_detail(section)
+            for section in page.every_section
+            if section.figure is not None and section.detail
+        },
+        columns=[Markup(text) for text in columns.texts],  # noqa: S704 - inert_json wrote them
     )
+
+
+def _long_tables(page: Page) -> Iterator[Table]:
+    """The tables of which only the first rows stand in the page."""
+    for section in page.every_section:
+        yield from (table for table in section.tables if len(table.rows) > AT_ONCE and not table.whole)
+
+
+def _inert(data: Json) -> Markup:
+    return Markup(inert_json(data))  # noqa: S704 - that is what makes it inert
 
 
 def tied(text: str) -> str:
     """Keep a figure and its sign, and a ratio, on one line."""
     return text.replace(" %", "\u00a0%").replace("× ", "×\u00a0")
-
-
-def inert_json(data: Json) -> str:
-    r"""Write JSON that ends no script and begins no tag, whatever its texts hold.
-
-    >>> inert_json(["</script>"])
-    '["\\u003c/script\\u003e"]'
-    """
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _data(page: Page) -> Json:
-    """What the page's script draws and unfolds."""
-    sections = page.every_section
-    return {
-        "figures": {figure.name: figure.spec for figure in page.figures},
-        "looks": {"light": config("light"), "dark": config("dark")},
-        "rest": {
-            table.name: [list(row) for row in table.rows[AT_ONCE:]]
-            for section in sections
-            for table in section.tables
-            if len(table.rows) > AT_ONCE
-        },
-        "detail": {
-            section.figure.name: _detail(section)
-            for section in sections
-            if section.figure is not None and section.detail
-        },
-    }
-
-
-def _detail(section: Section) -> Json:
-    """Every point of a thinned figure, in columns: names once, figures as short as they are read."""
-    assert section.figure is not None
-    about = section.figure.spec["usermeta"]
-    assert isinstance(about, dict)
-    divisor = about["divisor"]
-    assert isinstance(divisor, float)
-    rows = [plain(point, divisor) for point in section.detail]
-    columns = ("position", "subject", "revision", "value", "low", "high", "count")
-    return {name: [_short(row[name]) for row in rows] for name in columns}
-
-
-def _short(value: Json) -> Json:
-    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def _policy(scripts: list[Markup]) -> str:

@@ -64,11 +64,12 @@ def _table(table: Table) -> Iterator[str]:
     yield f"| {' | '.join(inert(name) for name in table.head)} |"
     rule = ("---:" if number in table.numbers else ":---" for number in range(len(table.head)))
     yield f"| {' | '.join(rule)} |"
-    for row in table.rows[:MOST_ROWS]:
+    most = len(table.rows) if table.whole else MOST_ROWS
+    for row in table.rows[:most]:
         yield f"| {' | '.join(inert(text) for text in row)} |"
-    if len(table.rows) > MOST_ROWS:
+    if len(table.rows) > most:
         yield ""
-        yield f"{len(table.rows) - MOST_ROWS} more rows."
+        yield f"{len(table.rows) - most} more rows."
 
 
 def _tag_safe(text: str) -> str:

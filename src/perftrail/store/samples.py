@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from perftrail.model.measurement import Samples
 from perftrail.store import schema
@@ -16,13 +16,21 @@ from perftrail.store.names import chunks
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, Select
+    from sqlalchemy import ColumnElement, Connection
 
     from perftrail.model.build import Stage
     from perftrail.store.outcomes import Interned
 
+    Conditions = Sequence[ColumnElement[bool]]
+
 SAMPLE = 1
 """The phase of a sample in the table."""
+
+MANY = 4
+"""Who asks for more than one in so many of a store's runnables has all of it read: looking each up costs more."""
+
+BATCH = 50_000
+"""So many rows are Python's at a time, before they become values."""
 
 
 def read_samples(
@@ -36,39 +44,49 @@ def read_samples(
     machine_id = interned.machines.find(connection, machine)
     if machine_id is None:
         return {}
-    keys = {id: key for key, id in interned.runnables.find_all(connection, runnables).items()}
+    table = schema.invocation
+    here = table.c.machine_id == machine_id
     known = interned.metrics.find_all(connection, metrics)
+    kept = connection.scalar(select(func.count()).select_from(schema.runnable)) or 0
+    if len(runnables) * MANY > kept:
+        asked = set(runnables)
+        keys = {id: key for id, key in interned.runnables.by_id(connection).items() if key in asked}
+        parts: Sequence[Conditions] = [(here,)]
+    else:
+        keys = {id: key for key, id in interned.runnables.find_all(connection, runnables).items()}
+        parts = [(table.c.runnable_id.in_(chunk), here) for chunk in chunks(sorted(keys))]
+    values: dict[int, dict[str, dict[int, float]]] = defaultdict(dict)
+    for name, metric in known.items():
+        for part in parts:
+            for id, by_ordinal in _values(connection, part, metric):
+                values[id].setdefault(name, by_ordinal).update(by_ordinal)
     flags, failures = _flags(connection, machine_id), _failures(connection, machine_id)
-    found: dict[str, Samples] = {}
-    for chunk in chunks(sorted(keys)):
-        values: dict[int, dict[str, Mapping[int, float]]] = defaultdict(dict)
-        for name, metric in known.items():
-            for id, by_ordinal in _values(connection, chunk, machine_id, metric):
-                values[id][name] = by_ordinal
-        for id in _started(connection, chunk, machine_id):
-            found[keys[id]] = Samples(
-                values=values.get(id, {}), flags=flags.get(id, {}), failures=tuple(failures.get(id, ()))
-            )
-    return found
+    started = set(values)
+    if not started.issuperset(keys):
+        # Of the others, some may have been started and have failed.
+        for part in parts:
+            started.update(connection.scalars(select(table.c.runnable_id).where(*part).distinct()))
+    return {
+        key: Samples(values=values.get(id, {}), flags=flags.get(id, {}), failures=tuple(failures.get(id, ())))
+        for id, key in keys.items()
+        if id in started
+    }
 
 
-def _values(
-    connection: Connection, runnables: Sequence[int], machine: int, metric: int
-) -> Iterator[tuple[int, Mapping[int, float]]]:
+def _values(connection: Connection, part: Conditions, metric: int) -> Iterator[tuple[int, dict[int, float]]]:
+    """Give the values of a metric by ordinal, runnable after runnable; one may come in two pieces."""
     table, value = schema.invocation, schema.value
     wanted = (
         select(table.c.runnable_id, table.c.ordinal, value.c.value)
         .join_from(table, value)
-        .where(*_of(runnables, machine), table.c.phase == SAMPLE, value.c.metric_id == metric)
+        .where(*part, table.c.phase == SAMPLE, value.c.metric_id == metric)
         .order_by(table.c.runnable_id, table.c.phase, table.c.ordinal)
     )
-    rows = connection.execute(wanted).all()
-    if not rows:
-        return
-    ids, ordinals, numbers = zip(*rows, strict=True)
-    starts = [0, *(place for place, (one, next) in enumerate(pairwise(ids), 1) if one != next), len(ids)]
-    for first, last in pairwise(starts):
-        yield ids[first], dict(zip(ordinals[first:last], numbers[first:last], strict=True))
+    for rows in connection.execute(wanted).partitions(BATCH):
+        ids, ordinals, numbers = zip(*rows, strict=True)
+        starts = [0, *(place for place, (one, next) in enumerate(pairwise(ids), 1) if one != next), len(ids)]
+        for first, last in pairwise(starts):
+            yield ids[first], dict(zip(ordinals[first:last], numbers[first:last], strict=True))
 
 
 def _flags(connection: Connection, machine: int) -> Mapping[int, Mapping[int, tuple[str, ...]]]:
@@ -97,13 +115,3 @@ def _failures(connection: Connection, machine: int) -> Mapping[int, Sequence[Sta
         for id, runnable in connection.execute(wanted):
             found[runnable].append(stages[id])
     return found
-
-
-def _started(connection: Connection, runnables: Sequence[int], machine: int) -> Sequence[int]:
-    wanted: Select[Any] = select(schema.invocation.c.runnable_id).where(*_of(runnables, machine)).distinct()
-    return connection.scalars(wanted).all()
-
-
-def _of(runnables: Sequence[int], machine: int) -> tuple[Any, ...]:
-    table = schema.invocation
-    return table.c.runnable_id.in_(runnables), table.c.machine_id == machine

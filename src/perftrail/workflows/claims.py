@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, assert_never
 from perftrail.analysis.compare import Rule, compare
 from perftrail.model.build import Failure
 from perftrail.model.claim import read_band
-from perftrail.model.conditions import weight
 from perftrail.model.measurement import Samples
 from perftrail.model.subject import Subject
 from perftrail.model.target import claimed_figure
 from perftrail.workflows.showing.growth import growth_along
 from perftrail.workflows.showing.measured import MeasuredHere
-from perftrail.workflows.showing.rows import rows, units_of
+from perftrail.workflows.showing.pairs import decides, paired, telling
+from perftrail.workflows.showing.rows import by_round, rows
 
 if TYPE_CHECKING:
     from perftrail.analysis.compare import Comparison
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
     from perftrail.workflows.session import View
-
-ENOUGH_QUIET_PAIRS = 10
-"""So many pairs that nothing disturbed are used alone; of fewer, the disturbed ones are used, too."""
+    from perftrail.workflows.showing.rows import Row
 
 
 class ClaimVerdict(StrEnum):
@@ -96,11 +94,14 @@ class Judgement:
         }
 
 
-def judge(view: View) -> tuple[Judgement, ...]:
-    """Judge every claim of a study on its last revision that was measured here; ratios share an error of 1 %."""
-    measured = MeasuredHere(view)
-    last = next((cell.subject.revision for cell, _ in reversed(measured.cells)), None)
-    bench = _Bench(view=view, measured=measured, revision=last)
+def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgement, ...]:
+    """Judge every claim of a study on its last revision that was measured here; ratios share an error of 1 %.
+
+    `measured` is what was read of the study already.
+    """
+    known = MeasuredHere(view) if measured is None else measured
+    last = next((cell.subject.revision for cell, _ in reversed(known.cells)), None)
+    bench = _Bench(view=view, measured=known, revision=last)
     return tuple(bench.judged(name, claim) for name, claim in view.study.claims.items())
 
 
@@ -143,41 +144,47 @@ class _Bench:
 
     def _ratio(self, claim: Claim, benchmark: str, metric: str) -> Ratio | str:
         """Compare invocations of the same round at every point that both variants have."""
-        mine = self._samples(claim, claim.variant, benchmark, metric)
-        others = self._samples(claim, claim.against, benchmark, metric)
-        paired = {
+        mine, others = (
+            {row.point: row for row in self._rows(claim, variant, benchmark, metric)}
+            for variant in (claim.variant, claim.against)
+        )
+        found = {
             point: pairs
-            for point, samples in mine.items()
-            if (pairs := _pairs(others.get(point, Samples()), samples, metric))
+            for point in mine.keys() & others.keys()
+            if (
+                pairs := paired(*(by_round(self.view, self.measured, each[point]) for each in (others, mine)))
+            )
         }
-        if not paired:
+        if not found:
             return "not measured at any point that both variants have"
-        every = [pair for pairs in paired.values() for pair in pairs]
-        quiet = [pair for pair in every if pair.quiet]
-        used = quiet if len(quiet) >= ENOUGH_QUIET_PAIRS else every
-        disturbed = used is every and len(quiet) < len(every)
-        unit = units_of(self.view.study.benchmarks[benchmark], (metric,))[metric]
+        points = tuple(point for point in mine if point in found)
+        used = telling([pair for point in points for pair in found[point]])
+        disturbed = not all(pair.quiet for pair in used)
         many = sum(bool(each.ratio) for each in self.view.study.claims.values())
         return Ratio(
             comparison=compare(
-                [pair.against for pair in used],
-                [pair.value for pair in used],
+                [pair.first for pair in used],
+                [pair.second for pair in used],
                 Rule(most=max(len(used), 2), comparisons=many),
             ),
-            points=tuple(paired),
+            points=points,
             disturbed=disturbed,
-            decides=not (disturbed and unit == "s"),
+            decides=decides(mine[points[0]].unit, used),
         )
 
-    def _power(self, claim: Claim, benchmark: str, metric: str) -> Power | str:
-        found = [
+    def _rows(self, claim: Claim, variant: str, benchmark: str, metric: str) -> list[Row]:
+        """The rows of a variant at the points that count, of a derived metric too."""
+        return [
             row
             for row in rows(self.view, metrics=(metric,), measured=self.measured)
             if row.benchmark == benchmark
-            and row.subject.variant == claim.variant
+            and row.subject.variant == variant
             and row.subject.revision == self.revision
             and _belongs(row.point, claim)
         ]
+
+    def _power(self, claim: Claim, benchmark: str, metric: str) -> Power | str:
+        found = self._rows(claim, claim.variant, benchmark, metric)
         curves = growth_along(self.view, found, metrics=(metric,), measured=self.measured).curves
         grown = [each for each in curves if each.axis == claim.along and each.growth is not None]
         if len(grown) != 1:
@@ -215,35 +222,15 @@ class _Bench:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pair:
-    """Values of two variants in the same round; `quiet`: nothing else disturbed either."""
-
-    against: float
-    value: float
-    quiet: bool
-
-
-def _pairs(first: Samples, second: Samples, metric: str) -> list[_Pair]:
-    one, other = first.values.get(metric, {}), second.values.get(metric, {})
-    return [
-        _Pair(
-            against=one[number],
-            value=other[number],
-            quiet=all(weight(each.flags.get(number, ())) > 0.0 for each in (first, second)),
-        )
-        for number in sorted(one.keys() & other.keys())
-        if one[number] > 0.0 and other[number] > 0.0
-    ]
-
-
 def _place(point: Point, claim: Claim) -> float:
     value = point[claim.along]
     return float(value) if isinstance(value, int | float) else math.nan
 
 
 def _belongs(point: Point, claim: Claim) -> bool:
-    return all(str(point[name]) in map(str, values) for name, values in claim.at.items())
+    return all(
+        str(point[name]) in map(str, values) for name, values in claim.at.items() if name in point.names
+    )
 
 
 def verdict_of(claim: Claim, found: Evidence) -> ClaimVerdict:

@@ -59,6 +59,10 @@ class Find:
         """Search; yields what happens and returns the answer, or a table of them where there are several."""
         self._revisions = self._session.source.history(self._request.range)
         yield HistoryRead(revisions=self._revisions)
+        if len(self._revisions) < 2:
+            raise NoAnswer(
+                "the range has one revision, so there is no change to be found; widen source.range"
+            )
         yield from (Skipped(left_out=each) for each in self._session.workshop.left_out(self._revisions))
         self._beforehand = self._weigh()
         record = self._record()

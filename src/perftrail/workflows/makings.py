@@ -32,16 +32,16 @@ class Makings:
         self._eras = eras
         self._pins = pins
         self._others = others
-        self._recipes: dict[tuple[object, ...], Recipe] = {}
+        self._recipes: dict[tuple[object, ...], tuple[Recipe, tuple[str, ...]]] = {}
 
     def recipe(self, subject: Subject) -> Recipe:
         """The recipe that makes a subject, its eras and its variant considered."""
         eras = self._eras.of(self._pins.revision(MAIN, subject.revision))
         name = (subject.variant, *map(id, eras))
         if name not in self._recipes:
-            self._recipes[name] = recipe(self._study, subject.variant, eras)
-        how = self._recipes[name]
-        named = named_sources(how)
+            found = recipe(self._study, subject.variant, eras)
+            self._recipes[name] = (found, named_sources(found))
+        how, named = self._recipes[name]
         return replace(how, sources=self._used(subject, named)) if named else how
 
     def own(self, subject: Subject) -> Subject:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perftrail import __version__
 from perftrail.errors import NoAnswer
-from perftrail.report.page import Page
+from perftrail.report.page import Fact, Page
 from perftrail.workflows.reporting.about import about_sections
 from perftrail.workflows.reporting.beside import beside_section, compare_subjects
-from perftrail.workflows.reporting.curves import curve_sections, heat_section, samples_section
+from perftrail.workflows.reporting.claims import claims_section
+from perftrail.workflows.reporting.curves import curve_sections, samples_section
 from perftrail.workflows.reporting.gathered import gather
+from perftrail.workflows.reporting.heat import heat_section
 from perftrail.workflows.reporting.history import history_sections
 from perftrail.workflows.reporting.search import search_section
 from perftrail.workflows.reporting.verdict import verdict
 from perftrail.workflows.reporting.words import shown
+from perftrail.workflows.uncollected import uncollected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from perftrail.report.page import Section
+    from perftrail.report.page import Section, Verdict
+    from perftrail.workflows.reporting.beside import Beside
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.session import View
 
 
+@uncollected()
 def make_report(
     view: View, results: Path, *, findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: ()
 ) -> Page:
@@ -40,18 +46,16 @@ def make_report(
     histories, curves = history_sections(gathered), curve_sections(gathered)
     others = [beside_section(gathered, beside), heat_section(gathered), samples_section(gathered)]
     drawn = [section for section in others if section is not None]
-    first = (
-        [*histories, *curves, *drawn]
-        if gathered.search is not None
-        else _by_question(gathered, histories, curves, drawn)
-    )
+    first = _by_question(gathered, histories, curves, drawn)
+    claims = claims_section(gathered)
     search = search_section(gathered)
     lead = first[0] if first else None
     return Page(
         question=shown(view.study.title or "What does it cost?", longest=200),
-        verdict=verdict(gathered, beside),
+        verdict=_answer(gathered, beside, claims),
         lead=lead,
         sections=(
+            *([claims] if claims is not None else []),
             *([search] if search is not None else []),
             *first[1:],
             *findings(gathered),
@@ -62,11 +66,27 @@ def make_report(
     )
 
 
+def _answer(gathered: Gathered, beside: Sequence[Beside], claims: Section | None) -> Verdict:
+    """The answer, with what became of the study's claims where it has any."""
+    told = verdict(gathered, beside)
+    if claims is None:
+        return told
+    return replace(told, facts=(*told.facts, Fact(label="Claims", text=claims.paragraphs[0])))
+
+
 def _by_question(
     gathered: Gathered, histories: tuple[Section, ...], curves: tuple[Section, ...], drawn: list[Section]
 ) -> list[Section]:
-    """Order the figures of a run: along the axis it has, else along the history, else beside each other."""
+    """Order the figures: a search's along the history, a run's along the axis it has, or beside each other.
+
+    What the study's question is about comes first.
+    """
+    if gathered.search is not None:
+        return [*histories, *curves, *drawn]
     several = len(gathered.variants) > 1
-    if curves:
-        return [*curves, *drawn, *histories]
-    return [*drawn, *histories] if several else [*histories, *drawn]
+    if several or (curves and not any(section.answers for section in histories)):
+        ordered = [*curves, *drawn, *histories]
+    else:
+        ordered = [*histories, *curves, *drawn]
+    lead = next((section for section in ordered if section.answers), None)
+    return ordered if lead is None else [lead, *(section for section in ordered if section is not lead)]

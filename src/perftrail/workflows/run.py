@@ -94,9 +94,8 @@ class Run:
         yield from workshop.confirm()
         yield from self._tell_equals()
         for benchmark in self._session.study.benchmarks:
-            yield from self._measure(
-                [key for key, tally in self._tallies.items() if tally.ready.cell.benchmark == benchmark]
-            )
+            own = [key for key, tally in self._tallies.items() if tally.ready.cell.benchmark == benchmark]
+            yield from self._measure(self._by_point(own))
         return RunReport(
             revisions=len(revisions),
             cells=self._planned,
@@ -150,6 +149,12 @@ class Run:
 
     def _first_point(self, cell: Cell) -> object:
         return self._session.study.benchmarks[cell.benchmark].points(cell.subject.variant)[0]
+
+    def _by_point(self, keys: Sequence[str]) -> list[str]:
+        """Put the subjects of a point next to each other: what passes soon hits them alike, and their pairs."""
+        points = dict.fromkeys(self._tallies[key].ready.cell.point for key in keys)
+        numbers = {point: number for number, point in enumerate(points)}
+        return sorted(keys, key=lambda key: numbers[self._tallies[key].ready.cell.point])
 
     def _measure(self, keys: Sequence[str]) -> Generator[Event, None, None]:
         policy = self._session.study.measure

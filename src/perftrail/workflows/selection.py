@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Cells that match every rule: `revision`, `variant`, `benchmark` or a parameter, and a pattern, or several."""
+    """Cells that match one of the patterns of every name: `revision`, `variant`, `benchmark` or a parameter."""
 
     rules: tuple[tuple[str, str], ...] = ()
 
     def wants(self, cell: Cell) -> bool:
         """Whether a cell belongs to the selection. A parameter that a benchmark lacks does not exclude it."""
-        return all(_matches(cell, name, pattern) for name, pattern in self.rules)
+        return all(
+            any(_matches(cell, name, pattern) for other, pattern in self.rules if other == name)
+            for name in {name for name, _ in self.rules}
+        )
 
 
 def select(study: Study, texts: Sequence[str]) -> Selection:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.workflows.showing.by_benchmark import by_benchmark
 from perftrail.workflows.showing.changes import history_changes
 from perftrail.workflows.showing.growth import growth_along
 from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.showing.scaling import thread_scalings
+from perftrail.workflows.showing.worth_telling import worth_telling
+from perftrail.workflows.uncollected import uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +20,11 @@ if TYPE_CHECKING:
     from perftrail.model.pins import Pins
     from perftrail.model.trail import Json, SearchRecord, StepRecord
     from perftrail.workflows.session import View
+    from perftrail.workflows.showing.by_benchmark import Shift
     from perftrail.workflows.showing.changes import HistoryChange
     from perftrail.workflows.showing.growth import Growths
     from perftrail.workflows.showing.rows import Row
-    from perftrail.workflows.showing.scaling import ThreadScaling
+    from perftrail.workflows.showing.scaling import ThreadScalings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,36 +34,56 @@ class Shown:
     `pins` are the revisions at which the other sources were used.
     """
 
+    view: View
+    measured: MeasuredHere
     rows: tuple[Row, ...]
     changes: tuple[HistoryChange, ...]
     growths: Growths
-    scalings: tuple[ThreadScaling, ...]
     pins: Pins
+
+    def scalings(self) -> ThreadScalings:
+        """Tell how the subjects scale with their threads: of many revisions, those that are worth telling."""
+        known = searches(self.view)
+        return thread_scalings(
+            self.view, measured=self.measured, choose=lambda revisions: worth_telling(revisions, known)
+        )
+
+    @property
+    def by_benchmark(self) -> tuple[Shift, ...]:
+        """How far variants lie from the first one, benchmark by benchmark."""
+        return by_benchmark(self.view, self.measured, self.rows)
 
     def as_json(self) -> list[Json]:
         """Every row as `show --json` prints it, with what begins, ends or is fitted at it."""
         begun = {change.row: change.as_json() for change in self.changes}
+        shifted = {shift.row: shift.as_json() for shift in self.by_benchmark}
+        scaled = {each.place: each for each in thread_scalings(self.view, measured=self.measured).found}
         return [
             {
                 **row.as_json(),
                 **self.pins.as_json(),
                 "change": begun.get(row),
                 "growth": self.growths.as_json(row),
-                "scaling": next((each.as_json() for each in self.scalings if each.belongs_to(row)), None),
+                "by_benchmark": shifted.get(row),
+                "scaling": found.as_json()
+                if (found := scaled.get((row.subject, row.benchmark, row.point, row.metric)))
+                else None,
             }
             for row in self.rows
         ]
 
 
+@uncollected()
 def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
     """Read what was measured here and analyse it; `metrics` chooses by name. Makes and measures nothing."""
     measured = MeasuredHere(view)
     found = rows(view, metrics=metrics, measured=measured)
     return Shown(
+        view=view,
+        measured=measured,
         rows=found,
         changes=history_changes(view.source.history(), found),
         growths=growth_along(view, found, metrics=metrics, measured=measured),
-        scalings=thread_scalings(view, measured=measured),
         pins=view.pins,
     )
 

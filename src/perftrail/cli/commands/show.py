@@ -53,10 +53,12 @@ def command(
     """Show what was measured: each subject's median with its 95 % interval, in the order of history.
 
     Below it stand the revisions at which a metric has changed along that history, how metrics grow along numeric
-    parameters and where alternatives cross, the builds that failed with their most telling lines, and what the
-    study skips. A benchmark with a parameter named threads, n_threads, jobs
-    or workers is also told by how it scales: speed-up, the law that fits, and what limits it.
+    parameters and where alternatives cross, how far variants lie from the first one in each of several benchmarks,
+    the builds that failed with their most telling lines, and what the study skips. A benchmark with a parameter
+    named threads, n_threads, jobs or workers is also told by how it scales: speed-up, the law that fits, and what
+    limits it.
     """
+    from perftrail.cli.kept import say_how_old
     from perftrail.workflows.opening import open_view
 
     if claims and (search is not None or metrics):
@@ -71,9 +73,11 @@ def command(
             _show_search(view, wanted, as_json=as_json)
         else:
             _show_measured(view, metrics, as_json=as_json)
+        say_how_old(view)
 
 
 def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> None:
+    from perftrail.cli.benchmark_words import print_by_benchmark
     from perftrail.cli.failures import print_not_had
     from perftrail.cli.growth_words import print_growth
     from perftrail.cli.scaling_words import print_scalings
@@ -89,7 +93,8 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
         print_rows(shown.rows, pins=shown.pins)
         print_changes(shown.changes)
         print_growth(shown.growths)
-        print_scalings(shown.scalings)
+        print_by_benchmark(shown.by_benchmark)
+        print_scalings(shown.scalings())
     print_not_had(not_had(view))
     if not shown.rows:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")

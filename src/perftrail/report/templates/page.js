@@ -1,7 +1,17 @@
 "use strict";
 // Draws the figures when they come into view, in the reader's colours; unfolds long tables; looks closer.
+// What is long follows this script in the page, and is read when it is asked for.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  const read = (found) => JSON.parse(document.querySelector(found).textContent);
+  const columns = new Map();
+  const column = (number) => {
+    if (!columns.has(number)) columns.set(number, read(`[data-column="${number}"]`));
+    return columns.get(number);
+  };
+  const whole = new Promise((resolve) => {
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", resolve);
+    else resolve();
+  });
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const MOST = 400;
   const AT_ONCE = 500;
@@ -38,12 +48,14 @@
     });
   };
 
-  const follow = (view, detail) => {
+  const follow = (view, numbers) => {
     let asked = 0;
     view.addSignalListener("part", (_, part) => {
       const ends = part && part.position;
       cancelAnimationFrame(asked);
-      asked = requestAnimationFrame(() => {
+      asked = requestAnimationFrame(async () => {
+        await whole;
+        const detail = Object.fromEntries(Object.entries(numbers).map(([name, number]) => [name, column(number)]));
         const last = detail.position[detail.position.length - 1];
         const [from, to] = ends || [0, last];
         view.data("points", closer(detail, from, to)).runAsync();
@@ -52,12 +64,11 @@
   };
 
   const draw = async (place) => {
-    const name = place.dataset.figure;
-    const detail = data.detail[name];
-    const looks = structuredClone(data.looks[dark.matches ? "dark" : "light"]);
+    const looks = read("#looks")[dark.matches ? "dark" : "light"];
     place.hidden = false;
     if (place.clientWidth < 480) looks.legend.columns = 1;
-    const spec = { ...structuredClone(data.figures[name]), width: "container", config: looks };
+    const spec = { ...read(`[data-spec="${place.dataset.figure}"]`), width: "container", config: looks };
+    const detail = place.dataset.detail && JSON.parse(place.dataset.detail);
     if (detail) {
       const series = spec.layer.find((layer) => layer.data && layer.data.name === "points");
       series.params = [{
@@ -92,22 +103,21 @@
   places.forEach((place) => watcher.observe(place.closest("figure")));
   dark.addEventListener("change", () => seen.forEach((place) => draw(place)));
 
-  for (const part of document.querySelectorAll("[data-table]")) {
-    const rest = data.rest[part.dataset.table];
-    if (!rest) continue;
+  const unfold = (part) => {
     const body = part.querySelector("tbody"), button = part.querySelector("button"), said = part.querySelector(".rest");
     const tools = part.querySelector(".tools"), input = tools.querySelector("input");
-    const numbers = [...part.querySelectorAll("th")].map((head) => head.className);
-    const first = [...body.rows].map((row) => [...row.cells].map((cell) => cell.textContent));
-    const every = [...first, ...rest];
-    let found = every, shown = first.length;
+    const kinds = [...part.querySelectorAll("th")].map((head) => head.className);
+    const first = body.rows.length, rows = Number(part.dataset.rows);
+    const texts = () => part.dataset.columns.split(" ").map(column);
+    let found = [...Array(rows).keys()], shown = first;
     const fill = (from) => {
-      for (const texts of found.slice(from, shown)) {
+      const cells = texts();
+      for (const at of found.slice(from, shown)) {
         const row = body.insertRow();
-        texts.forEach((text, number) => {
+        cells.forEach((column, number) => {
           const cell = row.insertCell();
-          cell.textContent = text;
-          cell.className = numbers[number];
+          cell.textContent = column[at];
+          cell.className = kinds[number];
         });
       }
       const left = Math.max(0, found.length - shown);
@@ -117,11 +127,12 @@
     button.hidden = tools.hidden = false;
     button.addEventListener("click", () => { const from = shown; shown += AT_ONCE; fill(from); });
     input.addEventListener("input", () => {
-      const wanted = input.value.toLowerCase();
-      found = wanted ? every.filter((texts) => texts.some((text) => text.toLowerCase().includes(wanted))) : every;
-      shown = first.length;
+      const wanted = input.value.toLowerCase(), cells = texts();
+      found = [...Array(rows).keys()].filter((at) => cells.some((column) => column[at].toLowerCase().includes(wanted)));
+      shown = first;
       body.replaceChildren();
       fill(0);
     });
-  }
+  };
+  whole.then(() => document.querySelectorAll("[data-columns]").forEach(unfold));
 })();

@@ -55,8 +55,10 @@ def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, complaint
     except TargetError as error:
         complaints.add((*path, "metric"), str(error))
         return
-    if way == "ratio" and figure.name in study.derived:
-        wrong = f"{quoted(figure.name)} is derived, and pairs are compared in what was measured; name that"
+    if way == "reaches" and figure.name in study.derived:
+        wrong = (
+            f"{quoted(figure.name)} is derived, and how far it goes is told by what was measured; name that"
+        )
         complaints.add((*path, "metric"), wrong)
     assert figure.benchmark is not None
     benchmark = study.benchmarks[figure.benchmark]

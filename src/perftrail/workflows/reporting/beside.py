@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Rule, compare
+from perftrail.analysis.compare import Rule, Verdict, compare
 from perftrail.figures.against import Against, against
-from perftrail.model.conditions import weight
-from perftrail.model.measurement import Measurement
 from perftrail.model.quantity import decimals, percent
 from perftrail.report.page import Section, Table
 from perftrail.workflows.reporting.apart import comparable, compare_rows, ratios_apart
+from perftrail.workflows.showing.by_benchmark import sides
+from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling
+from perftrail.workflows.showing.rows import by_round
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from perftrail.analysis.compare import Comparison
     from perftrail.model.metrics import Better
     from perftrail.workflows.reporting.gathered import Gathered
+    from perftrail.workflows.showing.pairs import Pair
     from perftrail.workflows.showing.rows import Row
 
 LEAST_PAIRS = 3
@@ -30,6 +32,8 @@ class Beside:
     """A subject compared with the reference in one metric of one benchmark, over every point both have.
 
     Where nothing was taken `in_turns` it is at one point, of all values of the one against all of the other.
+    `decides`: not where a time was taken while something else was at work. `asked`: it is what the study's question
+    is about.
     """
 
     name: str
@@ -41,11 +45,18 @@ class Beside:
     ratios: tuple[float, ...]
     comparison: Comparison
     in_turns: bool = True
+    decides: bool = True
+    asked: bool = False
+
+    @property
+    def figure(self) -> str:
+        """What is compared: benchmark, metric and where."""
+        return f"{self.benchmark}.{self.metric} {self.where}".strip()
 
     @property
     def verdict(self) -> str:
-        """The verdict's word."""
-        return str(self.comparison.verdict)
+        """The verdict's word; unclear where the samples decide nothing."""
+        return str(self.comparison.verdict if self.decides else Verdict.UNCLEAR)
 
     @property
     def counted(self) -> str:
@@ -59,6 +70,8 @@ class Beside:
         if self.verdict in ("faster", "slower"):
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
+        if not self.decides:
+            return BUSY
         if found.smallest_seen is None:
             return f"too few {self.counted} to say"
         return f"{self.verdict}; {percent(found.smallest_seen)} would have been seen"
@@ -74,18 +87,29 @@ def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
         return ()
     if gathered.view.study.walked.kind == "samples":
         return _apart(gathered, gathered.compared_rows)
-    found: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
-    for first, second in _pairs(gathered, gathered.compared_rows):
-        name = (second.benchmark, second.metric, gathered.subject_name(second))
-        found.setdefault(name, []).append((first, second))
-    values = [(points, _all_paired(gathered, points)) for points in found.values()]
-    kept = [each for each in values if len(each[1]) >= LEAST_PAIRS][:MOST_ROWS]
+    measured = [(points, _all_paired(gathered, points)) for points in _groups(gathered)]
+    kept = [each for each in measured if len(each[1]) >= LEAST_PAIRS][:MOST_ROWS]
     return tuple(_beside(gathered, *each, comparisons=len(kept)) for each in kept)
+
+
+def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
+    """Each figure of each subject with its points; what the question is about first, and its own point alone."""
+    asked = gathered.asked
+    own: dict[str, list[tuple[Row, Row]]] = {}
+    found: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
+    for first, second in sides(gathered.compared_rows, gathered.variants):
+        name = gathered.subject_name(second)
+        found.setdefault((second.benchmark, second.metric, name), []).append((first, second))
+        if asked is not None and asked.is_of(second):
+            own.setdefault(name, []).append((first, second))
+    return [*own.values(), *(points for points in found.values() if points not in own.values())]
 
 
 def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[Beside, ...]:
     """Compare imported samples, which nothing says were taken in turns, at each point."""
-    pairs = [(first, second) for first, second in _pairs(gathered, rows) if comparable(first, second)]
+    asked = gathered.asked
+    pairs = [(first, second) for first, second in sides(rows, gathered.variants) if comparable(first, second)]
+    pairs.sort(key=lambda pair: asked is None or not asked.is_of(pair[1]))
     kept = pairs[:MOST_ROWS]
     return tuple(
         Beside(
@@ -98,6 +122,7 @@ def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[Beside, ...]:
             ratios=tuple(ratios_apart(first, second)),
             comparison=compare_rows(first, second, comparisons=len(kept)),
             in_turns=False,
+            asked=asked is not None and asked.is_of(second),
         )
         for first, second in kept
     )
@@ -125,6 +150,7 @@ def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | No
     return Section(
         name="against",
         title=title,
+        answers=any(each.asked for each in beside),
         figure=against(
             rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
         ),
@@ -157,7 +183,7 @@ def _texts(each: Beside) -> tuple[str, ...]:
     digits = decimals(found.effect, found.low, found.high)
     return (
         each.name,
-        f"{each.benchmark}.{each.metric} {each.where}".strip(),
+        each.figure,
         f"× {found.effect:.{digits}f}",
         f"{found.low:.{digits}f} to {found.high:.{digits}f}",
         str(found.pairs),
@@ -165,62 +191,38 @@ def _texts(each: Beside) -> tuple[str, ...]:
     )
 
 
-def _pairs(gathered: Gathered, rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    """Pair each row with its reference's: the first variant of its revision, or the oldest revision."""
-    firsts: dict[tuple[object, ...], Row] = {}
-    several = len(gathered.variants) > 1
-    for row in rows:
-        if row.metric in gathered.view.study.derived or row.estimate is None:
-            continue
-        key = (row.benchmark, row.point, row.metric, row.subject.revision if several else None)
-        reference = firsts.setdefault(key, row)
-        wanted = gathered.variants[0] if several else reference.subject.variant
-        if reference is not row and reference.subject.variant == wanted:
-            yield reference, row
-
-
-def _paired(gathered: Gathered, first: Row, second: Row) -> tuple[tuple[float, float], ...]:
-    """The values of invocations of the same round, both above zero; without those that noise marks, if enough."""
-    one, other = (_by_ordinal(gathered, row) for row in (first, second))
-    rounds = [number for number in sorted(one) if number in other]
-    quiet = [number for number in rounds if one[number][1] and other[number][1]]
-    used = quiet if len(quiet) >= min(10, len(rounds)) else rounds
-    pairs = ((one[number][0], other[number][0]) for number in used)
-    return tuple((left, right) for left, right in pairs if left > 0.0 and right > 0.0)
-
-
-def _by_ordinal(gathered: Gathered, row: Row) -> Mapping[int, tuple[float, bool]]:
-    """A row's values by round, each with whether it was quiet."""
-    held = gathered.view.store.outcomes(tuple(row.runnables), gathered.view.machine.id)
-    return {
-        outcome.key.ordinal: (outcome.values[row.metric], weight(outcome.flags) > 0.0)
-        for outcomes in held.values()
-        for outcome in outcomes
-        if isinstance(outcome, Measurement) and outcome.key.phase == "sample" and row.metric in outcome.values
-    }
-
-
-def _all_paired(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> tuple[tuple[float, float], ...]:
+def _all_paired(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Pair]:
     """The pairs of every point together: were there no difference, each could as well be the other way round."""
-    return tuple(pair for first, second in points for pair in _paired(gathered, first, second))
+    view, measured = gathered.view, gathered.measured_here
+    return [
+        pair for rows in points for pair in telling(paired(*(by_round(view, measured, row) for row in rows)))
+    ]
 
 
 def _beside(
-    gathered: Gathered,
-    points: Sequence[tuple[Row, Row]],
-    pairs: tuple[tuple[float, float], ...],
-    *,
-    comparisons: int,
+    gathered: Gathered, points: Sequence[tuple[Row, Row]], pairs: Sequence[Pair], *, comparisons: int
 ) -> Beside:
     first, second = points[0]
+    asked = gathered.asked
     rule = Rule(most=max(len(pairs), 2), comparisons=comparisons)
     return Beside(
         name=gathered.subject_name(second),
-        where="" if len(points) == 1 else f"over {len(points)} points",
+        where=_where(gathered, points),
         reference=gathered.subject_name(first),
         benchmark=second.benchmark,
         metric=second.metric,
         better=gathered.followed(second).better,
-        ratios=tuple(right / left for left, right in pairs),
-        comparison=compare([left for left, _ in pairs], [right for _, right in pairs], rule),
+        ratios=tuple(pair.second / pair.first for pair in pairs),
+        comparison=compare([pair.first for pair in pairs], [pair.second for pair in pairs], rule),
+        decides=decides(second.unit, pairs),
+        asked=asked is not None and all(asked.is_of(row) for _, row in points),
     )
+
+
+def _where(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> str:
+    """Say over how many points a comparison goes, or which one was picked of several."""
+    if len(points) > 1:
+        return f"over {len(points)} points"
+    asked = gathered.asked
+    picked = asked is not None and asked.point is not None and asked.is_of(points[0][1])
+    return str(points[0][1].point) if picked else ""

@@ -1,4 +1,4 @@
-"""A report's sections of subjects beside each other: against a parameter, sample by sample, benchmark by benchmark."""
+"""A report's sections of subjects beside each other: against a parameter, and sample by sample."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.figures.curve import CurvePoint, GivenUp, Labels, curve, speed_up
-from perftrail.figures.heat import Cell, heat
 from perftrail.figures.samples import samples
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
 from perftrail.model.units import format_duration, format_size
 from perftrail.report.page import Section, Table
-from perftrail.workflows.reporting.gathered import MEMORY
 from perftrail.workflows.reporting.words import revision_mark, row_figure, shown, slug
 
 if TYPE_CHECKING:
@@ -86,45 +84,6 @@ def samples_section(gathered: Gathered) -> Section | None:
     )
 
 
-def heat_section(gathered: Gathered) -> Section | None:
-    """Draw subjects by benchmarks, where there are several of both."""
-    lead = gathered.lead
-    rows = [row for row in gathered.compared_rows if lead is not None and row.metric != MEMORY]
-    columns = list(dict.fromkeys((row.benchmark, row.point, row.metric) for row in rows))[:24]
-    names = list(dict.fromkeys(gathered.subject_name(row) for row in rows))
-    if len({benchmark for benchmark, _, _ in columns}) < 2 or len(names) < 2:
-        return None
-    by_place = {
-        (gathered.subject_name(row), (row.benchmark, row.point, row.metric)): row.estimate.value
-        for row in rows
-        if row.estimate is not None
-    }
-    drawn = [
-        Cell(
-            row=name,
-            column=shown(f"{column[0]} {column[2]} {column[1]}".strip(), longest=40),
-            ratio=_ratio(by_place.get((name, column)), by_place.get((names[0], column))),
-            why="none",
-        )
-        for name in names
-        for column in columns
-    ]
-    figure = heat(drawn, reference=names[0], metric="every-benchmark")
-    head = ("subject", *dict.fromkeys(cell.column for cell in drawn))
-    texts = tuple(
-        (name, *("–" if cell.ratio is None else f"{cell.ratio:.3f}" for cell in drawn if cell.row == name))
-        for name in names
-    )
-    table = Table(name="heat", head=head, rows=texts, numbers=frozenset(range(1, len(head))))
-    return Section(name="heat", title=f"Every benchmark, times {names[0]}", figure=figure, tables=(table,))
-
-
-def _ratio(value: float | None, reference: float | None) -> float | None:
-    if value is None or reference is None or value <= 0.0 or reference <= 0.0:
-        return None
-    return value / reference
-
-
 def _families(gathered: Gathered) -> Iterator[_Family]:
     rows = gathered.compared_rows
     for benchmark, metric in dict.fromkeys((row.benchmark, row.metric) for row in rows):
@@ -171,9 +130,11 @@ def _sections(gathered: Gathered, family: _Family, name: str) -> Iterator[Sectio
         if len(gathered.variants) > 1 and len(gathered.measured) > 1
         else ""
     )
+    asked = gathered.asked
     yield Section(
         name=name,
         title=family.title,
+        answers=asked is not None and any(asked.is_of(row) for row in family.rows),
         paragraphs=(at,) if at else (),
         figure=curve(points, lost, labels=labels, palette=gathered.palette),
         tables=(table,),

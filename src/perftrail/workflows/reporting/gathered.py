@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perftrail.figures.palette import Palette
-from perftrail.model.target import TargetError, parse_metric, resolve
+from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
 from perftrail.workflows.not_had import not_had
-from perftrail.workflows.reporting.words import revision_mark
+from perftrail.workflows.reporting.words import revision_mark, shown
 from perftrail.workflows.show import searches, steps
 from perftrail.workflows.showing.changes import history_changes
 from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.rows import rows
+from perftrail.workflows.showing.worth_telling import answers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +51,22 @@ class Followed:
         return (row.benchmark, row.metric, row.point) == (self.benchmark, self.metric, self.point)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a study's question is about: a metric of a benchmark, at a point, or at each where that is left open."""
+
+    benchmark: str
+    metric: str
+    point: Point | None
+
+    def is_of(self, row: Row) -> bool:
+        """Whether a row measures it."""
+        return (row.benchmark, row.metric) == (self.benchmark, self.metric) and self.point in (
+            None,
+            row.point,
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
     """Everything a report is made of; `search` is the one whose answer it tells, with its steps."""
@@ -68,6 +86,14 @@ class Gathered:
     def positions(self) -> Mapping[str, int]:
         """Where each revision stands in the history."""
         return {revision.id: position for position, revision in enumerate(self.revisions)}
+
+    @cached_property
+    def revision_texts(self) -> Mapping[str, tuple[str, str, str]]:
+        """How each revision stands in a table: its place in the history, its name, its message."""
+        return {
+            each.id: (str(position), revision_mark(each), shown(each.summary))
+            for position, each in enumerate(self.revisions)
+        }
 
     @cached_property
     def by_figure(self) -> Mapping[tuple[str, str, Point], Sequence[Row]]:
@@ -120,19 +146,36 @@ class Gathered:
     @cached_property
     def answers(self) -> tuple[Mapping[str, Json], ...]:
         """What the search answered, one for each metric; nothing before it has ended."""
-        if self.search is None or self.search.answer is None:
+        return () if self.search is None else answers_of(self.search)
+
+    @cached_property
+    def asked(self) -> Asked | None:
+        """What the study says that it asks about: the metric of `find`, else the first derived one."""
+        study = self.view.study
+        for text in (*study.find.metric, *study.derived):
+            found = self._resolved(text, None)
+            if found is not None:
+                return Asked(benchmark=found.benchmark, metric=found.metric, point=found.point)
+            with suppress(TargetError):
+                open_ = claimed_figure(study, text)
+                assert open_.benchmark is not None
+                return Asked(benchmark=open_.benchmark, metric=open_.name, point=None)
+        return None
+
+    @cached_property
+    def told_of_asked(self) -> tuple[Row, ...]:
+        """The rows with values of what the study asks about, in the order of the history."""
+        asked = self.asked
+        if asked is None:
             return ()
-        several = self.search.answer.get("metrics")
-        if isinstance(several, list):
-            return tuple(each for each in several if isinstance(each, dict))
-        return (self.search.answer,)
+        return tuple(row for row in self.rows if asked.is_of(row) and row.estimate is not None)
 
     @cached_property
     def largest_change(self) -> HistoryChange | None:
-        """The largest change along the history: of what the study's question is about, else of anything."""
-        asked = self._asked((*self.view.study.find.metric, *self.view.study.derived))
-        own = [change for change in self.changes if asked is not None and asked.is_of(change.row)]
-        return max(own or self.changes, key=lambda each: abs(math.log(each.point.effect)), default=None)
+        """The largest change along the history: of what the study asks about, of anything where that has no values."""
+        asked = self.asked if self.told_of_asked else None
+        own = [change for change in self.changes if asked is None or asked.is_of(change.row)]
+        return max(own, key=lambda each: abs(math.log(each.point.effect)), default=None)
 
     @cached_property
     def lead(self) -> Followed | None:
@@ -145,9 +188,8 @@ class Gathered:
             found = self._resolved(text, variant or None)
             if found is not None:
                 return found
-        asked = self._asked((*self.view.study.find.metric, *self.view.study.derived))
-        if asked is not None:
-            return asked
+        if self.told_of_asked:
+            return self.followed(self.told_of_asked[-1])
         if self.largest_change is not None:
             return self.followed(self.largest_change.row)
         told = [row for row in self.rows if row.estimate is not None]
@@ -167,25 +209,20 @@ class Gathered:
             better="lower" if known is None else known.better,
         )
 
-    def _asked(self, texts: Sequence[str]) -> Followed | None:
-        """The first of some figures that the study has."""
-        found = (self._resolved(text, None) for text in texts)
-        return next((each for each in found if each is not None), None)
-
     def _resolved(self, text: str, variant: str | None) -> Followed | None:
+        """What a text names in a variant, or in the first that has it; nothing where none has."""
         study = self.view.study
-        try:
-            target = resolve(study, text, variant or next(iter(study.variants)))
-            name = parse_metric(text).name
-        except TargetError:
-            return None
-        return Followed(
-            benchmark=target.benchmark,
-            metric=name,
-            point=target.open_point,
-            unit=target.unit,
-            better=target.better,
-        )
+        for each in study.variants if variant is None else (variant,):
+            with suppress(TargetError):
+                target = resolve(study, text, each)
+                return Followed(
+                    benchmark=target.benchmark,
+                    metric=parse_metric(text).name,
+                    point=target.open_point,
+                    unit=target.unit,
+                    better=target.better,
+                )
+        return None
 
 
 def gather(view: View, results: Path) -> Gathered:

@@ -96,6 +96,7 @@ def _section(gathered: Gathered, followed: Followed, points: list[Along], name: 
     return Section(
         name=name,
         title=title,
+        answers=bool(gathered.told_of_asked) and followed == gathered.lead,
         paragraphs=tuple(_changes(gathered, followed)),
         figure=figure,
         tables=(_table(gathered, followed, rows, points, name),),
@@ -122,9 +123,7 @@ def _table(
     if rows:
         texts = tuple(
             (
-                str(gathered.positions[row.subject.revision.id]),
-                revision_mark(row.subject.revision),
-                shown(row.subject.revision.summary),
+                *gathered.revision_texts[row.subject.revision.id],
                 row.subject.variant,
                 row_figure(row),
                 str(row.estimate.count if row.estimate else 0),
@@ -134,9 +133,7 @@ def _table(
     else:
         texts = tuple(
             (
-                str(point.position),
-                point.revision,
-                shown(gathered.revisions[point.position].summary),
+                *gathered.revision_texts[gathered.revisions[point.position].id],
                 point.subject,
                 quantity(point.value, followed.unit, low=point.low, high=point.high),
                 str(point.count),
@@ -165,7 +162,7 @@ def _point(gathered: Gathered, row: Row) -> Along:
     return Along(
         position=position,
         subject=row.subject.variant,
-        revision=revision_mark(row.subject.revision),
+        revision=gathered.revision_texts[row.subject.revision.id][1],
         value=row.estimate.value,
         low=row.estimate.low,
         high=row.estimate.high,

@@ -153,23 +153,11 @@ class _Names:
 
 
 def _compared(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
-    """Say how the subjects differ: the largest sure difference first."""
-    sure = [each for each in beside if each.verdict in ("faster", "slower")]
+    """Say how the subjects differ: in what the study asks about, else the largest sure difference first."""
+    about = [each for each in beside if each.asked] or beside
+    sure = [each for each in about if _differs(each)]
     if not sure:
-        same = all(each.verdict == "same" for each in beside)
-        seen = [each.comparison.smallest_seen for each in beside]
-        known = [each for each in seen if each is not None]
-        bound = f"{percent(max(known, default=0.0))} would have been seen everywhere"
-        if len(known) < len(seen):
-            bound = (
-                f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {beside[0].counted} to say"
-            )
-        which = "No difference" if same else "No difference could be told"
-        return Verdict(
-            sentence=f"{which} from {beside[0].reference}; {bound}.",
-            tone="plain" if same else "unclear",
-            facts=(Fact(label="Comparisons", text=str(len(beside))),),
-        )
+        return _alike(gathered, beside, about)
     lead = gathered.lead
     asked = [each for each in sure if lead and (each.benchmark, each.metric) == (lead.benchmark, lead.metric)]
     told = asked or sure
@@ -178,8 +166,9 @@ def _compared(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
     found = best.comparison
     words = ", ".join(f"{each.name} {relative(each.comparison.effect)} ({each.words})" for each in alike)
     tones: set[Tone] = {"better" if each.words == "better" else "worse" for each in alike}
+    figure = best.figure if best.asked else f"{best.benchmark}.{best.metric}"
     return Verdict(
-        sentence=f"{best.benchmark}.{best.metric} against {best.reference}: {words}.",
+        sentence=f"{figure} against {best.reference}: {words}.",
         tone=tones.pop() if len(tones) == 1 else "plain",
         facts=(
             Fact(
@@ -189,14 +178,46 @@ def _compared(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
             Fact(
                 label="Certainty", text=f"{probability(found.confidence)} each, {found.pairs} {_taken(best)}"
             ),
-            Fact(label="Comparisons", text=f"{len(beside)}, of which {len(sure)} differ for sure"),
+            _counted(beside),
             Fact(
                 label="Cost",
                 text=f"{sum(row.estimate.count for row in gathered.rows if row.estimate)} values",
             ),
         ),
-        notes=_unfinished(gathered),
+        notes=_besides(gathered),
     )
+
+
+def _alike(gathered: Gathered, beside: Sequence[Beside], about: Sequence[Beside]) -> Verdict:
+    """Say that no difference could be told in what it is about, and what could have been seen."""
+    same = all(each.verdict == "same" for each in about)
+    seen = [each.comparison.smallest_seen for each in about]
+    known = [each for each in seen if each is not None]
+    bound = f"{percent(max(known, default=0.0))} would have been seen everywhere"
+    busy = sum(not each.decides for each in about)
+    if busy:
+        bound = f"something else was at work on the machine in {busy} of {len(about)} comparisons"
+    elif len(known) < len(seen):
+        bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} to say"
+    which = "No difference" if same else "No difference could be told"
+    figure = f" in {about[0].figure}" if about[0].asked else ""
+    return Verdict(
+        sentence=f"{which} from {about[0].reference}{figure}; {bound}.",
+        tone="plain" if same else "unclear",
+        facts=(_counted(beside),),
+        notes=_besides(gathered),
+    )
+
+
+def _counted(beside: Sequence[Beside]) -> Fact:
+    sure = sum(map(_differs, beside))
+    return Fact(
+        label="Comparisons", text=f"{len(beside)}{f', of which {sure} differ for sure' if sure else ''}"
+    )
+
+
+def _differs(each: Beside) -> bool:
+    return each.verdict in ("faster", "slower")
 
 
 def _taken(best: Beside) -> str:
@@ -243,14 +264,21 @@ def _measured(gathered: Gathered) -> Verdict:
         facts=(
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
         ),
-        notes=_unfinished(gathered),
+        notes=_besides(gathered),
     )
 
 
-def _unfinished(gathered: Gathered) -> tuple[str, ...]:
-    if gathered.search is None:
-        return ()
-    return ("A search was begun and has not ended; perftrail find goes on with it.",)
+def _besides(gathered: Gathered) -> tuple[str, ...]:
+    """What must be said beside an answer that no search gave."""
+    notes = []
+    if gathered.changes and gathered.largest_change is None:
+        count = len(gathered.changes)
+        notes.append(
+            f"Other figures changed along the history: {count} {'change' if count == 1 else 'changes'} in all."
+        )
+    if gathered.search is not None:
+        notes.append("A search was begun and has not ended; perftrail find goes on with it.")
+    return tuple(notes)
 
 
 def _nothing(answers: Sequence[Mapping[str, Json]]) -> str:

@@ -24,7 +24,7 @@ class Measured:
 
     position: int
     runnables: frozenset[str]
-    logs: tuple[float, ...]
+    logs: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +85,15 @@ def found(measured: Sequence[Measured]) -> list[ChangePoint]:
 
     Equal artefacts are one level, or one odd reading would speak for each of them.
     """
-    lasts = {each[0].position: each[-1].position for each in stretches(measured)}
+    levels = stretches(measured)
+    lasts = {each[0].position: each[-1].position for each in levels}
     return [
         replace(
             point,
             previous=lasts[point.previous],
             earliest=lasts.get(point.earliest - 1, point.earliest - 1) + 1,
         )
-        for point in change_points([(each[0].position, each[0].logs) for each in stretches(measured)])
+        for point in change_points([(each[0].position, each[0].logs) for each in levels])
     ]
 
 
@@ -109,5 +110,5 @@ def stretches(measured: Sequence[Measured]) -> list[list[Measured]]:
 
 def _measured(position: int, row: Row) -> Measured:
     """Take the values of a row; none of zero or less, which have no ratio to others."""
-    logs = tuple(math.log(value) for value in row.values if value > 0.0)
+    logs = [math.log(value) for value in row.values if value > 0.0]
     return Measured(position=position, runnables=row.runnables, logs=logs)

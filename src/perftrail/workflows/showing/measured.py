@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import Samples
@@ -10,6 +11,8 @@ from perftrail.workflows.recalling import Recollection
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from perftrail.model.parameters import Point
+    from perftrail.model.subject import Subject
     from perftrail.workflows.session import View
 
 
@@ -24,23 +27,42 @@ class MeasuredHere:
         self._keys: dict[str, list[str]] = {}
         for cell, key in self.cells:
             self._keys.setdefault(cell.benchmark, []).append(key)
-        self._metrics: dict[str, set[str]] = {}
+        self._metrics: dict[str, frozenset[str]] = {}
         self._samples: dict[str, Mapping[str, Samples]] = {}
+
+    @cached_property
+    def by_subject(self) -> Mapping[Subject, Mapping[tuple[str, Point], str]]:
+        """The key of the runnable of each benchmark at each point, subject by subject."""
+        found: dict[Subject, dict[tuple[str, Point], str]] = {}
+        for cell, key in self.cells:
+            found.setdefault(cell.subject, {})[cell.benchmark, cell.point] = key
+        return found
 
     def samples(self, benchmark: str, metrics: Collection[str]) -> Mapping[str, Samples]:
         """Give the samples of a benchmark's cells in at least these metrics, by runnable; none of what never ran."""
-        known = self._metrics.get(benchmark)
-        lacking = set(metrics) - (known or set())
-        if lacking or known is None:
-            keys = dict.fromkeys(self._keys.get(benchmark, ()))
+        return self.all_samples({benchmark: metrics})[benchmark]
+
+    def all_samples(self, wanted: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, Samples]]:
+        """Give the samples of several benchmarks, each in at least its metrics: those that lack the same, at once."""
+        asked: dict[frozenset[str], list[str]] = {}
+        for name, metrics in wanted.items():
+            lacking = frozenset(metrics) - self._metrics.get(name, frozenset())
+            if lacking or name not in self._metrics:
+                asked.setdefault(lacking, []).append(name)
+        for lacking, names in asked.items():
+            keys = dict.fromkeys(key for name in names for key in self._keys.get(name, ()))
             read = self._view.store.samples(keys, self._view.machine.id, lacking)
-            before = self._samples.get(benchmark, {})
-            self._samples[benchmark] = {
-                key: _joined(before[key], samples) if key in before else samples
-                for key, samples in read.items()
-            }
-            self._metrics[benchmark] = lacking | (known or set())
-        return self._samples[benchmark]
+            for name in names:
+                self._add(name, {key: read[key] for key in self._keys.get(name, ()) if key in read})
+                self._metrics[name] = lacking | self._metrics.get(name, frozenset())
+        return {name: self._samples[name] for name in wanted}
+
+    def _add(self, benchmark: str, read: Mapping[str, Samples]) -> None:
+        """Keep what was read of a benchmark with what is known of it."""
+        before = self._samples.get(benchmark, {})
+        self._samples[benchmark] = {
+            key: _joined(before[key], samples) if key in before else samples for key, samples in read.items()
+        }
 
 
 def _joined(one: Samples, other: Samples) -> Samples:

@@ -14,7 +14,7 @@ from perftrail.workflows.showing.intervals import interval_json
 from perftrail.workflows.showing.measured import MeasuredHere
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from perftrail.analysis.estimate import Estimate
     from perftrail.model.benchmark import Benchmark
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 NOTHING = Samples()
+EMPTY = Sifted(values=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,7 @@ def rows(
 def _plain_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | None) -> Iterator[Row]:
     least = view.study.measure.invocations.least
     wanted = {name: units_of(each, metrics) for name, each in view.study.benchmarks.items()}
-    held = {name: measured.samples(name, units) for name, units in wanted.items()}
+    held = measured.all_samples(wanted)
     for cell, key in measured.cells:
         samples = held[cell.benchmark].get(key)
         if samples is None:
@@ -132,27 +133,44 @@ def units_of(benchmark: Benchmark, metrics: Sequence[str] | None) -> dict[str, s
 
 def _sifted(samples: Samples, metric: str, least: int) -> Sifted:
     values = samples.values.get(metric, {})
+    if not values:
+        return EMPTY
     if not samples.flags:
         return Sifted(values=tuple(values.values()))
-    marked = [Marked(value=value, flags=samples.flags.get(at, ())) for at, value in values.items()]
-    return sift(marked, least=least)
+    return sift(list(marked(samples, metric).values()), least=least)
+
+
+def marked(samples: Samples, metric: str) -> dict[int, Marked]:
+    """Give the values of a metric by the round they were taken in, with their samples' flags."""
+    values = samples.values.get(metric, {})
+    return {at: Marked(value=value, flags=samples.flags.get(at, ())) for at, value in values.items()}
+
+
+def by_round(view: View, measured: MeasuredHere, row: Row) -> dict[int, Marked]:
+    """Give the values that a row's estimate chooses from by the round they were taken in, with their flags."""
+    if row.metric in view.study.derived:
+        targets = derived_targets(view.study, row.metric, row.subject.variant)
+        return _evaluated(
+            measured, row.subject, next(each for each in targets if each.open_point == row.point)
+        )
+    held = measured.samples(row.benchmark, (row.metric,))
+    return {
+        at: value
+        for key in row.runnables
+        if key in held
+        for at, value in marked(held[key], row.metric).items()
+    }
 
 
 def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | None) -> Iterator[Row]:
     wanted = [name for name in view.study.derived if metrics is None or name in metrics]
     if not wanted:
         return
-    by_subject: dict[Subject, dict[tuple[str, Point], str]] = {}
-    for cell, key in measured.cells:
-        by_subject.setdefault(cell.subject, {})[cell.benchmark, cell.point] = key
     for name in wanted:
-        for subject, keys in by_subject.items():
+        for subject, keys in measured.by_subject.items():
             for target in derived_targets(view.study, name, subject.variant):
-                used = {reference.name for reference in references(target.expression)}
-                held = measured.samples(target.benchmark, used)
-                points = {point: keys.get((target.benchmark, point), "") for point in target.points}
-                by_point = {point: held.get(key, NOTHING) for point, key in points.items()}
-                sifted = sift(list(_evaluated(target, by_point)), least=view.study.measure.invocations.least)
+                taken = list(_evaluated(measured, subject, target).values())
+                sifted = sift(taken, least=view.study.measure.invocations.least)
                 if sifted.values:
                     yield Row(
                         subject=subject,
@@ -164,20 +182,27 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
                         failures=0,
                         noise=sifted.note,
                         values=sifted.values,
-                        runnables=frozenset(points.values()),
+                        runnables=frozenset(
+                            keys.get((target.benchmark, point), "") for point in target.points
+                        ),
                     )
 
 
-def _evaluated(target: Target, held: Mapping[Point, Samples]) -> Iterator[Marked]:
-    """Evaluate a target for each ordinal that every point has; a mark of any point is the value's."""
-    ordinals = [{at for values in samples.values.values() for at in values} for samples in held.values()]
-    for ordinal in sorted(set.intersection(*ordinals)):
+def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, Marked]:
+    """Evaluate a target for each round that every point has; a mark of any point is the value's."""
+    used = {reference.name for reference in references(target.expression)}
+    samples, keys = measured.samples(target.benchmark, used), measured.by_subject[subject]
+    held = {point: samples.get(keys.get((target.benchmark, point), ""), NOTHING) for point in target.points}
+    rounds = [{at for values in each.values.values() for at in values} for each in held.values()]
+    found: dict[int, Marked] = {}
+    for at in sorted(set.intersection(*rounds)):
 
-        def lookup(reference: Reference, ordinal: int = ordinal) -> float:
-            return held[reference.point].values[reference.name][ordinal]
+        def lookup(reference: Reference, at: int = at) -> float:
+            return held[reference.point].values[reference.name][at]
 
-        marks = dict.fromkeys(flag for samples in held.values() for flag in samples.flags.get(ordinal, ()))
+        marks = dict.fromkeys(flag for each in held.values() for flag in each.flags.get(at, ()))
         try:
-            yield Marked(value=evaluate(target.expression, lookup), flags=tuple(marks))
+            found[at] = Marked(value=evaluate(target.expression, lookup), flags=tuple(marks))
         except (ExpressionError, KeyError):
             continue
+    return found

@@ -12,17 +12,16 @@ from perftrail.model.conditions import enough_quiet, weight
 from perftrail.workflows.showing.measured import MeasuredHere
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from perftrail.analysis.contention import Contention
     from perftrail.analysis.scaling import Scaling
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.measurement import Machine, Samples
     from perftrail.model.parameters import Point
-    from perftrail.model.subject import Subject
+    from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json
     from perftrail.workflows.session import View
-    from perftrail.workflows.showing.rows import Row
 
 THREAD_AXES = ("threads", "n_threads", "jobs", "workers")
 """The parameters that say how many threads or processes share the work."""
@@ -39,10 +38,10 @@ class ThreadScaling:
     scaling: Scaling
     contention: Contention
 
-    def belongs_to(self, row: Row) -> bool:
-        """Whether a row is the one that this is told with: of the fewest threads."""
-        mine = (self.subject, self.benchmark, self.point, self.scaling.metric)
-        return mine == (row.subject, row.benchmark, row.point, row.metric)
+    @property
+    def place(self) -> tuple[Subject, str, Point, str]:
+        """Of which row this is told: of the fewest threads."""
+        return (self.subject, self.benchmark, self.point, self.scaling.metric)
 
     def as_json(self) -> dict[str, Json]:
         """The scaling as `show --json` prints it; an infinite bound is null."""
@@ -53,48 +52,86 @@ class ThreadScaling:
         return found
 
 
-def thread_scalings(view: View, *, measured: MeasuredHere | None = None) -> tuple[ThreadScaling, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadScalings:
+    """How subjects scale, in the order of history: those of `told` revisions of all that were `measured` so."""
+
+    found: tuple[ThreadScaling, ...] = ()
+    told: tuple[Revision, ...] = ()
+    measured: tuple[Revision, ...] = ()
+
+
+def thread_scalings(
+    view: View,
+    *,
+    measured: MeasuredHere | None = None,
+    choose: Callable[[Sequence[Revision]], Sequence[Revision]] = tuple,
+) -> ThreadScalings:
     """Tell how each subject scales where a benchmark has a parameter that counts threads. Makes nothing.
 
-    `measured` is what was read of the study already.
+    `measured` is what was read of the study already; `choose` picks of the revisions with a thread axis those that are
+    worth the work.
     """
+    groups = [group for group in _groups(view, measured) if len(group.counts) > 1]
+    revisions = tuple(dict.fromkeys(group.subject.revision for group in groups))
+    told = tuple(choose(revisions))
+    ids = {revision.id for revision in told}
+    scaled = (_scaled(view, group) for group in groups if group.subject.revision.id in ids)
+    return ThreadScalings(found=tuple(filter(None, scaled)), told=told, measured=revisions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """What differs only in the count of its threads: the point and the samples of each count."""
+
+    subject: Subject
+    benchmark: str
+    axis: str
+    counts: dict[int, tuple[Point, Samples]]
+
+
+def _groups(view: View, measured: MeasuredHere | None) -> Iterable[_Group]:
     axes = {name: axis for name, each in view.study.benchmarks.items() if (axis := thread_axis(each))}
     if not axes or view.study.walked.kind == "samples":  # where others measured, processors are not known
         return ()
     known = MeasuredHere(view) if measured is None else measured
     held = {name: known.samples(name, _metrics(view.study.benchmarks[name])) for name in axes}
-    groups: dict[tuple[Subject, str, Point], dict[int, tuple[Point, Samples]]] = {}
+    groups: dict[tuple[Subject, str, Point], _Group] = {}
     for cell, key in known.cells:
         axis = axes.get(cell.benchmark)
         threads = cell.point[axis] if axis else None
         if axis and isinstance(threads, int) and threads >= 1 and key in held[cell.benchmark]:
-            group = groups.setdefault((cell.subject, cell.benchmark, cell.point.without([axis])), {})
-            group[threads] = (cell.point, held[cell.benchmark][key])
-    told = []
-    for (subject, name, _), group in groups.items():
-        metric = scaled_metric(view.study.benchmarks[name])
-        samples = ThreadSamples(
-            metric=metric,
-            rising=metric != "wall" and view.study.benchmarks[name].metrics[metric].better == "higher",
-            samples={
-                count: _by_ordinal(samples, least=view.study.measure.invocations.least)
-                for count, (_, samples) in group.items()
-            },
-            processors=processors(view.machine),
-        )
-        found = scaling(samples)
-        if found is not None:
-            told.append(
-                ThreadScaling(
-                    subject=subject,
-                    benchmark=name,
-                    axis=axes[name],
-                    point=group[found.base][0],
-                    scaling=found,
-                    contention=contention(samples),
-                )
+            group = groups.setdefault(
+                (cell.subject, cell.benchmark, cell.point.without([axis])),
+                _Group(subject=cell.subject, benchmark=cell.benchmark, axis=axis, counts={}),
             )
-    return tuple(told)
+            group.counts[threads] = (cell.point, held[cell.benchmark][key])
+    return groups.values()
+
+
+def _scaled(view: View, group: _Group) -> ThreadScaling | None:
+    benchmark = view.study.benchmarks[group.benchmark]
+    metric = scaled_metric(benchmark)
+    samples = ThreadSamples(
+        metric=metric,
+        rising=metric != "wall" and benchmark.metrics[metric].better == "higher",
+        samples={
+            count: _by_ordinal(samples, least=view.study.measure.invocations.least)
+            for count, (_, samples) in group.counts.items()
+        },
+        processors=processors(view.machine),
+    )
+    found = scaling(samples)
+    if found is None:
+        return None
+    return ThreadScaling(
+        subject=group.subject,
+        benchmark=group.benchmark,
+        axis=group.axis,
+        point=group.counts[found.base][0],
+        scaling=found,
+        contention=contention(samples),
+    )
 
 
 def thread_axis(benchmark: Benchmark) -> str | None:

@@ -1,0 +1,52 @@
+"""Values of two subjects that were taken in the same round, and which of them tell something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.model.conditions import weight
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from perftrail.model.conditions import Marked
+
+BUSY = "unclear: the machine was busy"
+"""What is said where pairs decide nothing, see `decides`."""
+
+ENOUGH_QUIET_PAIRS = 10
+"""So many pairs that nothing disturbed are used alone; of fewer, the disturbed ones are used, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Values of two subjects in the same round, both above zero; `quiet`: nothing else disturbed either."""
+
+    first: float
+    second: float
+    quiet: bool
+
+
+def paired(first: Mapping[int, Marked], second: Mapping[int, Marked]) -> list[Pair]:
+    """Pair the values of two subjects round by round, in the order of the rounds."""
+    return [
+        Pair(
+            first=first[at].value,
+            second=second[at].value,
+            quiet=all(weight(each[at].flags) > 0.0 for each in (first, second)),
+        )
+        for at in sorted(first.keys() & second.keys())
+        if first[at].value > 0.0 and second[at].value > 0.0
+    ]
+
+
+def telling(pairs: Sequence[Pair]) -> list[Pair]:
+    """Choose the pairs that nothing disturbed, if they are enough, else all."""
+    quiet = [pair for pair in pairs if pair.quiet]
+    return quiet if len(quiet) >= ENOUGH_QUIET_PAIRS else list(pairs)
+
+
+def decides(unit: str, pairs: Iterable[Pair]) -> bool:
+    """Whether pairs of values with this unit decide anything: not times taken while something else was at work."""
+    return unit != "s" or all(pair.quiet for pair in pairs)

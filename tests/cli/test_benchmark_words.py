@@ -1,0 +1,27 @@
+"""How far variants lie from the first one, as the terminal has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from perftrail.cli.benchmark_words import print_by_benchmark
+from tests.workflows.test_by_benchmark import Bench
+
+
+def lines(capsys: pytest.CaptureFixture[str], bench: Bench) -> list[str]:
+    print_by_benchmark(bench.shifts().over)
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_line_for_each_benchmark_says_how_far_it_went(capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench().add("text", "one", 1.5).add("text", "two", 1.5).add("lists", "one", 1.5, busy=20)
+    _, title, head, text, lists = lines(capsys, bench)
+    assert title.startswith("Change by benchmark, against old")
+    assert head.split() == ["benchmark", "points", "times", "verdict"]
+    assert text.split()[:2] == ["text", "2"]
+    assert text.endswith(" % more")
+    assert lists.endswith("unclear: the machine was busy")
+
+
+def test_nothing_is_said_where_nothing_was_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lines(capsys, Bench()) == []

@@ -1,0 +1,55 @@
+"""A Tcl that is built once for all tests that need one, whichever process they run in."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perftrail import studyfile
+from perftrail.errors import SourceError
+from perftrail.file_lock import alone
+from perftrail.workflows.opening import open_session
+from tests.e2e.printing import perftrail
+
+STUDIES = Path(__file__).parents[2] / "studies"
+
+
+@pytest.fixture(scope="session")
+def allocators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The study of Tcl's allocators with the old one alone, compiled in a hurry and run once with up to eight threads.
+
+    It is read only: all processes of a test run share it.
+    """
+    if not Path("/usr/include/zlib.h").is_file():
+        pytest.skip("zlib1g-dev is not installed")
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "tcl"
+    shared.mkdir(exist_ok=True)
+    place = shared / "study"
+    with alone(shared / "lock"):
+        if not (shared / "done").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            _run(place)
+            (shared / "done").touch()
+    return place
+
+
+def _run(place: Path) -> None:
+    shutil.copytree(
+        STUDIES / "tcl-thread-allocator", place, ignore=shutil.ignore_patterns(".perftrail", "answers")
+    )
+    file = place / "perftrail.toml"
+    text = file.read_text().replace('"-O2"', '"-O0"').replace('"wait 5s"', '"mark"')
+    text = text.replace("invocations = 12", "invocations = 1\nwarmups = 0").replace(
+        "} 25 {study}", "} 5 {study}"
+    )
+    file.write_text(text)
+    with open_session(studyfile.load(str(file)), store=None) as session:
+        try:
+            [revision] = session.source.history()
+            session.source.materialise(revision, str(place.parent / "tree"), str(place.parent / "log"))
+        except SourceError as error:
+            pytest.skip(f"Tcl's source cannot be had here: {error}")
+    perftrail("run", file, "--only=variant=shared", "--only=threads=?")

@@ -1,0 +1,64 @@
+"""Pairs of rounds: what was taken together is compared, and noise only where there is too little else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perftrail.analysis.compare import Rule, compare
+from perftrail.model.conditions import Marked
+from perftrail.workflows.reporting.beside import Beside
+from perftrail.workflows.showing.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling
+
+
+def values(*numbers: float, busy: frozenset[int] = frozenset()) -> dict[int, Marked]:
+    return {
+        at: Marked(value=number, flags=("busy",) if at in busy else ()) for at, number in enumerate(numbers)
+    }
+
+
+def test_values_of_the_same_round_are_a_pair() -> None:
+    second = {2: Marked(value=6.0), 0: Marked(value=4.0), 7: Marked(value=9.0)}
+    assert paired(values(1.0, 2.0, 3.0), second) == [
+        Pair(first=1.0, second=4.0, quiet=True),
+        Pair(first=3.0, second=6.0, quiet=True),
+    ]
+
+
+def test_what_is_not_above_zero_has_no_ratio() -> None:
+    assert paired(values(0.0, 1.0, 2.0), values(1.0, -1.0, 3.0)) == [Pair(first=2.0, second=3.0, quiet=True)]
+
+
+def test_a_pair_is_quiet_where_nothing_disturbed_either() -> None:
+    pairs = paired(values(1.0, 1.0, 1.0, busy=frozenset({0})), values(1.0, 1.0, 1.0, busy=frozenset({1})))
+    assert [pair.quiet for pair in pairs] == [False, False, True]
+
+
+def test_disturbed_pairs_are_left_out_only_where_enough_others_are_left() -> None:
+    many = [1.0] * (ENOUGH_QUIET_PAIRS + 1)
+    enough = paired(values(*many, busy=frozenset({0})), values(*many))
+    too_few = paired(values(*many, busy=frozenset({0, 1})), values(*many))
+    assert len(telling(enough)) == ENOUGH_QUIET_PAIRS
+    assert len(telling(too_few)) == len(many)
+
+
+def test_times_of_which_one_was_disturbed_decide_nothing() -> None:
+    quiet, disturbed = Pair(first=1.0, second=2.0, quiet=True), Pair(first=1.0, second=2.0, quiet=False)
+    assert decides("s", [quiet, quiet])
+    assert not decides("s", [quiet, disturbed])
+    assert decides("B", [quiet, disturbed])
+
+
+def test_what_was_measured_on_a_busy_machine_is_never_told_as_a_change() -> None:
+    first, second = [1.0 + 0.001 * n for n in range(20)], [1.3 + 0.001 * n for n in range(20)]
+    found = Beside(
+        name="new",
+        where="",
+        reference="old",
+        benchmark="dict",
+        metric="time",
+        better="lower",
+        ratios=(1.3,),
+        comparison=compare(first, second, Rule(most=20)),
+    )
+    assert (found.verdict, found.words) == ("slower", "worse")
+    assert (replace(found, decides=False).verdict, replace(found, decides=False).words) == ("unclear", BUSY)

@@ -1,0 +1,83 @@
+"""Of many revisions, `show` tells how those scale that matter, and says that there are more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perftrail.cli.scaling_words import print_scalings
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.measurement import Machine
+from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.subject import Revision
+from perftrail.model.trail import Json, SearchRecord
+from perftrail.workflows.run import Run
+from perftrail.workflows.selection import Selection
+from perftrail.workflows.session import Session
+from perftrail.workflows.show import show
+from perftrail.workflows.showing.worth_telling import FEW, worth_telling
+from tests.fakes.workshop import FakeSource, FakeStarter
+from tests.workflows.bench import MACHINE, a_session, a_study, drain
+
+HISTORY = tuple(Revision(id=f"r{number}") for number in range(9))
+
+
+def a_search(answer: dict[str, Json] | None) -> SearchRecord:
+    return SearchRecord(key="k", machine=MACHINE.id, question={}, started="", answer=answer)
+
+
+def measured(tmp_path: Path, revisions: int) -> Session:
+    """A history whose benchmark takes half as long with two threads."""
+    study = a_study(
+        benchmarks={"work": Benchmark(command="{build}/work {threads}", parameters={"threads": (1, 2)})},
+        measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0),
+    )
+    starter = FakeStarter(seconds=lambda arguments: 0.1 / int(arguments[1]))
+    session = a_session(study, tmp_path, source=FakeSource(revisions), starter=starter)
+    drain(Run(session, Selection()).events())
+    return replace(session, machine=Machine(id=MACHINE.id, facts={"logical_cpus": "4"}))
+
+
+def test_few_revisions_are_all_told_of() -> None:
+    assert worth_telling(HISTORY[:FEW], []) == HISTORY[:FEW]
+
+
+def test_of_many_the_ends_and_the_culprits_are_told_of_in_the_order_of_history() -> None:
+    found: dict[str, Json] = {"changes": [{"revisions": ["r3", "r4"]}]}
+    several: dict[str, Json] = {"metrics": [{"changes": []}, {"changes": [{"revisions": ["r6"]}]}]}
+    searches = [
+        a_search(None),
+        a_search(found),
+        a_search(several),
+        a_search({"changes": [{"revisions": ["gone"]}]}),
+    ]
+    assert [each.id for each in worth_telling(HISTORY, searches)] == ["r0", "r4", "r6", "r8"]
+
+
+def test_show_says_that_it_tells_how_some_of_many_revisions_scale(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = measured(tmp_path, 6)
+    session.store.open_search(a_search({"changes": [{"revisions": ["r2"]}]}))
+    shown = show(session)
+    print_scalings(shown.scalings())
+    told = capsys.readouterr().out
+    titles = [line.split(": ")[1].split()[0] for line in told.splitlines() if line.startswith("Scaling of")]
+    assert titles == ["r0", "r2", "r5"]
+    assert told.endswith(
+        "Scaling is told of 3 of 6 revisions: the first and the last that were measured and what a search named; "
+        "--json has every one.\n"
+    )
+    rows: list[dict[str, Json]] = [row for row in shown.as_json() if isinstance(row, dict)]
+    assert [row["revision"] for row in rows if row["scaling"]] == [f"r{number}" for number in range(6)]
+
+
+def test_of_few_revisions_nothing_is_said_to_be_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_scalings(show(measured(tmp_path, FEW)).scalings())
+    told = capsys.readouterr().out
+    assert told.count("Scaling of work.wall with threads") == FEW
+    assert "revisions:" not in told
