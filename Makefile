@@ -44,7 +44,7 @@ SMALL := --only numbers=1000,3000,10000,30000 --only below=200,500,1000,2000 --o
 studies: setup ## the papers' studies, at a size for half an hour; installs Debian packages
 	studies/packages
 	PERFTRAIL=$(CURDIR)/$(BIN)/perftrail studies/tcl-performance-history/run
-	$(BIN)/perftrail run $(TCL)
+	$(BIN)/perftrail run $(TCL) --only threads=0,2,25
 	$(BIN)/perftrail report $(TCL) -o $(TCL)/answers
 	$(BIN)/perftrail run $(SUITE)
 	$(BIN)/perftrail report $(SUITE) -o $(SUITE)/answers

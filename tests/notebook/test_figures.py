@@ -64,7 +64,13 @@ def test_hostile_names_stay_text(name: str) -> None:
 def test_the_figures_are_those_of_the_report(measured: Path) -> None:
     study = perftrail.open(measured)
     figures = study.figures()
-    assert list(figures) == ["curve-count-wall-size", "curve-count-peak-memory-size", "against", "samples"]
+    assert list(figures) == [
+        "curve-count-wall-size",
+        "curve-count-peak-memory-size",
+        "against",
+        "heat-every-benchmark",
+        "samples",
+    ]
     assert study.figure().name == "curve-count-wall-size"
     assert study.figure("against").spec == figures["against"].spec
 

@@ -16,6 +16,7 @@ from perftrail.report.page_markdown import to_markdown
 from perftrail.workflows.report import make_report
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
+from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 
@@ -34,7 +35,7 @@ def seconds(arguments: tuple[str, ...]) -> float:
     return 0.1 if threads == "1" or kind == "--plain" else 0.05
 
 
-def report(tmp_path: Path, **changes: object) -> Page:
+def report(tmp_path: Path, *, watcher: FakeWatcher | None = None, **changes: object) -> Page:
     """A report of two variants that were measured in turns."""
     study = a_study(
         benchmarks={
@@ -44,7 +45,9 @@ def report(tmp_path: Path, **changes: object) -> Page:
         measure=MeasurePolicy(invocations=Invocations(least=20, most=20), warmups=0),
         **changes,
     )
-    session = a_session(study, tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=seconds))
+    session = a_session(
+        study, tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=seconds), watcher=watcher
+    )
     drain(Run(session, Selection()).events())
     return make_report(session, tmp_path)
 
@@ -54,6 +57,12 @@ def test_without_a_question_the_largest_difference_is_told(tmp_path: Path) -> No
     assert page.verdict.sentence.startswith("work.wall against plain: pooled ")
     assert page.lead is not None
     assert page.lead.name == "curve-work-wall-threads"
+
+
+def test_what_was_measured_while_others_were_at_work_is_told_but_decides_nothing(tmp_path: Path) -> None:
+    page = report(tmp_path, watcher=FakeWatcher.seeing(*[NOISY] * 200))
+    assert "pooled 30 % less, but that decides nothing: something else was at work" in page.verdict.sentence
+    assert page.verdict.tone == "unclear"
 
 
 def test_a_derived_ratio_is_the_question(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import percent, probability, quantity
+from perftrail.model.quantity import probability, quantity
 from perftrail.model.subject import Revision
 from perftrail.report.page import Fact, Verdict
 from perftrail.workflows.found import marked_words
@@ -22,6 +22,7 @@ from perftrail.workflows.reporting.answer import (
     answer_sure,
     answer_tone,
 )
+from perftrail.workflows.reporting.difference import difference
 from perftrail.workflows.reporting.words import effect_words, revision_title, row_figure, row_metric
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def verdict(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
     if gathered.largest_change is not None and len(gathered.variants) == 1:
         return _changed(gathered, gathered.largest_change)
     if beside:
-        return _compared(gathered, beside)
+        return difference(gathered, beside, notes=_besides(gathered))
     if gathered.largest_change is not None:
         return _changed(gathered, gathered.largest_change)
     return _measured(gathered)
@@ -152,78 +153,6 @@ class _Names:
         return revision_title(found.get(id_, Revision(id=id_)))
 
 
-def _compared(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
-    """Say how the subjects differ: in what the study asks about, else the largest sure difference first."""
-    about = [each for each in beside if each.asked] or beside
-    sure = [each for each in about if _differs(each)]
-    if not sure:
-        return _alike(gathered, beside, about)
-    lead = gathered.lead
-    asked = [each for each in sure if lead and (each.benchmark, each.metric) == (lead.benchmark, lead.metric)]
-    told = asked or sure
-    best = max(told, key=lambda each: _log(each.comparison.effect))
-    alike = [each for each in told if (each.benchmark, each.metric) == (best.benchmark, best.metric)]
-    found = best.comparison
-    words = ", ".join(f"{each.name} {relative(each.comparison.effect)} ({each.words})" for each in alike)
-    tones: set[Tone] = {"better" if each.words == "better" else "worse" for each in alike}
-    figure = best.figure if best.asked else f"{best.benchmark}.{best.metric}"
-    return Verdict(
-        sentence=f"{figure} against {best.reference}: {words}.",
-        tone=tones.pop() if len(tones) == 1 else "plain",
-        facts=(
-            Fact(
-                label=f"Effect of {best.name}",
-                text=effect_words(found.effect, found.low, found.high, interval="interval"),
-            ),
-            Fact(
-                label="Certainty", text=f"{probability(found.confidence)} each, {found.pairs} {_taken(best)}"
-            ),
-            _counted(beside),
-            Fact(
-                label="Cost",
-                text=f"{sum(row.estimate.count for row in gathered.rows if row.estimate)} values",
-            ),
-        ),
-        notes=_besides(gathered),
-    )
-
-
-def _alike(gathered: Gathered, beside: Sequence[Beside], about: Sequence[Beside]) -> Verdict:
-    """Say that no difference could be told in what it is about, and what could have been seen."""
-    same = all(each.verdict == "same" for each in about)
-    seen = [each.comparison.smallest_seen for each in about]
-    known = [each for each in seen if each is not None]
-    bound = f"{percent(max(known, default=0.0))} would have been seen everywhere"
-    busy = sum(not each.decides for each in about)
-    if busy:
-        bound = f"something else was at work on the machine in {busy} of {len(about)} comparisons"
-    elif len(known) < len(seen):
-        bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} to say"
-    which = "No difference" if same else "No difference could be told"
-    figure = f" in {about[0].figure}" if about[0].asked else ""
-    return Verdict(
-        sentence=f"{which} from {about[0].reference}{figure}; {bound}.",
-        tone="plain" if same else "unclear",
-        facts=(_counted(beside),),
-        notes=_besides(gathered),
-    )
-
-
-def _counted(beside: Sequence[Beside]) -> Fact:
-    sure = sum(map(_differs, beside))
-    return Fact(
-        label="Comparisons", text=f"{len(beside)}{f', of which {sure} differ for sure' if sure else ''}"
-    )
-
-
-def _differs(each: Beside) -> bool:
-    return each.verdict in ("faster", "slower")
-
-
-def _taken(best: Beside) -> str:
-    return "pairs in turns" if best.in_turns else "values of each or more, not taken in turns"
-
-
 def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
     point, unit = largest.point, largest.row.unit
     followed = gathered.followed(largest.row)
@@ -242,7 +171,7 @@ def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
                 label="Levels",
                 text=f"before {quantity(point.before, unit)}, after {quantity(point.after, unit)}",
             ),
-            Fact(label="Certainty", text=f"a false alarm with probability {point.p_value:.1g} at most"),
+            Fact(label="Certainty", text=f"a false alarm with probability {max(point.p_value, 1e-300):.1g} at most"),
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
         ),
         notes=((f"{count} changes in all; the largest of this figure is named here.",) if count > 1 else ()),
@@ -294,7 +223,3 @@ def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
     none = any(each["verdict"] == "none" for each in answers)
     yield from (f"{words[0].upper()}{words[1:]}." for words in marked_words(round(marked), none=none))
     yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "elsewhere"))
-
-
-def _log(ratio: float) -> float:
-    return max(ratio, 1.0 / ratio)
