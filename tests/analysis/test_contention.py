@@ -46,17 +46,23 @@ def samples(
 
 
 @pytest.mark.parametrize("several", [MUTEX, STORM])
-def test_waits_with_many_switches_are_likely_a_lock(several: Mapping[str, float]) -> None:
+def test_waits_with_many_switches_are_a_lock_or_a_queue_until_locks_are_counted(
+    several: Mapping[str, float],
+) -> None:
     found = contention(samples({**several, "cpu": several["cpu"]}))
-    assert Cause.LOCK in found.candidates
+    assert found.candidates[:2] == (Cause.LOCK, Cause.HANDOVER)
     assert Cause.SERIAL not in found.candidates
-    assert found.outcome is Outcome.LIKELY
+    assert found.outcome is Outcome.CANNOT_TELL
+    counted = {**several, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.5}
+    held = contention(samples(counted, COUNTED))
+    assert (held.outcome, held.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
     assert {"waiting", "burning", "switches", "system"} <= {each.name for each in found.evidence}
 
 
-def test_counted_locks_that_nobody_waits_for_are_no_lock() -> None:
+def test_counted_locks_that_nobody_waits_for_leave_a_queue_or_a_lock_that_is_not_counted() -> None:
     found = contention(samples({**MUTEX, **COUNTED}, COUNTED))
-    assert found.candidates == (Cause.HANDOVER,)
+    assert found.candidates == (Cause.HANDOVER, Cause.HIDDEN_LOCK)
+    assert found.outcome is Outcome.CANNOT_TELL
 
 
 def test_a_lock_that_burns_more_than_it_waits_is_told_by_counting_locks() -> None:

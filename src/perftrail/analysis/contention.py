@@ -54,6 +54,7 @@ class Cause(StrEnum):
 
     LOCK = "lock"
     HANDOVER = "handover"
+    HIDDEN_LOCK = "hidden lock"
     SERIAL = "serial"
     SPINNING = "spinning"
     FALSE_SHARING = "false sharing"
@@ -199,8 +200,10 @@ def _switches_often(signs: dict[str, Telltale]) -> bool:
 
 
 def _sleeping(signs: dict[str, Telltale]) -> tuple[Cause, ...]:
-    """Tell a lock from a queue or a barrier: without a count of locks, a lock is the likely one."""
-    return (Cause.HANDOVER,) if _no_lock(signs) else (Cause.LOCK,)
+    """Tell a lock from a queue or a barrier, which takes a count of locks; those of malloc and the kernel have none."""
+    if "lock_wait" not in signs:
+        return (Cause.LOCK, Cause.HANDOVER)
+    return (Cause.HANDOVER, Cause.HIDDEN_LOCK) if _no_lock(signs) else (Cause.LOCK,)
 
 
 def _idle(signs: dict[str, Telltale]) -> tuple[Cause, ...]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CAUSES = {
     Cause.LOCK: "a lock",
     Cause.HANDOVER: "a queue or a barrier at which threads wait for each other",
+    Cause.HIDDEN_LOCK: "a lock that is not counted, of malloc or of the kernel",
     Cause.SERIAL: "work that is not shared out among the threads",
     Cause.SPINNING: "threads that spin on a lock",
     Cause.FALSE_SHARING: "cache lines that several threads write",
@@ -105,11 +106,11 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
     elif found.outcome is Outcome.LIKELY:
         yield f"Likely the cause{at}: {CAUSES[found.candidates[0]]}. Evidence:"
         yield from (f"  {evidence(each)}" for each in found.evidence)
-        if found.candidates[0] is Cause.LOCK and not any(each.name == "lock_wait" for each in found.evidence):
-            yield '  A queue or a barrier would look the same; counters = ["locks"] tells them apart.'
     else:
         causes = "; or ".join(CAUSES[each] for each in found.candidates)
         yield f"What limits it cannot be told here{at}: {found.because}{': ' if causes else ''}{causes}."
+        if Cause.LOCK in found.candidates and not any(each.name == "lock_wait" for each in found.evidence):
+            yield '  counters = ["locks"] tells a lock from the others.'
         if causes:
             yield from (f"  {evidence(each)}" for each in found.evidence)
 
