@@ -65,6 +65,21 @@ def test_what_was_measured_while_others_were_at_work_is_told_but_decides_nothing
     assert page.verdict.tone == "unclear"
 
 
+def test_a_difference_far_down_the_list_is_told(tmp_path: Path) -> None:
+    last = 24
+    study = a_study(
+        benchmarks={f"b{n}": Benchmark(command=f"{{build}}/work {{kind}} {n}") for n in range(last + 1)},
+        variants=VARIANTS,
+        measure=MeasurePolicy(invocations=Invocations(least=20, most=20), warmups=0),
+    )
+    starter = FakeStarter(seconds=lambda words: 0.05 if words[1:] == ("--pooled", str(last)) else 0.1)
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=starter)
+    drain(Run(session, Selection()).events())
+    assert make_report(session, tmp_path).verdict.sentence.startswith(
+        f"b{last}.wall against plain: pooled 50 % less"
+    )
+
+
 def test_a_derived_ratio_is_the_question(tmp_path: Path) -> None:
     page = report(tmp_path, derived={"ratio": RATIO})
     assert page.verdict.sentence.startswith("work.ratio against plain: pooled ")

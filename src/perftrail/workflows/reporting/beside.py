@@ -59,6 +59,16 @@ class Beside:
         return str(self.comparison.verdict if self.decides else Verdict.UNCLEAR)
 
     @property
+    def differs(self) -> bool:
+        """Whether the two differ for sure."""
+        return self.verdict in ("faster", "slower")
+
+    @property
+    def size(self) -> float:
+        """How far apart the two are: the larger over the smaller."""
+        return max(self.comparison.effect, 1.0 / self.comparison.effect)
+
+    @property
     def counted(self) -> str:
         """What the comparison's numbers count."""
         return "pairs" if self.in_turns else "values"
@@ -67,7 +77,7 @@ class Beside:
     def words(self) -> str:
         """The verdict as people read it."""
         found = self.comparison
-        if self.verdict in ("faster", "slower"):
+        if self.differs:
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
         if not self.decides:
@@ -88,8 +98,21 @@ def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
     if gathered.view.study.walked.kind == "samples":
         return _apart(gathered, gathered.compared_rows)
     measured = [(points, _all_paired(gathered, points)) for points in _groups(gathered)]
-    kept = [each for each in measured if len(each[1]) >= LEAST_PAIRS][:MOST_ROWS]
-    return tuple(_beside(gathered, *each, comparisons=len(kept)) for each in kept)
+    several_pairs = [each for each in measured if len(each[1]) >= LEAST_PAIRS]
+    return _most_telling([_beside(gathered, *each, comparisons=len(several_pairs)) for each in several_pairs])
+
+
+def _most_telling(found: Sequence[Beside]) -> tuple[Beside, ...]:
+    """Choose the comparisons that there is room for: what is asked, then what differs most for sure; in their order."""
+    order = sorted(
+        range(len(found)),
+        key=lambda at: (
+            not found[at].asked,
+            not found[at].differs,
+            -found[at].size if found[at].differs else at,
+        ),
+    )
+    return tuple(found[at] for at in sorted(order[:MOST_ROWS]))
 
 
 def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def difference(gathered: Gathered, beside: Sequence[Beside], *, notes: tuple[str, ...]) -> Verdict:
     """Say how the subjects differ: in what the study asks about, else the largest sure difference first."""
     about = [each for each in beside if each.asked] or beside
-    sure = [each for each in about if _differs(each)]
+    sure = [each for each in about if each.differs]
     if not sure:
         return _alike(beside, about, notes)
     lead = gathered.lead
     asked = [each for each in sure if lead and (each.benchmark, each.metric) == (lead.benchmark, lead.metric)]
     told = asked or sure
-    best = max(told, key=lambda each: _log(each.comparison.effect))
+    best = max(told, key=lambda each: each.size)
     alike = [each for each in told if (each.benchmark, each.metric) == (best.benchmark, best.metric)]
     found = best.comparison
     words = ", ".join(f"{each.name} {relative(each.comparison.effect)} ({each.words})" for each in alike)
@@ -65,7 +65,7 @@ def _alike(beside: Sequence[Beside], about: Sequence[Beside], notes: tuple[str, 
     figure = f" in {about[0].figure}" if about[0].asked else ""
     sentence = f"{which} from {about[0].reference}{figure}; {bound}."
     if disturbed := [each for each in about if not each.decides]:
-        largest = max(disturbed, key=lambda each: _log(each.comparison.effect))
+        largest = max(disturbed, key=lambda each: each.size)
         sentence = (
             f"{largest.figure} against {largest.reference}: {largest.name} {relative(largest.comparison.effect)}, "
             "but that decides nothing: something else was at work on the machine."
@@ -79,19 +79,11 @@ def _alike(beside: Sequence[Beside], about: Sequence[Beside], notes: tuple[str, 
 
 
 def _counted(beside: Sequence[Beside]) -> Fact:
-    sure = sum(map(_differs, beside))
+    sure = sum(each.differs for each in beside)
     return Fact(
         label="Comparisons", text=f"{len(beside)}{f', of which {sure} differ for sure' if sure else ''}"
     )
 
 
-def _differs(each: Beside) -> bool:
-    return each.verdict in ("faster", "slower")
-
-
 def _taken(best: Beside) -> str:
     return "pairs in turns" if best.in_turns else "values of each or more, not taken in turns"
-
-
-def _log(ratio: float) -> float:
-    return max(ratio, 1.0 / ratio)

@@ -171,7 +171,10 @@ def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
                 label="Levels",
                 text=f"before {quantity(point.before, unit)}, after {quantity(point.after, unit)}",
             ),
-            Fact(label="Certainty", text=f"a false alarm with probability {max(point.p_value, 1e-300):.1g} at most"),
+            Fact(
+                label="Certainty",
+                text=f"a false alarm with probability {max(point.p_value, 1e-300):.1g} at most",
+            ),
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
         ),
         notes=((f"{count} changes in all; the largest of this figure is named here.",) if count > 1 else ()),
