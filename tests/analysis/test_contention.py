@@ -81,6 +81,11 @@ def test_few_long_waits_are_serial_work_or_one_long_lock_until_locks_are_counted
     assert free.candidates == (Cause.SERIAL,)
     held = contention(samples({**SERIAL, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.59}, COUNTED))
     assert held.candidates == (Cause.LOCK,)
+    waited = contention(samples(SERIAL)).evidence[0].figure.value
+    kept = {**SERIAL, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.4 * waited * ALONE["wall"]}
+    assert contention(samples(kept, COUNTED)).candidates == (Cause.LOCK,)
+    little = {**kept, "lock_wait": 0.2 * waited * ALONE["wall"]}
+    assert contention(samples(little, COUNTED)).outcome is Outcome.CANNOT_TELL
 
 
 def test_burning_without_counters_is_not_told_apart() -> None:

@@ -43,7 +43,7 @@ OFTEN = 0.2
 """A lock that is found held in more than this share of cases is fought for."""
 
 GOOD_PART = 0.25
-"""Waiting for locks that makes more than this share of the lost time is what the time is lost to."""
+"""Waiting for locks that makes more than this share of the lost or the waited time is what the time is lost to."""
 
 MOST_SHARED = 1.5
 """What processors that share a core, a clock or a cache may cost is below this many times the CPU time."""
@@ -207,9 +207,13 @@ def _sleeping(signs: dict[str, Telltale]) -> tuple[Cause, ...]:
 
 
 def _idle(signs: dict[str, Telltale]) -> tuple[Cause, ...]:
-    """Few long waits: work that is not shared out, or one lock held for long, which counting locks tells."""
+    """Few long waits: work that is not shared out, or one lock held for long, which counting locks tells.
+
+    Of two threads of which one keeps the lock to itself, the other waits for it for half of what is lost at most: then
+    it works alone, and the first one is done.
+    """
     held = signs.get("lock_wait")
-    if held is not None and held.figure.low > signs["waiting"].figure.value / 2.0:
+    if held is not None and held.figure.low > GOOD_PART * signs["waiting"].figure.value:
         return (Cause.LOCK,)
     return (Cause.SERIAL,) if _no_lock(signs) else (Cause.SERIAL, Cause.LOCK)
 
