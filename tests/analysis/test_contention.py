@@ -65,6 +65,12 @@ def test_counted_locks_that_nobody_waits_for_leave_a_queue_or_a_lock_that_is_not
     assert found.outcome is Outcome.CANNOT_TELL
 
 
+def test_a_count_that_leaves_it_open_whether_a_lock_is_waited_for_names_no_lock_alone() -> None:
+    found = contention(samples({**MUTEX, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.1}, COUNTED))
+    assert found.candidates == (Cause.LOCK, Cause.HANDOVER, Cause.HIDDEN_LOCK)
+    assert found.outcome is Outcome.CANNOT_TELL
+
+
 def test_a_lock_that_burns_more_than_it_waits_is_told_by_counting_locks() -> None:
     fought = {"wall": 2.5, "cpu": 4.9, "user": 3.7, "system": 1.2, "voluntary_switches": 8800.0}
     assert contention(samples(fought)).outcome is Outcome.CANNOT_TELL

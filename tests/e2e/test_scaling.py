@@ -34,7 +34,7 @@ invocations = 6
 FAULTS = Path(benchmarks.contention.__file__).with_name("faults.c")
 
 ALLOWED = {
-    "mutex": {"lock", "handover", "serial"},
+    "mutex": {"lock"},
     "spin": {"spinning"},
     "sharing": {"false sharing"},
     "memory": {"memory", "kernel"},

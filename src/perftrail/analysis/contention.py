@@ -180,12 +180,11 @@ def _fought_for(signs: dict[str, Telltale]) -> bool:
     of its word.
     """
     held, wait = signs.get("contended_locks"), signs.get("lock_wait")
-    lost = signs["waiting"].figure.value + signs["burning"].figure.value
     return (
         held is not None
         and wait is not None
         and held.figure.low > OFTEN
-        and wait.figure.low > GOOD_PART * lost > 0.0
+        and wait.figure.low > GOOD_PART * _lost(signs) > 0.0
     )
 
 
@@ -201,9 +200,13 @@ def _switches_often(signs: dict[str, Telltale]) -> bool:
 
 def _sleeping(signs: dict[str, Telltale]) -> tuple[Cause, ...]:
     """Tell a lock from a queue or a barrier, which takes a count of locks; those of malloc and the kernel have none."""
-    if "lock_wait" not in signs:
+    held = signs.get("lock_wait")
+    if held is None:
         return (Cause.LOCK, Cause.HANDOVER)
-    return (Cause.HANDOVER, Cause.HIDDEN_LOCK) if _no_lock(signs) else (Cause.LOCK,)
+    if held.figure.low > SOME * _lost(signs):
+        return (Cause.LOCK,)
+    others = (Cause.HANDOVER, Cause.HIDDEN_LOCK)
+    return others if _no_lock(signs) else (Cause.LOCK, *others)
 
 
 def _idle(signs: dict[str, Telltale]) -> tuple[Cause, ...]:
@@ -220,8 +223,12 @@ def _idle(signs: dict[str, Telltale]) -> tuple[Cause, ...]:
 
 def _no_lock(signs: dict[str, Telltale]) -> bool:
     held = signs.get("lock_wait")
-    lost = signs["waiting"].figure.value + signs["burning"].figure.value
-    return held is not None and held.figure.high < SOME * lost
+    return held is not None and held.figure.high < SOME * _lost(signs)
+
+
+def _lost(signs: dict[str, Telltale]) -> float:
+    """All of the threads' time that is lost, as a share of the time with one thread."""
+    return signs["waiting"].figure.value + signs["burning"].figure.value
 
 
 def _burning(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> tuple[Cause, ...]:

@@ -28,7 +28,7 @@ class Jump:
     def __init__(self, error: Floats, variance: Floats, told: Floats, level: int, chance: Floats) -> None:
         self._error = error
         self._variance = variance + JUMP**2
-        self._told = told
+        self._told = told.copy()
         self._told[:, :, level] += JUMP**2
         self._level = level
         self.log_weight: Floats = math.log(1 - OUTLIERS) + np.log(chance) + log_normal(error, self._variance)

@@ -6,7 +6,7 @@ on its two sides. At the end, what lies beside a likely further step is read aga
 look for more, unless the survey is thorough: then revisions all over the history are, so that a change that
 is taken back again is seen too. Where a machine's level that wanders explains the readings better than several
 steps do, there is the search for one step alone, which follows it. And before more than one change is told,
-each has to show where the builds on its two sides are read in turns: else it was the machine that changed.
+each has to show where the builds on its two sides are read in turns: else the machine may have changed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ import numpy as np
 
 from perftrail.search import purse
 from perftrail.search.action import Action, Measure, Settled
-from perftrail.search.answer import Answer, Change, Verdict
+from perftrail.search.answer import Answer
 from perftrail.search.evidence import Evidence, Readings, Same
 from perftrail.search.picture import MOST_READINGS
 from perftrail.search.picture import picture as take_picture
 from perftrail.search.search import Search
 from perftrail.search.strays import strays
 from perftrail.search.stretch import Stretch
-from perftrail.search.turns import MOST_TURNS, SHOWN, turns
+from perftrail.search.together import accounted, as_ramp, together
+from perftrail.search.turns import MOST_TURNS, SHOWN, beside, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from perftrail.search.picture import Contrast, Picture
     from perftrail.search.question import Budget, Question
     from perftrail.search.snapshot import Belief
-    from perftrail.search.steps import Steps
 
 FURTHER = 0.1
 """What lies beside a further step is read again when it is there with this probability."""
@@ -54,8 +54,8 @@ SPREAD = 24
 _LEAST_BUILDS = 3
 _PARTS = (0.5, 0.375, 0.625, 0.25, 0.75)
 _LOOK = 2
-_MOVED = (
-    "a further change does not show where its two sides are read in turns: it was the machine that changed"
+_UNTOLD = (
+    "what looked like a further change does not show where its two sides are read in turns: it is not told"
 )
 
 
@@ -145,7 +145,7 @@ class Survey:
             look = self._spread()
         if look is not None:
             return look
-        answer = _together(answers)
+        answer = together(answers)
         doubt = self._in_turns(answer, math.sqrt(picture.variance[0]))
         if doubt is not None:
             return doubt
@@ -158,10 +158,10 @@ class Survey:
         """
         sequence = self._evidence.sequence
         for change in answer.changes if len(answer.changes) > 1 else ():
-            sides = self._sides(change)
+            sides = beside(self._evidence, change.positions)
             if change.effect is None or sides is None:
                 continue
-            taken = turns(sequence, *map(self._evidence.representative, sides))
+            taken = turns(sequence, *sides)
             odds = taken.log_odds(math.log(change.effect.value), sigma)
             if abs(odds) < SHOWN and len(taken.differences) < MOST_TURNS:
                 look = self._afford(taken.following, readings=1)
@@ -170,19 +170,9 @@ class Survey:
             if odds < 0:
                 action = self._whole.ask()
                 if isinstance(action, Settled):
-                    return Settled(answer=replace(action.answer, reason=f"{action.answer.reason}; {_MOVED}"))
+                    return Settled(answer=replace(action.answer, reason=f"{action.answer.reason}; {_UNTOLD}"))
                 return action
         return None
-
-    def _sides(self, change: Change) -> tuple[int, int] | None:
-        """Return the builds next to a change, one on each side; `None` where they are not to be had."""
-        usable = [place for place in self._evidence.positions if place not in self._evidence.unusable]
-        low = max((place for place in usable if place < change.positions[0]), default=None)
-        high = min((place for place in usable if place >= change.positions[-1]), default=None)
-        if low is None or high is None:
-            return None
-        alike = self._evidence.representative(low) == self._evidence.representative(high)
-        return None if alike else (low, high)
 
     def _picture(self) -> Picture | None:
         """Return what has been measured as steps; `None` where there is too little, or drift explains more."""
@@ -217,7 +207,7 @@ class Survey:
         look = None if place is None else self._afford(place)
         if look is not None:
             return look
-        return [_ramp(ramp)] if ramp.probability >= 0.5 else found
+        return [as_ramp(ramp)] if ramp.probability >= 0.5 else found
 
     def _as_ramp(self, picture: Picture, run: range) -> Contrast | None:
         """Compare a ramp with some steps, among the builds around them."""
@@ -234,7 +224,7 @@ class Survey:
             low, high = self._first_of(picture, number), self._first_of(picture, number + 1)
             action = self._within(low, high)
             if isinstance(action, Settled):
-                action = Settled(answer=_accounted(action.answer, low, high, steps))
+                action = Settled(answer=accounted(action.answer, low, high, steps))
             yield action
 
     def _first_of(self, picture: Picture, segment: int) -> int:
@@ -286,51 +276,6 @@ class Survey:
         if purse.refusal(self.question, self._evidence, fresh=fresh) is not None:
             return None
         return Measure(position=position, readings=purse.affordable(self.question, self._evidence, readings))
-
-
-def _accounted(answer: Answer, low: int, high: int, steps: Steps) -> Answer:
-    """Name the whole stretch where its step is there but could not be located."""
-    if answer.changes or answer.verdict is Verdict.NONE:
-        return answer
-    change = Change(
-        positions=tuple(range(low + 1, high + 1)),
-        confidence=float(steps.counts[steps.count :].sum()),
-        before=None,
-        after=None,
-        effect=None,
-    )
-    return replace(answer, verdict=Verdict.RANGE, changes=(change,))
-
-
-def _ramp(contrast: Contrast) -> Answer:
-    return Answer(
-        verdict=Verdict.RANGE,
-        changes=(contrast.ramps.change(contrast.probability),),
-        confidence=contrast.probability,
-        smallest_seen=contrast.ramps.smallest_seen,
-        reason="the level moves little by little over many revisions: no one of them is the culprit",
-    )
-
-
-def _together(answers: list[Answer]) -> Answer:
-    """Make one answer of those of the parts of a history."""
-    changes: list[Change] = []
-    for change in sorted((change for answer in answers for change in answer.changes), key=_rank):
-        if not any(set(change.positions) & set(other.positions) for other in changes):
-            changes.append(change)
-    if len(changes) < 2:
-        return next((answer for answer in answers if answer.changes), answers[0])
-    return Answer(
-        verdict=Verdict.SEVERAL,
-        changes=tuple(sorted(changes, key=lambda change: change.positions)),
-        confidence=math.prod(change.confidence for change in changes),
-        smallest_seen=max(answer.smallest_seen for answer in answers),
-        reason="each change was searched for between the levels on its two sides",
-    )
-
-
-def _rank(change: Change) -> tuple[float, tuple[int, ...]]:
-    return (-change.confidence, change.positions)
 
 
 def _cumulative_prior(question: Question) -> npt.NDArray[np.float64]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from perftrail.search.blocks import Timed
+    from perftrail.search.evidence import Evidence
 
     Floats = npt.NDArray[np.float64]
 
@@ -87,3 +88,17 @@ def turns(sequence: Sequence[Timed], low: int, high: int) -> Turns:
     begun = open_until < len(sequence) and settled[-1] and ending in (low, high)
     following = (low if ending == high else high) if begun else last
     return Turns(low=low, high=high, differences=tuple(differences), following=following)
+
+
+def beside(evidence: Evidence, candidates: Sequence[int]) -> tuple[int, int] | None:
+    """Return the builds next to a change, by their `representative`; `None` where it has not one on each side.
+
+    `candidates` are the positions, ascending, of which one changed the metric.
+    """
+    usable = [position for position in evidence.positions if position not in evidence.unusable]
+    low = max((position for position in usable if position < candidates[0]), default=None)
+    high = min((position for position in usable if position >= candidates[-1]), default=None)
+    if low is None or high is None:
+        return None
+    sides = evidence.representative(low), evidence.representative(high)
+    return None if sides[0] == sides[1] else sides

@@ -106,11 +106,7 @@ def _most_telling(found: Sequence[Beside]) -> tuple[Beside, ...]:
     """Choose the comparisons that there is room for: what is asked, then what differs most for sure; in their order."""
     order = sorted(
         range(len(found)),
-        key=lambda at: (
-            not found[at].asked,
-            not found[at].differs,
-            -found[at].size if found[at].differs else at,
-        ),
+        key=lambda at: (not found[at].asked, -found[at].size if found[at].differs else 0.0),
     )
     return tuple(found[at] for at in sorted(order[:MOST_ROWS]))
 
@@ -133,21 +129,22 @@ def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[Beside, ...]:
     asked = gathered.asked
     pairs = [(first, second) for first, second in sides(rows, gathered.variants) if comparable(first, second)]
     pairs.sort(key=lambda pair: asked is None or not asked.is_of(pair[1]))
-    kept = pairs[:MOST_ROWS]
-    return tuple(
-        Beside(
-            name=gathered.subject_name(second),
-            where=str(second.point),
-            reference=gathered.subject_name(first),
-            benchmark=second.benchmark,
-            metric=second.metric,
-            better=gathered.followed(second).better,
-            ratios=tuple(ratios_apart(first, second)),
-            comparison=compare_rows(first, second, comparisons=len(kept)),
-            in_turns=False,
-            asked=asked is not None and asked.is_of(second),
-        )
-        for first, second in kept
+    return _most_telling(
+        [
+            Beside(
+                name=gathered.subject_name(second),
+                where=str(second.point),
+                reference=gathered.subject_name(first),
+                benchmark=second.benchmark,
+                metric=second.metric,
+                better=gathered.followed(second).better,
+                ratios=tuple(ratios_apart(first, second)),
+                comparison=compare_rows(first, second, comparisons=len(pairs)),
+                in_turns=False,
+                asked=asked is not None and asked.is_of(second),
+            )
+            for first, second in pairs
+        ]
     )
 
 
