@@ -1,6 +1,7 @@
 """``python -m benchmarks.building REPOSITORY RANGE --step LINE … --output GLOB …``: both ways in one run.
 
 Each revision is made in both ways, one after the other, the first in turn; every output is compared.
+With ``--hands N`` all are made N at once as well, before and after that.
 Nothing of the repository is kept here: its recipe is given on the command line.
 """
 
@@ -13,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.building.at_once import AtOnce
 from benchmarks.building.loops import OurLoop, SeedLoop, compare
 from benchmarks.building.page import PAGE, Row, page, summary
 from perftrail.launcher import Launcher
@@ -37,20 +39,25 @@ def main() -> int:
         ours = OurLoop(repository, recipe, Path(scratch, "ours"), launcher)
         seed = SeedLoop(repository, recipe, Path(scratch, "seed"), launcher)
         revisions = ours.source.history(asked.range)
+        at_once = AtOnce(asked.hands, revisions, recipe.outputs)
+        at_once.make(OurLoop(repository, recipe, Path(scratch, "before"), launcher))
         rows: list[Row] = []
         try:
             for number, revision in enumerate(revisions):
                 rows.append(_row(revision, seed, ours, recipe, first=seed if number % 2 == 0 else ours))
+                at_once.compare(revision, rows[-1].seed.tree)
                 print(rows[-1].line(), file=sys.stderr, flush=True)
         except KeyboardInterrupt:
             print(f"stopped after {len(rows)} of {len(revisions)} revisions", file=sys.stderr)
         confirming = ours.confirm()
+        at_once.make(OurLoop(repository, recipe, Path(scratch, "after"), launcher))
     found = summary(rows, confirming)
     print(found.text())
+    print(at_once.text(found.seed_seconds))
     if asked.write:
         named = f"{rows[0].revision[:10]}..{rows[-1].revision[:10]}"
-        PAGE.write_text(page(asked.name or repository.name, named, rows, found, recipe=recipe))
-    return 0 if found.met else 1
+        PAGE.write_text(page(asked.name or repository.name, named, rows, found, at_once, recipe=recipe))
+    return 0 if found.met or at_once.met(found.seed_seconds) else 1
 
 
 def _row(
@@ -72,6 +79,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--output", action="append", required=True, help="files that count, as in a study")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--directory", default=".", help="where the lines run, below the revision's root")
+    parser.add_argument("--hands", type=int, default=1, help="make all at once as well, by so many")
     parser.add_argument("--name", help="how the page calls the project")
     parser.add_argument("--scratch", help="where to build; a directory on a disk with room")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} into the docs")

@@ -10,19 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builder import LocalBuilder
 from perftrail.builder.artefact import content_of
 from perftrail.builder.environment import build_environment
 from perftrail.model.build import Built, Recipe
 from perftrail.model.placeholders import fill
 from perftrail.model.source import Source as Asked
+from perftrail.model.study import Study
 from perftrail.model.subject import Revision, Subject
-from perftrail.sources.git import GitSource
+from perftrail.workflows.hands import crew, open_builder
+from perftrail.workflows.pinning import open_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from perftrail.builder import Crew
     from perftrail.launcher import Launcher
+    from perftrail.ports import Builder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,19 +118,14 @@ class OurLoop:
     def __init__(self, repository: Path, recipe: Recipe, directory: Path, launcher: Launcher) -> None:
         self._launcher = launcher
         self._recipe = recipe
-        self.source = GitSource(
-            Asked(kind="git", location=str(repository), submodules=False),
-            cache=str(directory / "sources"),
-            starter=launcher,
+        self._root = directory
+        asked = Asked(kind="git", location=str(repository), submodules=False)
+        self._study = Study(title="", file="", directory=str(directory), source=asked, benchmarks={})
+        self._sources = open_sources(
+            self._study, cache=str(directory / "sources"), starter=launcher, own=None
         )
-        self._builder = LocalBuilder(
-            self.source,
-            launcher,
-            builds=str(directory / "builds"),
-            logs=str(directory / "logs"),
-            study_directory=str(directory),
-            cpus=cpus(),
-        )
+        self.source = self._sources.main
+        self._builder = self._opened(None)
 
     def make(self, revision: Revision) -> Came:
         """Make one revision."""
@@ -143,6 +141,25 @@ class OurLoop:
         watch = Stopwatch(self._launcher)
         self._builder.confirm()
         return watch.came(None, checked=True)
+
+    def make_at_once(
+        self, revisions: Sequence[Revision], hands: int
+    ) -> tuple[float, tuple[Path | None, ...]]:
+        """Make revisions with so many hands, check them, and give the seconds of it all and each one's tree."""
+        began = time.monotonic()
+        with crew(self._study, self._root, jobs=hands, own=None) as several:
+            builder = self._opened(several)
+            subjects = [(Subject(revision=each, variant="plain"), self._recipe) for each in revisions]
+            builder.begin(subjects)
+            made = [builder.make(*each) for each in subjects]
+            builder.confirm()
+        seconds = time.monotonic() - began
+        return seconds, tuple(Path(each.directory) if isinstance(each, Built) else None for each in made)
+
+    def _opened(self, several: Crew | None) -> Builder:
+        return open_builder(
+            self._study, self._root, self._sources, self._launcher, enclosing=None, crew=several
+        )
 
 
 def compare(one: Path, other: Path, outputs: tuple[str, ...]) -> Compared:

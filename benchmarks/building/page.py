@@ -14,6 +14,7 @@ from benchmarks.markdown import table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from benchmarks.building.at_once import AtOnce
     from benchmarks.building.loops import Came, Compared
     from perftrail.model.build import Recipe
 
@@ -147,9 +148,13 @@ def summary(rows: Sequence[Row], confirming: Came) -> Summary:
     )
 
 
-def page(name: str, range_: str, rows: Sequence[Row], found: Summary, *, recipe: Recipe) -> str:
+def page(
+    name: str, range_: str, rows: Sequence[Row], found: Summary, at_once: AtOnce, *, recipe: Recipe
+) -> str:
     """Write the page."""
     given = [*(("--step", step) for step in recipe.steps), *(("--output", each) for each in recipe.outputs)]
+    given += [("--env", f"{variable}={value}") for variable, value in recipe.env.items()]
+    given += [("--hands", str(at_once.hands))] if at_once.hands > 1 else []
     words = " ".join(f"{option} {shlex.quote(text)}" for option, text in given)
     lines = [["revision", "theirs (s)", "ours (s)", "outputs equal", "load"]]
     for row in rows:
@@ -198,7 +203,7 @@ The first three, {
 what `make` is told of dependencies: if all the rest took no time at all it would be {
         found.most:.1f} times less.
 With few revisions the first build and the checks are most of it: the longer the range, the better the ratio.
-
+{at_once.section(found.seed_seconds)}
 ## Each revision
 
 {table(lines)}

@@ -18,12 +18,16 @@ def test_both_ways_are_timed_and_every_output_compared(tmp_path: Path) -> None:
     ran = subprocess.run(
         [
             sys.executable, "-m", "benchmarks.building", repository.path, "HEAD~2..HEAD",
-            "--step", "make", "--output", "program", "--scratch", tmp_path,
+            "--step", "make", "--output", "program", "--scratch", tmp_path, "--hands", "2",
         ],
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip
-    told = dict(line.rsplit(maxsplit=1) for line in ran.stdout.splitlines() if not line.endswith(" s"))
+    *lines, at_once = ran.stdout.splitlines()
+    told = dict(line.rsplit(maxsplit=1) for line in lines if not line.endswith(" s"))
     assert told["revisions"] == "3", ran.stderr
     assert told["output files compared"] == "3"
     assert told["differ in a byte"] == "0"
     assert ran.stderr.count("every byte") == 3
+    assert at_once.startswith("2 at once: ") and at_once.endswith(
+        "0 of 6 compared files differ in what counts"
+    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from queue import SimpleQueue
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from perftrail.builder.local import LocalBuilder
+from perftrail.builder.rota import Rota
 from perftrail.errors import StaleBuilds
 
 if TYPE_CHECKING:
@@ -56,24 +56,28 @@ class Crew:
         self._hands = tuple(hands)
         self._said = said
         self._news: list[str] = []
-        self._idle: SimpleQueue[Hand] = SimpleQueue()
-        for hand in hands:
-            self._idle.put(hand)
+        self._idle = list(range(len(hands)))
+        self._rota: Rota[tuple[Future[Built | Failure], Subject, Recipe]] = Rota()
+        self._taking = Lock()
         self._pool = ThreadPoolExecutor(len(hands), thread_name_prefix="build")
-        self._begun: dict[str, Future[Built | Failure | None]] = {}
-        self._running: set[Future[Built | Failure | None]] = set()
+        self._begun: dict[str, Future[Built | Failure]] = {}
+        self._running: set[Future[None]] = set()
 
     def __len__(self) -> int:
         return len(self._hands)
 
-    def begin(self, key: str, subject: Subject, recipe: Recipe) -> None:
-        """Begin to make a subject as soon as a hand is free, unless that was begun already."""
-        if key in self._begun:
-            return
-        if self._said:
+    def begin(self, asked: Sequence[tuple[str, Subject, Recipe]]) -> None:
+        """Begin to make subjects, each with its key, as hands are free, but for those that were begun already."""
+        fresh = [each for each in asked if each[0] not in self._begun]
+        if fresh and self._said:
             self._news.append(self._said)
             self._said = ""
-        self._begun[key] = self._submit(lambda: self._by_one(subject, recipe))
+        with self._taking:
+            for key, subject, recipe in fresh:
+                self._begun[key] = Future()
+                self._rota.add((self._begun[key], subject, recipe))
+        for _ in fresh:
+            self._submit(self._make_one)
 
     def outcome(self, key: str) -> Built | Failure | None:
         """Wait for what was begun, and give what came of it; `None` of what was not, or was given already.
@@ -113,18 +117,24 @@ class Crew:
         for hand in self._hands:
             hand.close()
 
-    def _submit(self, work: Callable[[], Built | Failure | None]) -> Future[Built | Failure | None]:
+    def _submit(self, work: Callable[[], None]) -> Future[None]:
         future = self._pool.submit(work)
         self._running.add(future)
         future.add_done_callback(self._running.discard)
         return future
 
-    def _by_one(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        hand = self._idle.get()
+    def _make_one(self) -> None:
+        with self._taking:
+            number = self._idle.pop()
+            outcome, subject, recipe = self._rota.take(number)
         try:
-            return hand.make(subject, recipe)
+            if outcome.set_running_or_notify_cancel():
+                outcome.set_result(self._hands[number].make(subject, recipe))
+        except BaseException as problem:  # told to whoever waits for the outcome
+            outcome.set_exception(problem)
         finally:
-            self._idle.put(hand)
+            with self._taking:
+                self._idle.append(number)
 
 
 class Places(TypedDict):
@@ -154,10 +164,8 @@ class LeadingBuilder(LocalBuilder):
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Have the crew make those of some subjects that are not there yet."""
-        for subject, recipe in subjects:
-            key = self.key(subject, recipe)
-            if not self.is_made(key):
-                self._crew.begin(key, subject, recipe)
+        keyed = {self.key(subject, recipe): (subject, recipe) for subject, recipe in subjects}
+        self._crew.begin([(key, *each) for key, each in keyed.items() if not self.is_made(key)])
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Give what the crew made of a subject, or make it."""
@@ -216,7 +224,7 @@ class StoppableEnclosing:
         return self._enclosing.sees(phase)
 
 
-def _keys(known: Sequence[str], futures: Iterable[Future[Built | Failure | None]]) -> tuple[str, ...]:
+def _keys(known: Sequence[str], futures: Iterable[Future[Built | Failure] | Future[None]]) -> tuple[str, ...]:
     """Wait for all; give the builds that may be wrong by what any of them raises. Raises whatever else they do."""
     keys = list(known)
     for future in futures:
