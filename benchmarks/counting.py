@@ -1,4 +1,4 @@
-"""What counting locks and instructions costs a program, and which of Valgrind's tools counts fastest.
+"""What counting locks, waits and instructions costs a program, and which of Valgrind's tools counts fastest.
 
 ``python -m benchmarks.counting`` runs each program plain and counted, in turn, and prints medians.
 """
@@ -43,6 +43,37 @@ int main(int count, char **arguments) {
 }
 """
 TAKEN = 4_000_000
+
+WAITS = """
+#include <pthread.h>
+#include <semaphore.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
+static sem_t given;
+static int turn;
+static void *by_turns(void *me) {
+    for (int round = 0; round < 20000; round++) {
+        pthread_mutex_lock(&mutex);
+        while (turn != (me != 0)) pthread_cond_wait(&moved, &mutex);
+        turn = me == 0;
+        pthread_cond_signal(&moved);
+        pthread_mutex_unlock(&mutex);
+    }
+    return 0;
+}
+int main(int count, char **arguments) {
+    (void)arguments;
+    pthread_t threads[2];
+    sem_init(&given, 0, 0);
+    if (count == 1) {
+        for (int i = 0; i < 2; i++) pthread_create(threads + i, 0, by_turns, i ? &turn : 0);
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    }
+    for (int round = 0; count > 1 && round < 4000000; round++) sem_post(&given), sem_wait(&given);
+    return 0;
+}
+"""
+HANDED = 40_000
 
 LOOP = """
 #include <stdint.h>
@@ -89,6 +120,27 @@ def lock_lines(launcher: Launcher, program: str, rounds: int) -> list[str]:
     return lines
 
 
+def wait_lines(launcher: Launcher, program: str, rounds: int) -> list[str]:
+    """Run two threads that hand over to each other, and one with a free semaphore, plain and counted in turn."""
+    lines = []
+    for kind, arguments, number in (
+        ("handing over at a condition variable", (), HANDED),
+        ("a free semaphore", ("free",), TAKEN),
+    ):
+        plain = Command(arguments=(program, *arguments), environment={}, directory="/", tree_memory="off")
+        counting = replace(plain, lock_counter="preload")
+        pairs = [
+            (launcher.run(plain).wall_seconds, launcher.run(counting).wall_seconds) for _ in range(rounds)
+        ]
+        before, after = (statistics.median(walls) for walls in zip(*pairs, strict=True))
+        more = statistics.median(second - first for first, second in pairs) / number * 1e9
+        lines.append(
+            f"waits, {kind}: {before * 1e3:.1f} ms plain, {after * 1e3:.1f} ms counted, "
+            f"{before / number * 1e9:.0f} ns each, {more:+.0f} ns counted"
+        )
+    return lines
+
+
 def instruction_lines(launcher: Launcher, program: str, directory: Path, rounds: int) -> list[str]:
     """Run one program plain and under each of Valgrind's tools that count."""
     valgrind = shutil.which("valgrind")
@@ -120,6 +172,7 @@ def main() -> None:
         directory = Path(name)
         locks, loop = compiled(directory, "locks", LOCKS), compiled(directory, "loop", LOOP)
         print(*lock_lines(launcher, locks, rounds), sep="\n")
+        print(*wait_lines(launcher, compiled(directory, "waits", WAITS), rounds), sep="\n")
         print(*instruction_lines(launcher, loop, directory, rounds), sep="\n")
 
 

@@ -1,86 +1,70 @@
 """``python -m benchmarks.contention``: what `perftrail show` says limits programs of which that is known, as a table.
 
-Each run is a study of its own: all programs with one thread and with two, in turns, and then what is told of each. A
-cause that is told and not there is wrong; that it cannot be told is not.
+Each run is a study of its own: programs with one thread and with two, in turns, and then what is told of each. A cause
+that is told and not there is wrong, and so are several without the one that is there; that it cannot be told is not.
+
+Each run is kept in --into as soon as it is done, and counts for every later invocation: --runs says how many there
+are to be. ``--runs 20`` and then ``--runs 100 --only clean`` gives each program twenty and the clean ones a hundred.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
+from benchmarks.contention.programs import CLEAN, NOT_MEASURED, OR, PROGRAMS, Program, named
+from benchmarks.contention.runs import Series
 from benchmarks.machine import taken
 from benchmarks.markdown import table
 from benchmarks.search.goals import share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "explanation" / "scaling.md"
+    Told = dict[str, Counter[str]]
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "scaling.md"
 BEGIN, END = "<!-- made by benchmarks.contention: begin -->", "<!-- made by benchmarks.contention: end -->"
-
-TRUTH: Mapping[str, frozenset[str]] = {
-    "mutex": frozenset({"lock"}),
-    "half-mutex": frozenset({"lock"}),
-    "writers": frozenset({"lock"}),
-    "arena": frozenset({"lock", "hidden lock"}),
-    "spin": frozenset({"spinning"}),
-    "sharing": frozenset({"false sharing"}),
-    "counter": frozenset({"false sharing"}),
-    "memory": frozenset({"memory", "kernel"}),
-    "imbalance": frozenset({"serial"}),
-    "handover": frozenset({"handover"}),
-    "barrier": frozenset({"handover"}),
-    "pages": frozenset({"hidden lock", "kernel"}),
-    "none": frozenset(),
-    "own-mutex": frozenset(),
-    "reading": frozenset(),
-    "rare-mutex": frozenset(),
-}
-"""What limits each program of faults.c; of those that nothing limits, the word must be "scales" or "cannot tell".
-
-A line that several processors write is called false sharing, also where they mean to share it.
-"""
-
-STUDY = """\
-[source]
-kind = "directory"
-location = "source"
-
-[build]
-steps = ["cc -O2 -pthread faults.c -o faults"]
-outputs = ["faults"]
-
-[benchmark.work]
-command = "{{build}}/faults {{fault}} {{threads}}"
-parameters = {{ fault = {faults}, threads = [1, 2] }}
-counters = [{counters}]
-
-[measure]
-warmups = 0
-invocations = {invocations}
-"""
 
 
 def main() -> None:
-    """Take all runs, print their table, and with --write put it into its page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.contention", description=__doc__)
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--invocations", type=int, default=8, help="of each program at each count of threads")
-    parser.add_argument("--write", action="store_true", help=f"put the figures into {PAGE.name}")
+    """Take the runs that are not there yet, print the table of all, and with --write put it into its page."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.contention",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--runs", type=int, default=10, help="of each program, those that are there included [10]")
+    add("--invocations", type=int, default=8, help="of each program at each count of threads [8]")
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a program, clean or faulty; may be repeated",
+    )
+    add("--into", type=Path, default=Path(".build/contention"), metavar="DIR", help="[.build/contention]")
+    add("--write", action="store_true", help=f"put the figures into {PAGE.name}")
     asked = parser.parse_args()
     if (os.cpu_count() or 1) < 2:
         parser.error("takes two processors")
-    told = {counters: _told(asked.runs, asked.invocations, counters) for counters in ("", '"locks"')}
-    text = _shown(told, runs=asked.runs, invocations=asked.invocations)
+    try:
+        programs = named(asked.only)
+    except ValueError as error:
+        parser.error(str(error))
+    plain, counted = (
+        Series(into=asked.into.resolve(), invocations=asked.invocations, counted=counted)
+        for counted in (False, True)
+    )
+    while _one_more(plain, programs, asked.runs) | _one_more(counted, programs, asked.runs):
+        pass
+    text = _shown(_told(plain), _told(counted), invocations=asked.invocations)
     print(text)
     if asked.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
@@ -88,62 +72,72 @@ def main() -> None:
         PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
 
 
-def _told(runs: int, invocations: int, counters: str) -> dict[str, Counter[str]]:
+def _one_more(series: Series, programs: Sequence[Program], runs: int) -> bool:
+    """Take one more run of the programs that have too few, in turns with and without counts; whether there were any."""
+    told = _told(series)
+    lacking = [each.name for each in programs if told[each.name].total() < runs]
+    if lacking:
+        began = perf_counter()
+        series.run(lacking)
+        done = min(told[name].total() for name in lacking) + 1
+        counted = " with counts" if series.counted else ""
+        seconds = perf_counter() - began
+        print(f"run {done} of {runs}{counted}: {seconds:.1f} s", file=sys.stderr, flush=True)
+    return bool(lacking)
+
+
+def _told(series: Series) -> Told:
     """Return how often what was told of each program."""
-    told: dict[str, Counter[str]] = {fault: Counter() for fault in TRUTH}
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        study = Path(name) / "study"
-        (study / "source").mkdir(parents=True)
-        (study / "source" / "faults.c").write_bytes((HERE / "faults.c").read_bytes())
-        text = STUDY.format(faults=json.dumps([*TRUTH]), counters=counters, invocations=invocations)
-        (study / "perftrail.toml").write_text(text, encoding="utf-8")
-        for run in range(runs):
-            print(f"run {run + 1} of {runs}{' with counted locks' * bool(counters)}", file=sys.stderr)
-            store = ("--store", str(study / f"run-{run}"))
-            _perftrail("run", str(study), *store)
-            for row in json.loads(_perftrail("show", str(study), *store, "--json")):
-                if row["scaling"] is not None:
-                    found = row["scaling"]["contention"]
-                    words = found["candidates"] if found["outcome"] == "likely" else [found["outcome"]]
-                    told[row["point"]["fault"]][words[0]] += 1
+    told: Told = {each.name: Counter() for each in PROGRAMS}
+    for run in series.told():
+        for name, words in run.items():
+            told[name][words] += 1
     return told
 
 
-def _perftrail(*words: str) -> str:
-    perftrail = Path(sys.executable).with_name("perftrail")
-    done = subprocess.run([perftrail, *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    return done.stdout.decode()
-
-
-def _shown(told: Mapping[str, Mapping[str, Counter[str]]], *, runs: int, invocations: int) -> str:
+def _shown(plain: Told, counted: Told, *, invocations: int) -> str:
+    head = ("program", "limited by", "told", "told, with counted locks and waits")
     lines: list[Sequence[str]] = [
         (
-            fault,
-            " or ".join(sorted(truth)) or "nothing",
-            *(_words(told[counters][fault]) for counters in told),
+            each.name,
+            " or ".join(sorted(each.limits)) or "nothing",
+            _words(plain[each.name]),
+            _words(counted[each.name]),
         )
-        for fault, truth in TRUTH.items()
+        for each in PROGRAMS
     ]
-    head = ("program", "limited by", "told", "told, with counted locks")
-    named = sum(sum(_wrong(fault, found).values()) for each in told.values() for fault, found in each.items())
-    clean = [each[fault] for each in told.values() for fault, truth in TRUTH.items() if not truth]
-    locks = sum(found["lock"] for found in clean)
-    of_clean = sum(found.total() for found in clean)
-    of_all = sum(found.total() for each in told.values() for found in each.values())
-    sums = (
-        f"A cause that is not there was told {share(named / of_all, of_all)}; a lock, of programs that nothing limits, "
-        f"{share(locks / of_clean, of_clean)}."
+    both = (plain, counted)
+    wrong = sum(
+        count
+        for each in PROGRAMS
+        for told in both
+        for words, count in told[each.name].items()
+        if each.is_wrong(words)
     )
-    return f"{taken()}; {runs} runs, {invocations} invocations of each point.\n\n{table([head, *lines])}\n\n{sums}\n"
-
-
-def _wrong(fault: str, found: Counter[str]) -> Counter[str]:
-    allowed = TRUTH[fault] | {"scales", "cannot tell"}
-    return Counter({word: count for word, count in found.items() if word not in allowed})
+    of_all = sum(told[each.name].total() for each in PROGRAMS for told in both)
+    locks = sum(told[name]["lock"] for name in CLEAN for told in both)
+    of_clean = sum(told[name].total() for name in CLEAN for told in both)
+    faulty = [each for each in PROGRAMS if each.limits]
+    right = [
+        sum(told[each.name][cause] for each in faulty for cause in each.limits)
+        / max(1, sum(told[each.name].total() for each in faulty))
+        for told in both
+    ]
+    sums = (
+        f"A cause that is not there was told {share(wrong / max(1, of_all), of_all)}; a lock, of programs that nothing "
+        f"limits, {share(locks / max(1, of_clean), of_clean)}. Of programs that something limits, that alone was told "
+        f"in {right[0]:.0%} of runs, and in {right[1]:.0%} with counted locks and waits."
+    )
+    return f"{taken()}; {invocations} invocations of each point.\n\n{table([head, *lines])}\n\n{sums}\n"
 
 
 def _words(found: Counter[str]) -> str:
-    return ", ".join(f"{word} {count}" for word, count in found.most_common()) or "not measured"
+    return ", ".join(f"{_short(told)} {count}" for told, count in found.most_common()) or NOT_MEASURED
+
+
+def _short(told: str) -> str:
+    first, *others = told.split(OR)
+    return told if len(others) < 3 else f"{first}{OR}{len(others)} others"
 
 
 if __name__ == "__main__":

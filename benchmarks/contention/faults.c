@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ static pthread_rwlock_t readers_writer = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static pthread_spinlock_t spin;
 static pthread_barrier_t barrier;
+static sem_t given[LARGEST];
 static _Atomic uint64_t lines[LARGEST * LINE];
 static _Atomic uint64_t one_for_all;
 static uint64_t *memory;
@@ -105,6 +107,20 @@ static void in_step(int me, int unit, uint64_t *result) { /* a barrier after eac
     pthread_barrier_wait(&barrier);
 }
 
+static void in_even_steps(int me, int unit, uint64_t *result) { /* a barrier after every ten units, all of them equal */
+    *result = turns(*result, TURNS);
+    if (unit / threads % 10 == 9)
+        pthread_barrier_wait(&barrier);
+    (void)me;
+}
+
+static void by_semaphore(int me, int unit, uint64_t *result) { /* each has work when the one before has given it */
+    (void)unit;
+    sem_wait(&given[me]);
+    *result = turns(*result, TURNS);
+    sem_post(&given[(me + 1) % threads]);
+}
+
 static void blocks(int me, int unit, uint64_t *result) {
     void *held[BLOCKS];
     (void)me, (void)unit;
@@ -167,6 +183,7 @@ static const struct fault {
     {"barrier", in_step},        {"pages", pages},
     {"none", alone},             {"own-mutex", in_own_mutex},
     {"reading", reading},        {"rare-mutex", rarely_in_mutex},
+    {"semaphore", by_semaphore}, {"even-barrier", in_even_steps},
 };
 
 static const struct fault *fault;
@@ -191,7 +208,7 @@ int main(int count, char **arguments) {
     pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
     pthread_barrier_init(&barrier, NULL, threads);
     for (int i = 0; i < LARGEST; i++)
-        pthread_mutex_init(&own[i * LINE], NULL);
+        pthread_mutex_init(&own[i * LINE], NULL), sem_init(&given[i], 0, i == 0);
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_TRIM_THRESHOLD, 1 << 28); /* or the kernel is asked for the same memory again and again */
     memory = calloc((size_t)MEGABYTES << 17, sizeof *memory);

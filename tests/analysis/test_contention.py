@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from perftrail.analysis.contention import Cause, Outcome, contention
+from perftrail.analysis.causes import Cause
+from perftrail.analysis.contention import Outcome, contention
 from perftrail.analysis.scaling import Processors, ThreadSamples
 
 ALONE = {"wall": 1.0, "cpu": 1.0, "user": 0.99, "system": 0.01, "voluntary_switches": 3.0}
@@ -18,6 +19,15 @@ SLOWER = {"wall": 2.2, "cpu": 4.3, "user": 4.29, "system": 0.01, "voluntary_swit
 SERIAL = {"wall": 0.8, "cpu": 1.0, "user": 0.99, "system": 0.01, "voluntary_switches": 5.0}
 PERFECT = {"wall": 0.51, "cpu": 1.01, "user": 1.0, "system": 0.01, "voluntary_switches": 4.0}
 COUNTED = {"locks": 240.0, "contended_locks": 0.0, "lock_wait": 0.0}
+NO_WAITS = {
+    **COUNTED,
+    **dict.fromkeys(("conditions", "barriers", "semaphores", "spins"), 0.0),
+    **dict.fromkeys(("condition_wait", "barrier_wait", "semaphore_wait", "spin_wait"), 0.0),
+    "joins": 1.0,
+    "join_wait": 1.0,  # main only waits for the others
+    "counted_processes": 1.0,
+}
+"""The counts of a program of which no thread waits for another."""
 
 
 def samples(
@@ -94,6 +104,125 @@ def test_few_long_waits_are_serial_work_or_one_long_lock_until_locks_are_counted
     assert contention(samples(little, COUNTED)).outcome is Outcome.CANNOT_TELL
 
 
+def counted(several: Mapping[str, float], **waits: float) -> ThreadSamples:
+    """One thread that waits for nothing against two of which waits are counted."""
+    main = {"joins": 2.0, "join_wait": several["wall"]}
+    return samples({**several, **NO_WAITS, **main, **waits}, NO_WAITS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"), [("condition", "condition"), ("barrier", "a barrier"), ("semaphore", "semaphores")]
+)
+def test_counted_waits_at_a_queue_or_a_barrier_are_a_handover(kind: str, says: str) -> None:
+    found = contention(counted(MUTEX, **{f"{kind}s": 200.0, f"{kind}_wait": 0.95}))
+    assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.HANDOVER,))
+    [at] = [each.speaks_for for each in found.evidence if each.name == "handover_wait"]
+    assert says in at
+
+
+@pytest.mark.parametrize("several", [MUTEX, STORM])
+def test_counted_waits_for_locks_are_a_lock_also_where_one_thread_keeps_it_to_itself(
+    several: Mapping[str, float],
+) -> None:
+    waited = contention(counted(several)).evidence[0].figure.value
+    for share in (0.5, 1.0):
+        found = contention(counted(several, contended_locks=9.0, lock_wait=share * waited))
+        assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
+
+
+def test_many_waits_that_are_in_no_count_are_a_lock_that_is_not_counted() -> None:
+    found = contention(counted(MUTEX))
+    assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.HIDDEN_LOCK,))
+    assert {"uncounted_wait", "uncounted_switches"} <= {each.name for each in found.evidence}
+
+
+@pytest.mark.parametrize("waits", [{"counted_processes": 3.0}, {"joins": 200.0}])
+def test_of_processes_and_of_threads_that_come_and_go_not_all_waits_are_counted(
+    waits: dict[str, float],
+) -> None:
+    found = contention(counted(MUTEX, **waits))
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert Cause.HANDOVER in found.candidates
+    assert Cause.LOCK not in found.candidates
+
+
+def test_a_thread_that_is_waited_for_until_it_ends_has_more_work_than_others() -> None:
+    waited = contention(counted(MUTEX)).evidence[0].figure.value
+    alone = {**NO_WAITS, "joins": 0.0, "join_wait": 0.0}  # main does the work of the first thread
+    joined = {"joins": 1.0, "join_wait": 0.9 * waited}
+    found = contention(samples({**MUTEX, **NO_WAITS, **joined}, alone))
+    assert found.candidates == (Cause.HIDDEN_LOCK, Cause.SERIAL)
+    seldom = contention(samples({**SERIAL, **NO_WAITS, **joined}, alone))
+    assert (seldom.outcome, seldom.candidates) == (Outcome.LIKELY, (Cause.SERIAL,))
+
+
+def test_waiting_beside_the_waits_that_are_counted_is_work_that_is_not_shared_out() -> None:
+    found = contention(counted(MUTEX, conditions=150.0, condition_wait=0.1))
+    assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.SERIAL,))
+
+
+def test_of_two_that_take_part_both_are_named() -> None:
+    waits = {"contended_locks": 40.0, "lock_wait": 0.5, "conditions": 200.0, "condition_wait": 0.5}
+    found = contention(counted(MUTEX, **waits))
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert found.candidates == (Cause.LOCK, Cause.HANDOVER)
+    fought = contention(counted(MUTEX, **{**waits, "contended_locks": 100.0}))
+    assert fought.candidates == (Cause.LOCK, Cause.HANDOVER)
+
+
+def test_a_thread_that_waits_in_the_same_way_beside_one_thread_counts_for_nothing() -> None:
+    alone = {**NO_WAITS, "conditions": 1.0, "condition_wait": 1.0}
+    slower = {**STORM, **NO_WAITS, "joins": 2.0, "join_wait": 1.9, "conditions": 1.0, "condition_wait": 1.9}
+    figures = {each.name: each.figure for each in contention(samples(slower, alone)).evidence}
+    assert abs(figures["handover_wait"].value) < 0.05
+    assert abs(figures["join_wait"].value) < 0.05
+
+
+def test_threads_that_are_counted_at_spin_locks_spin() -> None:
+    for several, spun in ((BURNING, 0.9), ({**BURNING, "cpu": 1.5}, 0.49)):  # who keeps it, ends first
+        found = contention(counted(several, spins=200.0, spin_wait=spun))
+        assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.SPINNING,))
+    own_loops = contention(counted(BURNING))
+    assert Cause.SPINNING in own_loops.candidates
+    assert own_loops.outcome is Outcome.CANNOT_TELL
+
+
+def test_a_few_long_waits_at_a_barrier_are_told_from_work_that_is_not_shared_out() -> None:
+    waited = contention(counted(SERIAL)).evidence[0].figure.value
+    all_of_it = contention(counted(SERIAL, barriers=6.0, barrier_wait=0.95 * waited))
+    assert (all_of_it.outcome, all_of_it.candidates) == (Outcome.LIKELY, (Cause.HANDOVER,))
+    half = contention(counted(SERIAL, barriers=6.0, barrier_wait=0.5 * waited))
+    assert half.candidates == (Cause.HANDOVER, Cause.SERIAL)
+    assert contention(counted(SERIAL)).candidates == (Cause.SERIAL,)
+
+
+def test_what_makes_less_than_a_quarter_of_the_lost_time_is_not_asked_for() -> None:
+    warm = {**SERIAL, "wall": 0.95, "cpu": 1.15}
+    assert contention(counted(warm)).candidates == (Cause.SERIAL,)
+    hot = {**SERIAL, "wall": 0.95, "cpu": 1.4}
+    assert {Cause.SERIAL, Cause.FALSE_SHARING} <= set(contention(counted(hot)).candidates)
+
+
+@pytest.mark.parametrize(
+    ("threads", "step"),
+    [
+        (samples(MUTEX), 'counters = ["locks"]'),
+        (samples(BURNING), 'counters = ["locks"]'),
+        (counted(BURNING), 'counters = ["instructions"]'),
+        (counted(SERIAL, barriers=6.0, barrier_wait=0.2), "more invocations"),
+        (counted(MUTEX, counted_processes=3.0), "strace -f -c"),
+        (samples({**MUTEX, "foreign_cpu": 7.0}, {"foreign_cpu": 7.0}), "perftrail doctor"),
+        (samples(MUTEX, pairs=3), "more invocations"),
+        (samples(MUTEX, count=8, processors=2), "2 to 2 threads"),
+        (samples(MUTEX, count=8, processors=1), "a machine with more"),
+    ],
+)
+def test_what_cannot_be_told_ends_with_what_would_tell(threads: ThreadSamples, step: str) -> None:
+    found = contention(threads)
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert step in found.next_step
+
+
 def test_burning_without_counters_is_not_told_apart() -> None:
     found = contention(samples(BURNING))
     assert found.outcome is Outcome.CANNOT_TELL
@@ -147,7 +276,7 @@ def test_noise_alone_is_never_called_a_cause() -> None:
                 i: {name: value * float(np.exp(rng.normal(0.0, 0.2))) for name, value in ideal.items()}
                 for i in range(6)
             }
-            for n, ideal in ((1, ALONE), (2, PERFECT))
+            for n, ideal in ((1, {**ALONE, **NO_WAITS}), (2, {**PERFECT, **NO_WAITS}))
         }
         found = contention(
             ThreadSamples(metric="wall", rising=False, samples=held, processors=Processors(count=2))

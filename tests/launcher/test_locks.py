@@ -1,4 +1,4 @@
-"""Locks are counted by a preloaded object, whatever ends the program."""
+"""Locks and waits are counted by a preloaded object, whatever ends the program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from perftrail.errors import LauncherError
 from perftrail.launcher import Launcher, remove_left_over_lock_files
-from perftrail.model.process import LockCounts
+from perftrail.model.process import Exited, LockCounts, Waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,9 @@ def test_each_lock_of_each_thread_is_counted_however_the_program_ends(
     assert counts_of(ran).locks == 40_000
     assert counts_of(ran).contended == 0
     assert counts_of(ran).wait_seconds == 0.0
-    assert counts_of(ran).threads == 4
+    assert counts_of(ran).threads == 5  # main waits for the four
+    assert counts_of(ran).joins.number == 4
+    assert counts_of(ran).processes == 1
 
 
 def test_the_time_that_threads_wait_for_each_other_is_summed(launcher: Launcher, trial: Trial) -> None:
@@ -50,6 +52,77 @@ def test_the_time_that_threads_wait_for_each_other_is_summed(launcher: Launcher,
     assert counts_of(ran).locks == 80
     assert counts_of(ran).contended >= 3
     assert 0.02 <= counts_of(ran).wait_seconds <= 3 * ran.wall_seconds
+
+
+NOTHING = Waits()
+
+
+@pytest.mark.parametrize(
+    ("waits_at", "kind"),
+    [
+        ("condition", "conditions"),
+        ("timed", "conditions"),
+        ("clock", "conditions"),
+        ("c11", "conditions"),
+        ("barrier", "barriers"),
+        ("semaphore", "semaphores"),
+        ("join", "joins"),
+        ("spin", "spins"),
+    ],
+)
+def test_each_kind_of_wait_is_counted_apart_from_locks(
+    launcher: Launcher, trial: Trial, waits_at: str, kind: str
+) -> None:
+    ran = launcher.run(trial.command("wait_work", waits_at, lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    counts = counts_of(ran)
+    waits = getattr(counts, kind)
+    assert 0.005 < waits.seconds < 2 * ran.wall_seconds
+    assert 1 <= waits.number <= 40
+    others = {"conditions", "barriers", "semaphores", "spins"} - {kind}
+    assert all(getattr(counts, other) == NOTHING for other in others)
+    assert counts.locks == (40 if kind == "conditions" else 0)
+    assert counts.wait_seconds < waits.seconds
+    assert counts.joins.number == 1
+
+
+def test_each_thread_is_counted_at_each_barrier_that_it_comes_to(launcher: Launcher, trial: Trial) -> None:
+    ran = launcher.run(trial.command("wait_work", "barrier", lock_counter="preload"))
+    assert counts_of(ran).barriers.number == 40
+
+
+def test_a_semaphore_that_is_free_is_no_wait_and_leaves_errno_alone(launcher: Launcher, trial: Trial) -> None:
+    ran = launcher.run(trial.command("wait_work", "free", lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    assert counts_of(ran).semaphores == NOTHING
+    assert counts_of(ran).barriers.seconds < 0.005
+
+
+@pytest.mark.parametrize("end", ["cancel", "left"])
+def test_a_wait_that_is_broken_off_is_counted_until_its_end(
+    launcher: Launcher, trial: Trial, end: str
+) -> None:
+    ran = launcher.run(trial.command("wait_work", end, lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    assert counts_of(ran).semaphores.number == 1
+    assert 0.005 < counts_of(ran).semaphores.seconds < ran.wall_seconds
+
+
+def test_when_one_of_several_processes_broke_a_wait_off_is_not_known(
+    launcher: Launcher, trial: Trial
+) -> None:
+    ran = launcher.run(trial.shell(f"{trial.targets / 'wait_work'} left; exit 0", lock_counter="preload"))
+    assert counts_of(ran).semaphores == Waits(number=1, seconds=0.0)
+
+
+@pytest.mark.parametrize("kind", ["rwlock", "mtx"])
+def test_locks_of_c11_and_those_with_a_time_limit_are_locks(
+    launcher: Launcher, trial: Trial, kind: str
+) -> None:
+    ran = launcher.run(trial.command("wait_work", kind, lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    assert (counts_of(ran).locks, counts_of(ran).contended) == (2, 1)
+    assert 0.005 < counts_of(ran).wait_seconds < ran.wall_seconds
 
 
 def test_a_forked_child_counts_for_itself(launcher: Launcher, trial: Trial) -> None:
@@ -63,6 +136,7 @@ def test_programs_that_a_shell_starts_are_summed(launcher: Launcher, trial: Tria
     script = f"{work} 1 100 own return; {work} 1 50 own return & wait; exec {work} 1 7 own return"
     ran = launcher.run(trial.shell(script, lock_counter="preload"))
     assert counts_of(ran).locks == 157
+    assert counts_of(ran).processes >= 4
 
 
 def test_what_the_program_preloads_itself_stays(launcher: Launcher, trial: Trial) -> None:

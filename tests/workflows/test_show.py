@@ -1,12 +1,14 @@
-"""Of many revisions, `show` tells how those scale that matter, and says that there are more."""
+"""Of many revisions, `show` tells how those scale and grow that matter, and says that there are more."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.cli.growth_words import print_growth
 from perftrail.cli.scaling_words import print_scalings
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
@@ -21,6 +23,11 @@ from perftrail.workflows.showing.worth_telling import FEW, worth_telling
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import MACHINE, a_session, a_study, drain
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perftrail.model.parameters import Value
+
 HISTORY = tuple(Revision(id=f"r{number}") for number in range(9))
 
 
@@ -30,11 +37,19 @@ def a_search(answer: dict[str, Json] | None) -> SearchRecord:
 
 def measured(tmp_path: Path, revisions: int) -> Session:
     """A history whose benchmark takes half as long with two threads."""
+    return along(tmp_path, revisions, {"threads": (1, 2)}, seconds=lambda value: 0.1 / value)
+
+
+def along(
+    tmp_path: Path, revisions: int, axis: dict[str, tuple[Value, ...]], *, seconds: Callable[[int], float]
+) -> Session:
+    """A history whose benchmark has one parameter and takes what `seconds` says of its value."""
+    [name] = axis
     study = a_study(
-        benchmarks={"work": Benchmark(command="{build}/work {threads}", parameters={"threads": (1, 2)})},
+        benchmarks={"work": Benchmark(command=f"{{build}}/work {{{name}}}", parameters=axis)},
         measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0),
     )
-    starter = FakeStarter(seconds=lambda arguments: 0.1 / int(arguments[1]))
+    starter = FakeStarter(seconds=lambda arguments: seconds(int(arguments[1])))
     session = a_session(study, tmp_path, source=FakeSource(revisions), starter=starter)
     drain(Run(session, Selection()).events())
     return replace(session, machine=Machine(id=MACHINE.id, facts={"logical_cpus": "4"}))
@@ -80,4 +95,31 @@ def test_of_few_revisions_nothing_is_said_to_be_left_out(
     print_scalings(show(measured(tmp_path, FEW)).scalings())
     told = capsys.readouterr().out
     assert told.count("Scaling of work.wall with threads") == FEW
+    assert "revisions:" not in told
+
+
+def grown(tmp_path: Path, revisions: int) -> Session:
+    """A history whose benchmark takes time in proportion to a size."""
+    return along(tmp_path, revisions, {"size": (10, 20, 40, 80)}, seconds=lambda size: 0.01 * size)
+
+
+def test_show_says_that_it_tells_how_some_of_many_revisions_grow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = show(grown(tmp_path, 6))
+    print_growth(shown.growths, shown.growths_told())
+    told = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in told if "along size" in line} == {"r0", "r5"}
+    assert told[-1] == (
+        "  Growth is told of 2 of 6 revisions: the first and the last that were measured; --json has every one."
+    )
+    rows: list[dict[str, Json]] = [row for row in shown.as_json() if isinstance(row, dict)]
+    assert {row["revision"] for row in rows if row["growth"]} == {f"r{number}" for number in range(6)}
+
+
+def test_of_few_revisions_all_growth_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = show(grown(tmp_path, FEW))
+    print_growth(shown.growths, shown.growths_told())
+    told = capsys.readouterr().out
+    assert {line.split()[0] for line in told.splitlines() if "along size" in line} == {"r0", "r1", "r2"}
     assert "revisions:" not in told

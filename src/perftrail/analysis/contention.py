@@ -3,8 +3,9 @@
 With n threads for the work of one, n T(n) - T(1) seconds of the threads' time are lost. They are lost in two ways that
 the CPU time tells apart, exactly: threads are off their processors (waiting), or on them for longer (burning).
 Waiting with many voluntary switches is what a lock that sleeps does; with few, work that is not shared out. Burning is
-what spinning does, and cache lines or memory that several want; which of these takes counters. Only counts of threads
-that the machine has free processors for decide: beyond them every program waits.
+what spinning does, and cache lines or memory that several want; which of these takes counters. What makes less than a
+quarter of the lost time is not asked for, and what is left over when no count explains a wait is believed only where
+that is much. Only counts of threads that the machine has free processors for decide: beyond them every program waits.
 
 The telltales are those of Brooks and Flynt (2013), their borders from programs with a known fault (see
 docs/explanation/scaling.md). Where several causes would look the same, all are named, and none is called likely.
@@ -17,6 +18,16 @@ from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
 
+from perftrail.analysis.causes import (
+    EXCESS,
+    GOOD_PART,
+    SOME,
+    Cause,
+    fought_for,
+    lost,
+    of_few_waits,
+    of_many_waits,
+)
 from perftrail.analysis.paired import centre
 from perftrail.analysis.scaling import scaling_ratio
 from perftrail.analysis.telltales import Telltale, telltales
@@ -30,38 +41,17 @@ FAIR = 0.85
 LEAST = 5
 """Fewer pairs of samples tell nothing."""
 
-SOME = 0.1
-"""Lost time below this share of the time alone is no cause."""
-
-EXCESS = 20.0
-"""So many more voluntary switches of each thread than with one thread are not its start and end."""
-
 RATE = 80.0
 """So many voluntary switches a second, beyond those with one thread, are threads that wait for each other."""
 
-OFTEN = 0.2
-"""A lock that is found held in more than this share of cases is fought for."""
+OF_WAITS = (Cause.LOCK, Cause.HANDOVER, Cause.HIDDEN_LOCK, Cause.SERIAL)
+"""The causes of which threads wait."""
 
-GOOD_PART = 0.25
-"""Waiting for locks that makes more than this share of the lost or the waited time is what the time is lost to."""
+MORE = "more invocations, as [measure] says how many, narrow the intervals"
+"""The next step where the samples are too few."""
 
 MOST_SHARED = 1.5
 """What processors that share a core, a clock or a cache may cost is below this many times the CPU time."""
-
-
-class Cause(StrEnum):
-    """What keeps threads from bringing what they should."""
-
-    LOCK = "lock"
-    HANDOVER = "handover"
-    HIDDEN_LOCK = "hidden lock"
-    SERIAL = "serial"
-    SPINNING = "spinning"
-    FALSE_SHARING = "false sharing"
-    MEMORY = "memory"
-    SLOWER_CORES = "slower cores"
-    KERNEL = "kernel"
-    MORE_WORK = "more work"
 
 
 class Outcome(StrEnum):
@@ -76,38 +66,45 @@ class Outcome(StrEnum):
 class Contention:
     """The finding at `threads` threads, None where no count could decide.
 
-    `candidates` are the causes that the evidence allows: one when `LIKELY`. `because` says why it cannot be told.
+    `candidates` are the causes that the evidence allows: one when `LIKELY`. `because` says why it cannot be told, and
+    `next_step` what would tell.
     """
 
     outcome: Outcome
     threads: int | None
     candidates: tuple[Cause, ...] = ()
     because: str = ""
+    next_step: str = ""
     evidence: tuple[Telltale, ...] = ()
 
 
 def contention(threads: ThreadSamples) -> Contention:
     """Find out why a benchmark's time tapers, from its samples at one thread and at more."""
     if 1 not in threads.counts:
-        return _cannot("nothing was measured with one thread")
+        return _cannot(
+            "nothing was measured with one thread", "add 1 to the values of the parameter that counts them"
+        )
     several = [count for count in threads.within if count > 1]
     if not several:
+        processors = threads.processors.count
         return _cannot(
-            f"each count measured has more threads than this machine has processors ({threads.processors.count})"
+            f"each count measured has more threads than this machine has processors ({processors})",
+            f"measure a count of 2 to {processors} threads" if processors > 1 else "use a machine with more",
         )
     if not all(_known(threads, 1, count) for count in several):
-        return _cannot(f"fewer than {LEAST} samples have wall and CPU time at both counts")
+        return _cannot(f"fewer than {LEAST} samples have wall and CPU time at both counts", MORE)
     free = [count for count in several if count + _taken(threads, count) <= threads.processors.count + SOME]
     if not free:
         taken = _taken(threads, several[0])
         return _cannot(
-            f"others took {taken:.1f} of {threads.processors.count} CPUs while it ran, so that threads lacked cores"
+            f"others took {taken:.1f} of {threads.processors.count} CPUs while it ran, so that threads lacked cores",
+            "measure again while nothing else runs; perftrail doctor tells what does",
         )
     return _at(threads, free[-1])
 
 
-def _cannot(because: str) -> Contention:
-    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, because=because)
+def _cannot(because: str, next_step: str) -> Contention:
+    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, because=because, next_step=next_step)
 
 
 def _known(threads: ThreadSamples, first: int, second: int) -> bool:
@@ -133,19 +130,42 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
     told = tuple(signs.values())
     if efficiency.low >= FAIR:
         return Contention(outcome=Outcome.SCALES, threads=count, evidence=told)
+    causes: tuple[Cause, ...] = ()
     if efficiency.high > FAIR:
-        because = f"whether the time tapers at {count} threads is within the noise"
+        because, next_step = f"whether the time tapers at {count} threads is within the noise", MORE
     elif _waits_alone(threads):
         because = "with one thread it waits already, for a disk, a clock or another process"
+        next_step = "a benchmark that does not wait tells what its threads cost one another"
     else:
         causes = _causes(threads, signs, count)
-        if len(causes) == 1:
+        if len(causes) == 1 and not (causes == (Cause.SERIAL,) and signs["waiting"].figure.low < GOOD_PART):
             return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=told)
-        because = "several causes would look the same" if causes else "what is lost is within the noise"
-        return Contention(
-            outcome=Outcome.CANNOT_TELL, threads=count, candidates=causes, because=because, evidence=told
+        because = (
+            "several causes would look the same" if len(causes) > 1 else "what is lost is within the noise"
         )
-    return Contention(outcome=Outcome.CANNOT_TELL, threads=count, because=because, evidence=told)
+        next_step = _next_step(causes, signs)
+    return Contention(
+        outcome=Outcome.CANNOT_TELL,
+        threads=count,
+        candidates=causes,
+        because=because,
+        next_step=next_step,
+        evidence=told,
+    )
+
+
+def _next_step(causes: tuple[Cause, ...], signs: dict[str, Telltale]) -> str:
+    """Say what tells causes apart that look the same: counts of waits, of instructions, of calls, else more samples."""
+    if {*OF_WAITS, Cause.SPINNING} & {*causes} and "uncounted_wait" not in signs:
+        return 'counters = ["locks"] in the benchmark counts locks and waits, which tells more of them apart'
+    if Cause.FALSE_SHARING in causes and "instructions" not in signs:
+        return (
+            'a benchmark of its own with counters = ["instructions"] tells spinning and more work, which execute more '
+            "with more threads, from cache lines and memory"
+        )
+    if {Cause.HIDDEN_LOCK, Cause.HANDOVER} <= {*causes}:
+        return "strace -f -c of one run tells which system calls wait: futex, or read and wait4"
+    return MORE
 
 
 def _waits_alone(threads: ThreadSamples) -> bool:
@@ -160,31 +180,17 @@ def _causes(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> t
     """Name every cause that the evidence allows, the likeliest first."""
     waiting, burning = signs["waiting"].figure, signs["burning"].figure
     waits, burns = waiting.low > SOME, burning.low > SOME
-    if _fought_for(signs):
-        return (Cause.LOCK,)
+    if (shown := fought_for(signs)) is not None:
+        return (shown,)
     if waits and _switches_often(signs):
-        return _sleeping(signs)
+        return of_many_waits(signs)
     if _switches_often(signs) and (waiting.high > SOME / 2.0 or burns):
-        return (*_sleeping(signs), *(_burning(threads, signs, count) if burns else ()))
-    if waits and burns:
-        return (*_idle(signs), *_burning(threads, signs, count))
-    if waits:
-        return _idle(signs)
-    return _burning(threads, signs, count) if burns else ()
-
-
-def _fought_for(signs: dict[str, Telltale]) -> bool:
-    """Whether counted locks are found held often, and waiting for them is a good part of what is lost.
-
-    The rest goes with it, whatever it looks like: a lock that many ask for burns, too, in the kernel and by the line
-    of its word.
-    """
-    held, wait = signs.get("contended_locks"), signs.get("lock_wait")
+        return (*of_many_waits(signs), *(_burning(threads, signs, count) if burns else ()))
+    part = GOOD_PART * lost(signs)
+    waits, burns = waits and waiting.high > part, burns and burning.high > part
     return (
-        held is not None
-        and wait is not None
-        and held.figure.low > OFTEN
-        and wait.figure.low > GOOD_PART * _lost(signs) > 0.0
+        *(of_few_waits(signs) if waits else ()),
+        *(_burning(threads, signs, count) if burns else ()),
     )
 
 
@@ -196,39 +202,6 @@ def _switches_often(signs: dict[str, Telltale]) -> bool:
         and switches.figure.low >= EXCESS
         and rate.figure.low >= RATE
     )
-
-
-def _sleeping(signs: dict[str, Telltale]) -> tuple[Cause, ...]:
-    """Tell a lock from a queue or a barrier, which takes a count of locks; those of malloc and the kernel have none."""
-    held = signs.get("lock_wait")
-    if held is None:
-        return (Cause.LOCK, Cause.HANDOVER)
-    if held.figure.low > SOME * _lost(signs):
-        return (Cause.LOCK,)
-    others = (Cause.HANDOVER, Cause.HIDDEN_LOCK)
-    return others if _no_lock(signs) else (Cause.LOCK, *others)
-
-
-def _idle(signs: dict[str, Telltale]) -> tuple[Cause, ...]:
-    """Few long waits: work that is not shared out, or one lock held for long, which counting locks tells.
-
-    Of two threads of which one keeps the lock to itself, the other waits for it for half of what is lost at most: then
-    it works alone, and the first one is done.
-    """
-    held = signs.get("lock_wait")
-    if held is not None and held.figure.low > GOOD_PART * signs["waiting"].figure.value:
-        return (Cause.LOCK,)
-    return (Cause.SERIAL,) if _no_lock(signs) else (Cause.SERIAL, Cause.LOCK)
-
-
-def _no_lock(signs: dict[str, Telltale]) -> bool:
-    held = signs.get("lock_wait")
-    return held is not None and held.figure.high < SOME * _lost(signs)
-
-
-def _lost(signs: dict[str, Telltale]) -> float:
-    """All of the threads' time that is lost, as a share of the time with one thread."""
-    return signs["waiting"].figure.value + signs["burning"].figure.value
 
 
 def _burning(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> tuple[Cause, ...]:

@@ -9,31 +9,37 @@ from rich.text import Text
 from perftrail.analysis.leak import Leak
 from perftrail.analysis.orders import Order
 from perftrail.cli.console import output
+from perftrail.cli.scaling_words import told_of_words
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import number, percent, probability, quantity
 from perftrail.model.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perftrail.analysis.crossing import Crossing, Stretch
     from perftrail.analysis.growth import Growth
     from perftrail.analysis.leak import OverTime
     from perftrail.analysis.memory import PerUnit
+    from perftrail.model.subject import Revision
     from perftrail.workflows.showing.growth import Along, Growths, Rivals
 
 
-def print_growth(found: Growths) -> None:
-    """Print what each curve says, one after the other; nothing when there is none."""
+def print_growth(found: Growths, told: Sequence[Revision]) -> None:
+    """Print what each curve of some revisions says, and of how many others nothing; nothing without a curve."""
     console = output()
     if found.curves:
         console.print(Text("\nGrowth:", style="bold"))
     for along in found.curves:
-        for line in curve_words(along):
-            console.print(Text(f"  {_name(along)}: {line}"), soft_wrap=True)
+        if along.subject.revision in told:
+            for line in curve_words(along):
+                console.print(Text(f"  {_name(along)}: {line}"), soft_wrap=True)
     for rivals in found.rivals:
         for line in rival_words(rivals):
             console.print(Text(f"  {line}"), soft_wrap=True)
+    measured = {along.subject.revision for along in found.curves}
+    if left_out := told_of_words("Growth", told=len(told), measured=len(measured)):
+        console.print(Text(f"  {left_out}; --json has every one."), soft_wrap=True)
 
 
 def curve_words(along: Along) -> Iterator[str]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.analysis.contention import Cause, Outcome
+from perftrail.analysis.causes import Cause
+from perftrail.analysis.contention import Outcome
 from perftrail.analysis.usl import Law
 from perftrail.cli.console import output
 from perftrail.cli.found_words import revision_name
@@ -15,7 +16,7 @@ from perftrail.cli.speech import plain
 from perftrail.model.quantity import decimals, number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perftrail.analysis.contention import Contention
     from perftrail.analysis.paired import Interval
@@ -26,8 +27,13 @@ if TYPE_CHECKING:
 
 CAUSES = {
     Cause.LOCK: "a lock",
-    Cause.HANDOVER: "a queue or a barrier at which threads wait for each other",
-    Cause.HIDDEN_LOCK: "a lock that is not counted, of malloc or of the kernel",
+    Cause.HANDOVER: (
+        "a queue or a barrier at which threads wait for each other, or a lock that the program makes of one"
+    ),
+    Cause.HIDDEN_LOCK: (
+        "a wait that is not counted: a lock of malloc or of the kernel, or what the program makes of futexes, pipes "
+        "or sleeps"
+    ),
     Cause.SERIAL: "work that is not shared out among the threads",
     Cause.SPINNING: "threads that spin on a lock",
     Cause.FALSE_SHARING: "cache lines that several threads write",
@@ -48,7 +54,18 @@ FIGURES = {
     "preemption_rate": "involuntary switches beyond those of one thread",
     "contended_locks": "locks found held",
     "lock_wait": "time waited for locks",
+    "handover_wait": "time waited at condition variables, barriers and semaphores",
+    "join_wait": "time waited for threads to end",
+    "spin_wait": "time spent at spin locks",
+    "uncounted_wait": "waiting at no lock, queue or barrier that is counted",
+    "uncounted_switches": "voluntary switches that no counted wait made",
+    "joins": "threads waited for until they ended",
+    "counted_processes": "processes",
 }
+
+
+LITTLE = 0.05
+"""Shares below this are told together."""
 
 
 def print_scalings(scalings: ThreadScalings) -> None:
@@ -63,13 +80,21 @@ def print_scalings(scalings: ThreadScalings) -> None:
 
 
 def left_out_words(scalings: ThreadScalings) -> str:
-    """Say of which revisions it is told, where these are not all; else nothing."""
-    told, measured = len(scalings.told), len(scalings.measured)
+    """Say of which revisions it is told how they scale, where these are not all; else nothing."""
+    return told_of_words("Scaling", told=len(scalings.told), measured=len(scalings.measured))
+
+
+def told_of_words(what: str, *, told: int, measured: int) -> str:
+    """Say of how many of the measured revisions something is told, where that is not of all; else nothing.
+
+    >>> told_of_words("Growth", told=2, measured=40)
+    'Growth is told of 2 of 40 revisions: the first and the last that were measured'
+    """
     if told == measured:
         return ""
     named = " and what a search named" if told > 2 else ""
     return (
-        f"Scaling is told of {told} of {measured} revisions: the first and the last that were measured{named}"
+        f"{what} is told of {told} of {measured} revisions: the first and the last that were measured{named}"
     )
 
 
@@ -105,14 +130,26 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
         yield f"What is lost{at} needs no explanation."
     elif found.outcome is Outcome.LIKELY:
         yield f"Likely the cause{at}: {CAUSES[found.candidates[0]]}. Evidence:"
-        yield from (f"  {evidence(each)}" for each in found.evidence)
+        yield from _evidence(found.evidence)
     else:
         causes = "; or ".join(CAUSES[each] for each in found.candidates)
         yield f"What limits it cannot be told here{at}: {found.because}{': ' if causes else ''}{causes}."
-        if Cause.LOCK in found.candidates and not any(each.name == "lock_wait" for each in found.evidence):
-            yield '  counters = ["locks"] tells a lock from the others.'
         if causes:
-            yield from (f"  {evidence(each)}" for each in found.evidence)
+            yield from _evidence(found.evidence)
+        if found.next_step:
+            yield f"  Next: {found.next_step}."
+
+
+def _evidence(told: Sequence[Telltale]) -> Iterator[str]:
+    """Say each figure in a line, and those that are next to nothing in one."""
+    small = [
+        each
+        for each in told
+        if each.unit == "share" and -LITTLE < each.figure.low <= each.figure.high < LITTLE
+    ]
+    yield from (f"  {evidence(each)}" for each in told if each not in small)
+    if small:
+        yield f"  below {percent(LITTLE)}: {'; '.join(FIGURES[each.name] for each in small)}"
 
 
 def evidence(told: Telltale) -> str:
@@ -122,7 +159,7 @@ def evidence(told: Telltale) -> str:
         value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
         of = "" if told.name == "contended_locks" else " of the time with one thread"
     else:
-        value, of = _interval(figure), f" {told.unit}"
+        value, of = _interval(figure), f" {told.unit}".rstrip()
     return f"{FIGURES[told.name]}: {value}{of}{_reached(figure)}; much of it speaks for {told.speaks_for}"
 
 

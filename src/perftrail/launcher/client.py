@@ -93,7 +93,8 @@ class Launcher:
         exchange = None if self._enclosure is None else self._enclosure.exchange
         path = self._path or launcher_path()
         with lock_file(path, command, directory=exchange) as (counting, locks):
-            return replace(self._run(counting), locks=locks.counted())
+            ran = self._run(counting)
+            return replace(ran, locks=locks.counted(until=ran.ended_at))
 
     def _run(self, command: Command) -> Ran:
         with self._turn:

@@ -1,4 +1,4 @@
-"""Counting pthread locks: the preloaded object, and the file of slots that its threads count into."""
+"""Counting locks and waits: the preloaded object, and the file of slots that its threads count into."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from perftrail.errors import LauncherError
 from perftrail.file_claim import claimed_file, remove_left_over
-from perftrail.model.process import LockCounts
+from perftrail.model.process import LockCounts, Waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,23 +19,30 @@ if TYPE_CHECKING:
     from perftrail.model.process import Command
 
 _OBJECT = "perftrail-locks.so"
-_SLOT = struct.Struct("=QQQ40x")
-_HEAD = struct.Struct("=QQ48x")
+_KINDS = 5
+"""The kinds of waits, each a number and nanoseconds."""
+
+_SLOT = struct.Struct(f"=3Q{2 * _KINDS}Q2Q8x")
+_HEAD = struct.Struct("=QQ112x")
 _SLOTS = 65_536
-"""Of 64 bytes, one for each thread; the file is sparse: only those in use take memory."""
+"""Of 128 bytes, one for each thread; the file is sparse: only those in use take memory."""
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the file is made by mkstemp
 _FILE = "perftrail-locks-"
 
 
 class LockFile:
-    """Where one invocation's threads count their locks; see ``launcher/preload/locks.c``."""
+    """Where one invocation's threads count their locks and waits; see ``launcher/preload/slots.h``."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
-    def counted(self) -> LockCounts | None:
-        """Give the sums over the tree; None when the object was loaded into no process of it."""
+    def counted(self, *, until: float) -> LockCounts | None:
+        """Give the sums over the tree; None when the object was loaded into no process of it.
+
+        `until`: when the program ended, in seconds of CLOCK_MONOTONIC. What it broke off by that waited until then;
+        of several processes, not all ended then, and waits that were broken off are left out.
+        """
         # Through the open file: what has its name by now, a program may have put there.
         self._file.seek(0)
         head = self._file.read(_HEAD.size)
@@ -46,10 +53,34 @@ class LockFile:
         slots = slots[: len(slots) - len(slots) % _SLOT.size]
         if not processes:
             return None
-        sums = [sum(column) for column in zip(*_SLOT.iter_unpack(slots), strict=True)] or [0, 0, 0]
-        return LockCounts(
-            locks=sums[0], contended=sums[1], wait_seconds=sums[2] / 1e9, threads=taken, method="preload"
+        until_ns = round(until * 1e9) if processes == 1 else 0
+        rows = [_ended(row, until_ns=until_ns) for row in _SLOT.iter_unpack(slots)]
+        sums = [sum(column) for column in zip(*rows, strict=True)] or [0] * (3 + 2 * _KINDS)
+        conditions, barriers, semaphores, joins, spins = (
+            Waits(number=number, seconds=nanoseconds / 1e9)
+            for number, nanoseconds in zip(sums[3::2], sums[4::2], strict=True)
         )
+        return LockCounts(
+            locks=sums[0],
+            contended=sums[1],
+            wait_seconds=sums[2] / 1e9,
+            conditions=conditions,
+            barriers=barriers,
+            semaphores=semaphores,
+            joins=joins,
+            spins=spins,
+            threads=taken,
+            processes=processes,
+            method="preload",
+        )
+
+
+def _ended(row: tuple[int, ...], *, until_ns: int) -> list[int]:
+    """Give a slot's counts with the wait that the program's end broke off; anything may have been written there."""
+    *counts, since_ns, kind = row
+    if 0 < since_ns < until_ns and kind < _KINDS:
+        counts[4 + 2 * kind] += until_ns - since_ns
+    return counts
 
 
 def locks_object(launcher: Path) -> Path:

@@ -53,7 +53,8 @@ class Benchmark:
     counters: Annotated[
         tuple[Counter, ...],
         Key(
-            "What else is counted: locks (pthread locks, through a preloaded object, beside all else), or "
+            "What else is counted: locks (and waits of threads for each other, of pthread and C11, through a "
+            "preloaded object, beside all else), or "
             "instructions (executed, which noise does not reach; nothing else is measured then)."
         ),
     ] = ()

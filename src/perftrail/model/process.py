@@ -125,17 +125,33 @@ class TreeCpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LockCounts:
-    """What the threads of a tree did with pthread mutexes and read-write locks.
+class Waits:
+    """How often threads waited for one kind of thing, and for how many seconds in sum over all threads."""
 
-    `locks` were taken; `contended` attempts found theirs held, and waited `wait_seconds` in sum, which
-    includes waiting for a CPU. `threads` are those that used a lock.
+    number: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockCounts:
+    """What the threads of a tree did with pthread's and C11's locks, and where they waited for each other.
+
+    `locks`, which are mutexes and read-write locks, were taken; `contended` attempts found theirs held, and waited
+    `wait_seconds` in sum, which includes waiting for a CPU. Waits apart from these: at condition variables, taking
+    the mutex again included; at barriers; at semaphores that were not free; for threads to end; and `spins` on
+    their processors for spin locks that were held. `threads` are those that did any of it, in `processes`.
     """
 
     locks: int
     contended: int
     wait_seconds: float
+    conditions: Waits
+    barriers: Waits
+    semaphores: Waits
+    joins: Waits
+    spins: Waits
     threads: int
+    processes: int
     method: Literal["preload"]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perftrail.model.metrics import COUNTED
+
 if TYPE_CHECKING:
-    from perftrail.model.process import Ran
+    from perftrail.model.process import LockCounts, Ran
 
 
 def measured(ran: Ran) -> dict[str, float]:
@@ -23,9 +25,27 @@ def measured(ran: Ran) -> dict[str, float]:
     if ran.tree_memory is not None:
         values["peak_memory_tree"] = float(ran.tree_memory.bytes)
     if ran.locks is not None:
-        values["locks"] = float(ran.locks.locks)
-        values["contended_locks"] = float(ran.locks.contended)
-        values["lock_wait"] = ran.locks.wait_seconds
+        values |= counted(ran.locks)
+        values["counted_processes"] = float(ran.locks.processes)
+    return values
+
+
+def counted(locks: LockCounts) -> dict[str, float]:
+    """Name the figures of counted locks and waits: counts, seconds."""
+    values = {
+        "locks": float(locks.locks),
+        "contended_locks": float(locks.contended),
+        "lock_wait": locks.wait_seconds,
+    }
+    kinds = {
+        "condition": locks.conditions,
+        "barrier": locks.barriers,
+        "semaphore": locks.semaphores,
+        "join": locks.joins,
+        "spin": locks.spins,
+    }
+    for kind, waits in kinds.items():
+        values |= {f"{kind}s": float(waits.number), f"{kind}_wait": waits.seconds}
     return values
 
 
@@ -35,5 +55,5 @@ def methods(ran: Ran) -> dict[str, str]:
     if ran.tree_memory is not None:
         found["peak_memory_tree"] = ran.tree_memory.method
     if ran.locks is not None:
-        found |= dict.fromkeys(("locks", "contended_locks", "lock_wait"), ran.locks.method)
+        found |= dict.fromkeys(COUNTED["locks"], ran.locks.method)
     return found

@@ -15,8 +15,9 @@ from perftrail.errors import LauncherError
 from perftrail.launcher.binary import launcher_path
 from perftrail.launcher.locks import locks_object
 from perftrail.model.build import Failure
-from perftrail.model.metrics import MEASURED
+from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
+from perftrail.workflows.accounts import counted
 from perftrail.workflows.explain.cachegrind import read_functions
 from perftrail.workflows.explain.strace import read_calls
 from perftrail.workflows.instructions import FIXED
@@ -40,6 +41,12 @@ TIMES_SLOWER = 60.0
 
 TELLING = ("wall", "cpu", "peak_memory", "voluntary_switches", "involuntary_switches", "page_faults")
 """What is told of a plain start beside the benchmark's own metrics."""
+
+ALWAYS_TOLD = ("locks", "contended_locks", "lock_wait")
+"""What is told of counted locks also where there is none."""
+
+FOLLOWS_WALL = "join_wait"
+"""What explains nothing: who waits for the others to end, waits as long as they take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +112,7 @@ class PlainLook:
 
 
 class LocksLook:
-    """A start with a preloaded object that counts pthread locks."""
+    """A start with a preloaded object that counts locks, and where threads wait for each other."""
 
     name = "locks"
     slow = 1.0
@@ -123,7 +130,7 @@ class LocksLook:
         return ""
 
     def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
-        """Start once with the counter."""
+        """Start once with the counter; of waits, only those that there are."""
         seen = self._invoker.observe(
             ready, f"locks-{number}", lambda command: replace(command, lock_counter="preload")
         )
@@ -132,14 +139,11 @@ class LocksLook:
         found = seen.ran.locks
         if found is None:
             return Failure(stage="metric", message="it loads no shared glibc, in which locks are counted")
-        values = {
-            "locks": (float(found.locks), ""),
-            "contended_locks": (float(found.contended), ""),
-            "lock_wait": (found.wait_seconds, "s"),
-        }
+        units = {name: metric.unit for name, metric in COUNTED["locks"].items()}
         return {
-            name: Seen(value=value, unit=unit, method="preload", floor=FLOORS[unit])
-            for name, (value, unit) in values.items()
+            name: Seen(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
+            for name, value in counted(found).items()
+            if name in ALWAYS_TOLD or (value > 0.0 and name != FOLLOWS_WALL)
         }
 
 

@@ -1,0 +1,142 @@
+/* Counts where a program's threads wait for each other without a lock: at condition variables, barriers and semaphores, and
+ * for the end of threads. See slots.h for where.
+ *
+ * Each such wait costs two looks at the clock; a semaphore that is free costs none. Taking the mutex again is part of
+ * waiting at a condition variable, and counted there: the C library does it inside. A wait that the program's end
+ * breaks off is counted up to that end, one that cancellation ends is counted too. */
+#include "slots.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stddef.h>
+
+/* Without it dlsym may give that of 2.2.5, whose conditions look different. Who was linked before there was 2.3.2 gets the
+ * new ones here. Machines that glibc came to later have no such version, and one kind of conditions. */
+#define CONDITIONS "GLIBC_2.3.2"
+
+struct wait {
+    enum kind kind;
+    uint64_t since_ns;
+};
+
+static struct wait begin_wait(enum kind kind)
+{
+    struct wait wait = {.kind = kind, .since_ns = now_ns()};
+    struct slot *slot = own_slot();
+    if (slot) {
+        slot->waits[kind].number++;
+        slot->open_kind = kind;
+        slot->open_since_ns = wait.since_ns;
+    }
+    return wait;
+}
+
+static void end_wait(void *begun)
+{
+    const struct wait *wait = begun;
+    struct slot *slot = own_slot();
+    if (slot) {
+        slot->waits[wait->kind].ns += now_ns() - wait->since_ns;
+        slot->open_since_ns = 0;
+    }
+}
+
+#define WAIT(kind, call)                     \
+    int result;                              \
+    struct wait wait = begin_wait(kind);     \
+    pthread_cleanup_push(end_wait, &wait);   \
+    result = (call);                         \
+    pthread_cleanup_pop(1);                  \
+    return result
+
+FOR_USE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    WAIT(CONDITION, ORIGINAL_OF(pthread_cond_wait, CONDITIONS)(condition, mutex));
+}
+
+FOR_USE int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    WAIT(CONDITION, ORIGINAL_OF(pthread_cond_timedwait, CONDITIONS)(condition, mutex, until));
+}
+
+FOR_USE int pthread_barrier_wait(pthread_barrier_t *barrier)
+{
+    WAIT(BARRIER, ORIGINAL(pthread_barrier_wait)(barrier));
+}
+
+/* Whether a semaphore was free. As sem_wait it may be where a cancelled thread ends, and leaves errno alone. */
+static int is_free(sem_t *semaphore)
+{
+    int before = errno;
+    pthread_testcancel();
+    int result = ORIGINAL(sem_trywait)(semaphore);
+    if (result != 0)
+        errno = before;
+    return result == 0;
+}
+
+FOR_USE int sem_wait(sem_t *semaphore)
+{
+    if (is_free(semaphore))
+        return 0;
+    WAIT(SEMAPHORE, ORIGINAL(sem_wait)(semaphore));
+}
+
+FOR_USE int sem_timedwait(sem_t *semaphore, const struct timespec *until)
+{
+    if (is_free(semaphore))
+        return 0;
+    WAIT(SEMAPHORE, ORIGINAL(sem_timedwait)(semaphore, until));
+}
+
+FOR_USE int pthread_join(pthread_t thread, void **value)
+{
+    WAIT(JOIN, ORIGINAL(pthread_join)(thread, value));
+}
+
+FOR_USE int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
+{
+    WAIT(JOIN, ORIGINAL(pthread_timedjoin_np)(thread, value, until));
+}
+
+#if __GLIBC_PREREQ(2, 28)
+#include <threads.h>
+
+FOR_USE int cnd_wait(cnd_t *condition, mtx_t *mutex)
+{
+    WAIT(CONDITION, ORIGINAL(cnd_wait)(condition, mutex));
+}
+
+FOR_USE int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *until)
+{
+    WAIT(CONDITION, ORIGINAL(cnd_timedwait)(condition, mutex, until));
+}
+
+FOR_USE int thrd_join(thrd_t thread, int *value)
+{
+    WAIT(JOIN, ORIGINAL(thrd_join)(thread, value));
+}
+#endif
+
+#if __GLIBC_PREREQ(2, 30)
+FOR_USE int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
+                                   const struct timespec *until)
+{
+    WAIT(CONDITION, ORIGINAL(pthread_cond_clockwait)(condition, mutex, clock, until));
+}
+
+FOR_USE int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
+{
+    if (is_free(semaphore))
+        return 0;
+    WAIT(SEMAPHORE, ORIGINAL(sem_clockwait)(semaphore, clock, until));
+}
+#endif
+
+#if __GLIBC_PREREQ(2, 31)
+FOR_USE int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock, const struct timespec *until)
+{
+    WAIT(JOIN, ORIGINAL(pthread_clockjoin_np)(thread, value, clock, until));
+}
+#endif

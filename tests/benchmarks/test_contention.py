@@ -1,0 +1,62 @@
+"""The benchmark of contention findings: what it judges as wrong, and that what was run once counts for good."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.contention.programs import CLEAN, FAULTY, PROGRAMS, SOURCE, named
+from benchmarks.contention.runs import Series
+
+PROGRAM = {each.name: each for each in PROGRAMS}
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "wrong"),
+    [
+        ("mutex", "lock", False),
+        ("mutex", "handover", True),
+        ("mutex", "lock or handover", False),
+        ("mutex", "serial or handover", True),
+        ("arena", "lock", True),
+        ("arena", "lock or handover", False),
+        ("mutex", "scales", False),
+        ("mutex", "cannot tell", False),
+        ("none", "lock", True),
+        ("none", "memory or false sharing", False),
+        ("none", "scales", False),
+    ],
+)
+def test_a_cause_that_is_not_there_is_wrong_and_so_are_several_without_the_one_that_is(
+    name: str, told: str, wrong: bool
+) -> None:
+    assert PROGRAM[name].is_wrong(told) == wrong
+
+
+def test_each_program_of_the_source_has_its_truth() -> None:
+    table = SOURCE.read_text(encoding="utf-8").partition("} faults[] = {")[2]
+    assert set(re.findall(r'\{"([a-z-]+)"', table)) == set(PROGRAM)
+    assert len(FAULTY) >= 12
+
+
+def test_programs_are_chosen_by_name_or_by_whether_anything_limits_them() -> None:
+    assert named([]) == PROGRAMS
+    assert [each.name for each in named(["clean"])] == [*CLEAN]
+    assert [each.name for each in named(["none", "mutex"])] == ["mutex", "none"]
+    with pytest.raises(ValueError, match="no program mutexes"):
+        named(["mutexes"])
+
+
+@pytest.mark.slow
+def test_a_run_is_kept_with_what_was_told_of_it(tmp_path: Path) -> None:
+    series = Series(into=tmp_path, invocations=5, counted=True)
+    assert [*series.told()] == []
+    series.run(["none"])
+    [told] = series.told()
+    assert set(told) == {"none"}
+    assert not PROGRAM["none"].is_wrong(told["none"])
+    again = Series(into=tmp_path, invocations=5, counted=True)
+    assert [*again.told()] == [told]
+    assert [*Series(into=tmp_path, invocations=6, counted=True).told()] == []

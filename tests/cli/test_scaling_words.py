@@ -1,0 +1,53 @@
+"""What limits threads, in words: each cause and figure has its own, what cannot be told ends with what would tell."""
+
+from __future__ import annotations
+
+from perftrail.analysis.causes import Cause
+from perftrail.analysis.contention import contention
+from perftrail.analysis.scaling import Processors, ThreadSamples
+from perftrail.cli.scaling_words import CAUSES, FIGURES, contention_lines
+from perftrail.model.metrics import COUNTED, MEASURED
+
+
+def samples(**waits: float) -> ThreadSamples:
+    """Two threads that take as long as one, every figure of every counter among the samples."""
+    figures = {**MEASURED, **COUNTED["locks"], **COUNTED["instructions"]}
+    alone = {
+        **dict.fromkeys(figures, 0.0),
+        "wall": 1.0,
+        "cpu": 1.0,
+        "instructions": 1e9,
+        "counted_processes": 2.0,
+    }
+    together = {**alone, "voluntary_switches": 300.0, "joins": 4.0, **waits}
+    return ThreadSamples(
+        metric="wall",
+        rising=False,
+        samples={1: dict.fromkeys(range(8), alone), 2: dict.fromkeys(range(8), together)},
+        processors=Processors(count=2),
+    )
+
+
+def test_each_cause_has_words() -> None:
+    assert set(CAUSES) == set(Cause)
+
+
+def test_each_figure_that_is_told_has_words() -> None:
+    told = {each.name for each in contention(samples()).evidence}
+    assert told == set(FIGURES)
+
+
+def test_a_cause_that_is_told_has_its_evidence_and_asks_for_nothing_more() -> None:
+    lines = [*contention_lines(contention(samples(barriers=290.0, barrier_wait=0.9)))]
+    assert lines[0].startswith("Likely the cause at 2 threads: a queue or a barrier")
+    [waited] = [line for line in lines if "time waited at condition variables, barriers" in line]
+    assert waited.endswith("much of it speaks for a barrier")
+    assert "90 % [90 %, 90 %] of the time with one thread" in waited
+    assert lines[-1].startswith("  below 5 %: ")
+    assert "time waited for locks" in lines[-1]
+    assert not any("Next:" in line for line in lines)
+
+
+def test_what_cannot_be_told_ends_with_what_would_tell() -> None:
+    *_, last = contention_lines(contention(samples()))
+    assert last == "  Next: strace -f -c of one run tells which system calls wait: futex, or read and wait4."
