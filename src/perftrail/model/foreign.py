@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from perftrail.model.metrics import Better
 
 
+SUMMARY = "summary"
+"""Flags a value that is another tool's mean or median: its samples were not kept."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """What another tool measured of one benchmark at one point in one subject: values of one metric, as taken.

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.model.foreign import Series
+from perftrail.model.foreign import SUMMARY, Series
 from perftrail.model.parameters import Point
-from perftrail.workflows.importing.arranging import SUMMARY, Arranged, SampleFile, arrange
+from perftrail.workflows.importing.arranging import Arranged, SampleFile, arrange
 
 
 def series(
@@ -46,8 +46,8 @@ def ids(arranged: Arranged) -> list[str]:
 
 def values(arranged: Arranged, metric: str = "wall") -> dict[str, list[float]]:
     return {
-        str(cell): [each.values[metric] for each in rounds if metric in each.values]
-        for cell, rounds in arranged.rounds.items()
+        str(cell): [value for each in taken for value in each.values.get(metric, ())]
+        for cell, taken in arranged.taken.items()
     }
 
 
@@ -109,18 +109,17 @@ def test_values_that_were_taken_together_stay_together_and_summaries_apart() -> 
             )
         ]
     )
-    (rounds,) = found.rounds.values()
-    assert [(dict(each.values), each.flags) for each in rounds] == [
-        ({"wall": 1.0, "peak_memory": 10.0}, ()),
-        ({"wall": 2.0, "peak_memory": 20.0}, ()),
-        ({"user": 0.5}, (SUMMARY,)),
+    (taken,) = found.taken.values()
+    assert [(dict(each.values), each.flags) for each in taken] == [
+        ({"wall": [1.0, 2.0], "peak_memory": [10.0, 20.0]}, ()),
+        ({"user": [0.5]}, (SUMMARY,)),
     ]
 
 
 def test_numbers_of_parameters_are_numbers_in_their_order() -> None:
     found = arrange([file("1", *(series(1.0, point=(("n", text),)) for text in ("10", "9", "0.5")))])
     assert found.benchmarks["b"].parameters == {"n": (0.5, 9, 10)}
-    assert {cell.point for cell in found.rounds} == {Point((("n", value),)) for value in (0.5, 9, 10)}
+    assert {cell.point for cell in found.taken} == {Point((("n", value),)) for value in (0.5, 9, 10)}
 
 
 def test_hostile_names_are_made_harmless_and_stay_different() -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from perftrail import studyfile
 from perftrail.errors import NoAnswer, SourceError, UsageError
+from perftrail.model.foreign import Series
+from perftrail.readers.formats import tidy_csv
+from perftrail.readers.formats.surroundings import Place
 from perftrail.report.exports import FORMATS, write
+from perftrail.store.memory import MemoryStore
 from perftrail.workflows.export import exported, leading
 from perftrail.workflows.importing.starting import import_files
 from perftrail.workflows.importing.view import samples_view
+from perftrail.workflows.showing.rows import Row, rows
 
 TABLE = """\
 revision,variant,benchmark,threads,kind,metric,value,unit,invocation,started,machine,flags,label,time,better
@@ -70,6 +75,29 @@ def held(study: Path) -> Held:
         ): each.numbers
         for each in exported(samples_view(studyfile.load(str(study))))
     }
+
+
+def flagged(study: Path) -> dict[tuple[str, float], tuple[str, ...]]:
+    return {
+        (each.metric, value.value): value.flags
+        for each in exported(samples_view(studyfile.load(str(study))))
+        for value in each.values
+    }
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
+def test_what_is_a_mean_of_others_stays_marked_as_one(tmp_path: Path, format: str) -> None:
+    result = {"command": "tool", "mean": 0.2, "user": 0.05, "system": 0.01, "times": [0.1, 0.3]}
+    (tmp_path / "night.json").write_text(json.dumps({"results": [result]}))
+    import_files([tmp_path / "night.json"], tmp_path / "study")
+    before = flagged(tmp_path / "study")
+    assert before == {
+        ("wall", 0.1): (),
+        ("wall", 0.3): (),
+        ("user", 0.05): ("summary",),
+        ("system", 0.01): ("summary",),
+    }
+    assert flagged(again(tmp_path / "study", format, tmp_path)) == before
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
@@ -160,6 +188,69 @@ def test_a_file_that_no_tool_wrote_is_refused_before_anything_is_copied(tmp_path
     with pytest.raises(SourceError, match=r"letter\.txt: is in no format that is known"):
         import_files([tmp_path / "letter.txt"], tmp_path / "study")
     assert not (tmp_path / "study").exists()
+
+
+def everything(place: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in place.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (TABLE.replace("0.125", "fast"), 'line 3: value: "fast" is no finite number'),
+        (TABLE.replace(",wall,0.5,s,", ",wall,0.5,ms,"), "in two units"),
+    ],
+)
+def test_nothing_is_left_of_an_import_that_fails(study: Path, tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "one.csv").write_text(TABLE.replace("v2", "v3"))
+    (tmp_path / "wrong" / "two.csv").write_text(text)
+    before = everything(tmp_path)
+    for target in (study, tmp_path / "fresh" / "study"):
+        with pytest.raises(SourceError, match=told):
+            import_files([tmp_path / "wrong" / "one.csv", tmp_path / "wrong" / "two.csv"], target)
+        assert everything(tmp_path) == before
+
+
+def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = []
+
+    def counted(content: bytes, place: Place) -> tuple[Series, ...]:
+        lengths.append(len(content))
+        return read(content, place)
+
+    read = tidy_csv.read
+    monkeypatch.setattr(tidy_csv, "read", counted)
+    (tmp_path / "mine.csv").write_text(TABLE)
+    import_files([tmp_path / "mine.csv"], tmp_path / "study")
+    assert lengths == [len(TABLE)]
+
+
+def test_what_is_held_is_what_any_store_would_hold(study: Path) -> None:
+    view = samples_view(studyfile.load(str(study)))
+    machine, runnables = view.machine.id, view.store.runnables()
+    keys = [each.key for each in runnables]
+    kept = MemoryStore()
+    kept.add_machine(view.machine)
+    for runnable in runnables:
+        kept.add_runnable(runnable)
+    for outcomes in view.store.outcomes(keys, machine).values():
+        kept.add_all(outcomes)
+    for metrics in ([], ["wall"], ["rate", "wall", "peak_memory"]):
+        assert view.store.samples(keys, machine, metrics) == kept.samples(keys, machine, metrics)
+    assert view.store.revisions() == kept.revisions() == {"v1", "v2"}
+    assert view.store.samples(keys, "another", ["wall"]) == {}
+    assert set(view.store.outcomes(keys, "another").values()) == {()}
+
+
+def test_a_metric_beside_others_has_rows_only_where_it_was_taken(study: Path) -> None:
+    view = samples_view(studyfile.load(str(study)))
+
+    def memory(found: Sequence[Row]) -> list[str]:
+        return [f"{row.subject} {row.point}" for row in found if row.metric == "peak_memory"]
+
+    assert memory(rows(view, beside=("peak_memory",))) == ["v1 threads=1 kind=a"]
+    assert len(memory(rows(view, metrics=("peak_memory",)))) == 5
 
 
 def test_a_choice_that_fits_nothing_has_no_export(study: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import FormatError
 from perftrail.readers.formats.document import parse
 from perftrail.readers.formats.surroundings import NOWHERE, begins_with
-from perftrail.readers.formats.table_rows import COLUMNS, REQUIRED, Rows
+from perftrail.readers.formats.table_rows import COLUMNS, PREFIX, REQUIRED, Rows
 
 if TYPE_CHECKING:
     from perftrail.model.foreign import Series
@@ -29,10 +29,10 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
         try:
             found = parse(line, line=number)
             row = {name: each.scalar() for name, each in found.members() if name in COLUMNS}
-            point = found.get("point")
-            values = () if point is None else tuple((name, each.scalar()) for name, each in point.members())
+            if (point := found.get("point")) is not None:
+                row |= {f"{PREFIX}{name}": each.scalar() for name, each in point.members()}
         except FormatError as error:
             told = str(error)
             raise error if told.startswith("line ") else FormatError(f"line {number}: {told}") from error
-        gathered.add(row, values, number)
+        gathered.add(tuple(row), tuple(row.values()), number)
     return gathered.series()

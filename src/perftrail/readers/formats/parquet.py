@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import FormatError
 from perftrail.model.wording import listed
 from perftrail.readers.formats.surroundings import NOWHERE
-from perftrail.readers.formats.table_rows import COLUMNS, REQUIRED, Rows
+from perftrail.readers.formats.table_rows import REQUIRED, Rows
 
 if TYPE_CHECKING:
     from perftrail.model.foreign import Series
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 50_000_000
 _MARK = b"PAR1"
-_PREFIX = "point."
 
 
 def knows(head: bytes, _name: str) -> bool:
@@ -36,26 +35,20 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
     gathered = Rows()
     try:
         file = pq.ParquetFile(io.BytesIO(content))
-        names = file.schema_arrow.names
+        names = tuple(file.schema_arrow.names)
         _check(names, rows=file.metadata.num_rows)
         first = 1
         for batch in file.iter_batches():
             columns = [[_text(cell) for cell in column.to_pylist()] for column in batch.columns]
             for place, cells in enumerate(zip(*columns, strict=True)):
-                row = dict(zip(names, cells, strict=True))
-                point = tuple(
-                    (name.removeprefix(_PREFIX), cell)
-                    for name, cell in row.items()
-                    if name not in COLUMNS and cell
-                )
-                gathered.add(row, point, first + place)
+                gathered.add(names, cells, first + place)
             first += len(batch)
     except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
         raise FormatError(f"is no Parquet file that can be read: {error}") from error
     return gathered.series()
 
 
-def _check(names: list[str], *, rows: int) -> None:
+def _check(names: tuple[str, ...], *, rows: int) -> None:
     missing = [name for name in REQUIRED if name not in names]
     if missing:
         raise FormatError(f"has no column {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.model.foreign import Series
+from perftrail.model.foreign import SUMMARY, Series
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import listed, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from perftrail.model.metrics import Better
 
@@ -37,6 +38,14 @@ COLUMNS = (*REQUIRED, *OPTIONAL)
 """Every column that is no parameter."""
 
 
+PREFIX = "point."
+"""Begins the name of a parameter that is called like a column."""
+
+_NUMBERS, _MOMENTS = ("invocation", "ordinal"), ("time", "started", "when")
+_OWN = frozenset({"value", *_NUMBERS, *_MOMENTS})
+"""What every row has for itself; rows with all else alike are of one sample."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sample:
     subject: str | None
@@ -46,6 +55,7 @@ class _Sample:
     unit: str | None
     better: Better
     machine: str | None
+    summary: bool
 
 
 @dataclass(slots=True)
@@ -56,31 +66,46 @@ class _Values:
     when: datetime | None = None
 
 
+class _Heading:
+    """Where rows that have the same columns have what, and the samples that their cells were found to be of."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        places = {name: place for place, name in enumerate(names)}
+        self.value = places["value"]
+        self.numbers = [places[name] for name in _NUMBERS if name in places]
+        self.moments = [places[name] for name in _MOMENTS if name in places]
+        self.alike = itemgetter(*(place for name, place in places.items() if name not in _OWN))
+        self.known: dict[tuple[str, ...], _Values] = {}
+
+
 class Rows:
-    """Gathers rows; a value belongs to the sample of which everything but value, number, moment and flags is equal."""
+    """Gathers rows; a value belongs to the sample of which everything but value, number, moment and flags is equal.
+
+    What a row's cells mean is worked out once for all rows that are alike.
+    """
 
     def __init__(self) -> None:
         self._samples: dict[_Sample, _Values] = {}
+        self._headings: dict[tuple[str, ...], _Heading] = {}
 
-    def add(self, row: Mapping[str, str], point: tuple[tuple[str, str], ...], line: int) -> None:
-        """Take one row, all of its cells as text. Raises `FormatError` with the line."""
-        missing = [name for name in REQUIRED if not row.get(name)]
-        if missing:
-            raise FormatError(
-                f"line {line}: has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed"
-            )
-        sample = _Sample(
-            subject=_subject(row),
-            benchmark=row["benchmark"],
-            point=point,
-            metric=row["metric"],
-            unit=row.get("unit") or None,
-            better=_better(row.get("better", ""), line),
-            machine=row.get("machine") or None,
-        )
-        values = self._samples.setdefault(sample, _Values())
-        values.numbers.append((_ordinal(row, len(values.numbers), line), _number(row["value"], line)))
-        values.when = values.when or _moment(row, line)
+    def add(self, names: tuple[str, ...], cells: Sequence[str], line: int) -> None:
+        """Take one row: the names of its columns, and its cells as text. Raises `FormatError` with the line.
+
+        What is no column is a parameter, with or without the prefix.
+        """
+        heading = self._headings.get(names)
+        if heading is None:
+            _refuse_without([name for name in REQUIRED if name not in names], line)
+            heading = self._headings[names] = _Heading(names)
+        alike = heading.alike(cells)
+        values = heading.known.get(alike)
+        if values is None:
+            sample = _sample(dict(zip(names, cells, strict=True)), line)
+            values = heading.known[alike] = self._samples.setdefault(sample, _Values())
+        number = _number(cells[heading.value], line)
+        values.numbers.append((_ordinal(_first(cells, heading.numbers), len(values.numbers), line), number))
+        moment = _moment(_first(cells, heading.moments), line)
+        values.when = values.when or moment
 
     def series(self) -> tuple[Series, ...]:
         """Give what was gathered."""
@@ -92,11 +117,36 @@ class Rows:
                 metric=sample.metric,
                 unit=sample.unit,
                 better=sample.better,
-                values=tuple(value for _, value in sorted(values.numbers, key=lambda each: each[0])),
+                values=tuple(value for _, value in sorted(values.numbers, key=itemgetter(0))),
                 when=values.when,
                 machine=sample.machine,
+                summary=sample.summary,
             )
             for sample, values in self._samples.items()
+        )
+
+
+def _sample(row: Mapping[str, str], line: int) -> _Sample:
+    """Say what a row is of."""
+    _refuse_without([name for name in REQUIRED if not row[name]], line)
+    return _Sample(
+        subject=_subject(row),
+        benchmark=row["benchmark"],
+        point=tuple(
+            (name.removeprefix(PREFIX), cell) for name, cell in row.items() if name not in COLUMNS and cell
+        ),
+        metric=row["metric"],
+        unit=row.get("unit") or None,
+        better=_better(row.get("better", ""), line),
+        machine=row.get("machine") or None,
+        summary=SUMMARY in row.get("flags", "").split(),
+    )
+
+
+def _refuse_without(missing: Sequence[str], line: int) -> None:
+    if missing:
+        raise FormatError(
+            f"line {line}: has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed"
         )
 
 
@@ -115,8 +165,15 @@ def _better(text: str, line: int) -> Better:
     raise FormatError(f"line {line}: better: {quoted(text)} is neither lower nor higher")
 
 
-def _ordinal(row: Mapping[str, str], place: int, line: int) -> int:
-    text = row.get("invocation") or row.get("ordinal") or ""
+def _first(cells: Sequence[str], places: Sequence[int]) -> str:
+    """Give the first cell at these places that is not empty."""
+    for place in places:
+        if cells[place]:
+            return cells[place]
+    return ""
+
+
+def _ordinal(text: str, place: int, line: int) -> int:
     if not text:
         return place
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
@@ -125,6 +182,8 @@ def _ordinal(row: Mapping[str, str], place: int, line: int) -> int:
 
 
 def _number(text: str, line: int) -> float:
+    if not text:
+        _refuse_without(["value"], line)
     try:
         value = float(text)
     except ValueError:
@@ -134,8 +193,7 @@ def _number(text: str, line: int) -> float:
     return value
 
 
-def _moment(row: Mapping[str, str], line: int) -> datetime | None:
-    text = row.get("time") or row.get("started") or row.get("when") or ""
+def _moment(text: str, line: int) -> datetime | None:
     if not text:
         return None
     try:

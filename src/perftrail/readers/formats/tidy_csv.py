@@ -9,13 +9,11 @@ from perftrail.errors import FormatError
 from perftrail.model.wording import listed, quoted
 from perftrail.readers.formats.document import decoded
 from perftrail.readers.formats.surroundings import NOWHERE
-from perftrail.readers.formats.table_rows import COLUMNS, REQUIRED, Rows
+from perftrail.readers.formats.table_rows import COLUMNS, PREFIX, REQUIRED, Rows
 
 if TYPE_CHECKING:
     from perftrail.model.foreign import Series
     from perftrail.readers.formats.surroundings import Place
-
-_PREFIX = "point."
 
 
 def knows(head: bytes, _name: str) -> bool:
@@ -34,7 +32,7 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
     reader = csv.reader(decoded(content).splitlines(keepends=True), strict=True)
     gathered = Rows()
     try:
-        heading = next(reader, [])
+        heading = tuple(next(reader, []))
         _check(heading)
         for cells in reader:
             if not cells:
@@ -43,25 +41,19 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
                 raise FormatError(
                     f"line {reader.line_num}: has {len(cells)} cells; the heading has {len(heading)}"
                 )
-            row = dict(zip(heading, cells, strict=True))
-            point = tuple(
-                (name.removeprefix(_PREFIX), cell)
-                for name, cell in row.items()
-                if name not in COLUMNS and cell
-            )
-            gathered.add(row, point, reader.line_num)
+            gathered.add(heading, cells, reader.line_num)
     except csv.Error as error:
         raise FormatError(f"line {reader.line_num}: {error}") from error
     return gathered.series()
 
 
-def _check(heading: list[str]) -> None:
+def _check(heading: tuple[str, ...]) -> None:
     missing = [name for name in REQUIRED if name not in heading]
     if missing:
         raise FormatError(
             f"line 1: the heading has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed"
         )
-    parameters = [name.removeprefix(_PREFIX) for name in heading if name not in COLUMNS]
+    parameters = [name.removeprefix(PREFIX) for name in heading if name not in COLUMNS]
     twice = [
         name for name in (*heading, *parameters) if heading.count(name) > 1 or parameters.count(name) > 1
     ]

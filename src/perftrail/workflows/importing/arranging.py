@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import SourceError
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import content_key
+from perftrail.model.foreign import SUMMARY
 from perftrail.model.metrics import MEASURED, Metric
 from perftrail.model.parameters import Point
 from perftrail.model.plan import Cell
@@ -21,13 +22,10 @@ from perftrail.model.wording import quoted
 from perftrail.workflows.importing.names import named, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.foreign import Series
     from perftrail.model.parameters import Value
-
-SUMMARY = "summary"
-"""Flags a value that is another tool's mean or median: its samples were not kept."""
 
 MOST_POINTS = 100_000
 """So many combinations the values of a benchmark's parameters may have, as in a study file."""
@@ -56,13 +54,19 @@ class SampleFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """The values that were taken together, as one invocation keeps them; `methods` say where each is from."""
+class Taken:
+    """Values of one file that were taken side by side, metric by metric; `methods` say where each is from.
+
+    The first ones of all metrics are of one invocation, and so on; a metric may have fewer than others.
+    """
 
     started: str
-    values: Mapping[str, float]
+    values: Mapping[str, Sequence[float]]
     methods: Mapping[str, str]
     flags: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return max(map(len, self.values.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,7 @@ class Arranged:
     revisions: tuple[Revision, ...]
     variants: tuple[str, ...]
     benchmarks: Mapping[str, Benchmark]
-    rounds: Mapping[Cell, tuple[Round, ...]]
+    taken: Mapping[Cell, tuple[Taken, ...]]
     machines: tuple[str, ...]
 
 
@@ -127,8 +131,8 @@ def arrange(files: Sequence[SampleFile]) -> Arranged:
         revisions=tuple(revisions.values()),
         variants=tuple(dict.fromkeys(cell.subject.variant for cell in by_cell)),
         benchmarks={name: _benchmark(name, known) for name, known in axes.items()},
-        rounds={
-            cell: tuple(each for group in by_file.values() for each in _rounds(group))
+        taken={
+            cell: tuple(each for group in by_file.values() for each in _taken(group))
             for cell, by_file in by_cell.items()
         },
         machines=machines,
@@ -174,8 +178,9 @@ def _axes(placed: Iterable[_Placed]) -> dict[str, _Axes]:
         for name in each.parameters:
             known.values.setdefault(name, {})
         unit = each.series.unit or ""
-        metric = Metric(pattern="", unit=unit, better=each.series.better)
-        if known.metrics.setdefault(each.metric, metric).unit != unit:
+        if each.metric not in known.metrics:
+            known.metrics[each.metric] = Metric(pattern="", unit=unit, better=each.series.better)
+        if known.metrics[each.metric].unit != unit:
             units = f"{known.metrics[each.metric].unit!r} and {unit!r}"
             raise SourceError(
                 f"{each.file.name}: {quoted(each.benchmark)} has {each.metric} in two units, {units}; "
@@ -247,27 +252,24 @@ def _revisions(placed: Sequence[_Placed]) -> dict[str, Revision]:
     }
 
 
-def _rounds(group: Sequence[_Placed]) -> list[Round]:
+def _taken(group: Sequence[_Placed]) -> Iterator[Taken]:
     """Put values of one file side by side that were taken together: those of one length, in their order."""
-    raw = [each for each in group if not each.series.summary]
-    summaries = [each for each in group if each.series.summary]
-    return [*_beside(raw, ()), *_beside(summaries, (SUMMARY,))]
+    for summary in (False, True):
+        alike = [each for each in group if each.series.summary == summary]
+        if alike:
+            yield _beside(alike, (SUMMARY,) if summary else ())
 
 
-def _beside(group: Sequence[_Placed], flags: tuple[str, ...]) -> list[Round]:
+def _beside(group: Sequence[_Placed], flags: tuple[str, ...]) -> Taken:
     values: dict[str, list[float]] = {}
     methods: dict[str, str] = {}
     for each in group:
         values.setdefault(each.metric, []).extend(each.series.values)
         told = f" ({named(each.series.note)})" if each.series.note else ""
         methods[each.metric] = f"imported from {named(each.file.name)}, {each.file.format}{told}"
-    started = min((each.series.when.isoformat() for each in group if each.series.when), default="")
-    return [
-        Round(
-            started=started,
-            values={name: taken[place] for name, taken in values.items() if place < len(taken)},
-            methods={name: methods[name] for name, taken in values.items() if place < len(taken)},
-            flags=flags,
-        )
-        for place in range(max(map(len, values.values()), default=0))
-    ]
+    return Taken(
+        started=min((each.series.when.isoformat() for each in group if each.series.when), default=""),
+        values=values,
+        methods=methods,
+        flags=flags,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from perftrail.model.key import LONGEST_NAME
@@ -11,7 +12,11 @@ from perftrail.model.key import LONGEST_NAME
 if TYPE_CHECKING:
     from perftrail.model.parameters import Value
 
+MOST_REMEMBERED = 1 << 14
+"""The same few names and values stand in very many rows."""
 
+
+@lru_cache(maxsize=MOST_REMEMBERED)
 def named(text: str) -> str:
     r"""Make a name of hostile text: what cannot be printed gives way to a mark, and what is too long is cut, uniquely.
 
@@ -28,6 +33,7 @@ def named(text: str) -> str:
     return f"{safe[: LONGEST_NAME - 10]}… {digest}"
 
 
+@lru_cache(maxsize=MOST_REMEMBERED)
 def typed(text: str) -> Value:
     """Read a parameter's value: a number where it is written as one is, else the text.
 

@@ -26,15 +26,20 @@ class NothingToMake:
 
     def key(self, subject: Subject, recipe: Recipe) -> str:  # noqa: ARG002 - nothing is made by it
         """Name a subject by its revision and variant."""
-        return content_key("imported", subject.revision.id, subject.variant)
+        return _name(subject)
+
+    def made(self, subject: Subject) -> Prepared:
+        """Give a subject and its benchmarks, which are all alike, as they are."""
+        name = _name(subject)
+        built = Built(key=name, artefact=name, directory="", seconds=0.0)
+        return Prepared(built=built, out="", artefact=_benchmarks(built))
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Do nothing."""
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built:
+    def make(self, subject: Subject, recipe: Recipe) -> Built:  # noqa: ARG002 - nothing is made by it
         """Give a subject as it is."""
-        key = self.key(subject, recipe)
-        return Built(key=key, artefact=key, directory="", seconds=0.0)
+        return self.made(subject).built
 
     def prepare(
         self,
@@ -70,7 +75,7 @@ class NothingToMake:
         sources: Mapping[str, Revision] = NO_SOURCES,  # noqa: ARG002 - as above
     ) -> str:
         """Name a subject's benchmarks by the subject."""
-        return content_key("imported benchmark", built.key)
+        return _benchmarks(built)
 
     def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:  # noqa: ARG002 - there is none
         """Refuse. Raises `UsageError`."""
@@ -79,3 +84,11 @@ class NothingToMake:
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:  # noqa: ARG002 - no command is run
         """Give none: no command is run."""
         return {}
+
+
+def _name(subject: Subject) -> str:
+    return content_key("imported", subject.revision.id, subject.variant)
+
+
+def _benchmarks(built: Built) -> str:
+    return content_key("imported benchmark", built.key)

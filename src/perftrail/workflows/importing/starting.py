@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail import studyfile
 from perftrail.errors import UsageError
-from perftrail.model.measurement import Measurement
+from perftrail.model.foreign import SUMMARY
 from perftrail.readers.formats import files_in
 from perftrail.studyfile.reading import shown_name
-from perftrail.workflows.importing.arranging import SUMMARY
-from perftrail.workflows.importing.reading import is_result, refuse_unknown, sample_file
-from perftrail.workflows.importing.view import samples_view
+from perftrail.workflows.importing.arranging import arrange
+from perftrail.workflows.importing.reading import is_result, read_samples, refuse_unknown, sample_file
+from perftrail.workflows.importing.view import machine_of
 from perftrail.workflows.initial.writing import toml
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def import_files(
 
     What lies beside the results of a directory and says what they are comes along. Raises `UsageError` for files that
     cannot be had or would replace others, and for a directory with a study of another kind; `SourceError` for a file
-    in no known format.
+    in no known format. Of an import that fails nothing is left.
     """
     refuse_unknown(format)
     chosen = _chosen(files, format)
@@ -81,40 +82,58 @@ def import_files(
         raise UsageError(f"{study_file}: is a study of another kind; name another directory with -o")
     contents = {name: path.read_bytes() for name, path in chosen.items()}
     _refuse_other(contents, directory / SAMPLES)
-    for name, content in contents.items():
-        place = directory / SAMPLES / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-    if not study_file.exists():
-        study_file.write_text(
-            _study_text(title or f"What {directory.absolute().name} holds", format), "utf-8"
-        )
-    return held(studyfile.load(str(directory)), added=tuple(contents))
+    text = _study_text(title or f"What {directory.absolute().name} holds", format)
+    new = {directory / SAMPLES / name: content for name, content in contents.items()}
+    with _put({**new, study_file: text.encode()}):
+        return held(studyfile.load(str(directory)), added=tuple(contents))
+
+
+@contextmanager
+def _put(files: Mapping[Path, bytes]) -> Iterator[None]:
+    """Write those files that are not there; if what follows fails, take them away again with their directories."""
+    with ExitStack() as undo:
+        for path, content in files.items():
+            if path.exists():
+                continue
+            for directory in reversed([each for each in path.parents if not each.exists()]):
+                directory.mkdir()
+                undo.callback(_remove_empty, directory)
+            undo.callback(path.unlink, missing_ok=True)
+            path.write_bytes(content)
+        yield
+        undo.pop_all()
+
+
+def _remove_empty(directory: Path) -> None:
+    """Remove a directory unless others have put something there."""
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def held(study: Study, *, added: tuple[str, ...] = ()) -> Imported:
     """Say what a study of samples holds, after files were `added`."""
-    view = samples_view(study)
-    keys = tuple({each.key for each in view.store.runnables()})
-    outcomes = view.store.outcomes(keys, view.machine.id).values()
-    taken = [each for those in outcomes for each in those if isinstance(each, Measurement)]
+    read = read_samples(study)
+    arranged = arrange(read.files)
+    taken = [each for those in arranged.taken.values() for each in those]
+    counts = [(each, sum(map(len, each.values.values()))) for each in taken]
     return Imported(
         file=shown_name(Path(study.file)),
         added=added,
-        revisions=tuple(revision.id for revision in view.source.history()),
-        benchmarks=tuple(view.study.benchmarks),
+        revisions=tuple(revision.id for revision in arranged.revisions),
+        benchmarks=tuple(arranged.benchmarks),
         metrics=tuple(dict.fromkeys(name for each in taken for name in each.values)),
-        values=sum(len(each.values) for each in taken),
-        summaries=sum(len(each.values) for each in taken if SUMMARY in each.flags),
-        machine=view.machine.facts,
+        values=sum(count for _, count in counts),
+        summaries=sum(count for each, count in counts if SUMMARY in each.flags),
+        machine=machine_of(arranged, read).facts,
     )
 
 
 def _chosen(files: Sequence[Path], format: str | None) -> dict[str, Path]:
-    """Give the files that are meant, each by its name in the study. Reads each, so that none is copied in vain."""
+    """Give the files that are meant, each by its name in the study; refuse one that is in no known format."""
     results = [path for file in files for path in (_inside(file) if file.is_dir() else (file,))]
     for path in results:
-        sample_file(path, format, name=str(path))
+        if format is None and not is_result(path):
+            sample_file(path, format, name=str(path))  # which says what is wrong with it
     beside = [path for file in files if file.is_dir() for path in _companions(results, below=file)]
     absolute = list(dict.fromkeys(path.absolute() for path in (*results, *beside)))
     if len({path.name for path in absolute}) == len(absolute) and not beside:

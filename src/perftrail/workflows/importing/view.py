@@ -5,24 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perftrail.model.build import content_key
-from perftrail.model.measurement import InvocationKey, Machine, Measurement
+from perftrail.model.build import BuildRecord, content_key
+from perftrail.model.measurement import Machine, Runnable
+from perftrail.model.plan import RunnableKeys
 from perftrail.model.recipe import Variant
 from perftrail.sources.listed import ListedSource
-from perftrail.store.memory import MemoryStore
 from perftrail.workflows.importing.arranging import MACHINE, arrange
+from perftrail.workflows.importing.held import ArrangedStore
 from perftrail.workflows.importing.nothing_to_make import NothingToMake
 from perftrail.workflows.importing.reading import read_samples
 from perftrail.workflows.session import View
-from perftrail.workflows.workshop import Ready, Workshop
+from perftrail.workflows.workshop import Workshop
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
+    from perftrail.model.build import Built, Prepared
+    from perftrail.model.parameters import Point
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
-    from perftrail.workflows.events import Event
-    from perftrail.workflows.importing.arranging import Arranged, Round
+    from perftrail.model.subject import Subject
+    from perftrail.workflows.importing.arranging import Arranged
     from perftrail.workflows.importing.reading import Read
 
 
@@ -37,17 +38,40 @@ def samples_view(study: Study) -> View:
     known = replace(
         study, benchmarks=arranged.benchmarks, variants={name: Variant() for name in arranged.variants}
     )
-    source, store = ListedSource(arranged.revisions), MemoryStore()
-    machine = _machine(arranged, read)
-    store.add_machine(machine)
-    workshop = Workshop(known, source, NothingToMake(), store)
-    for cell, rounds in arranged.rounds.items():
-        for _ in _keep(cell, rounds, workshop=workshop, store=store, machine=machine):
-            pass
+    machine = machine_of(arranged, read)
+    source, store, builder = ListedSource(arranged.revisions), ArrangedStore(machine), NothingToMake()
+    made: dict[Subject, Prepared] = {}
+    keys: dict[tuple[str, str, Point], RunnableKeys] = {}
+    for cell, taken in arranged.taken.items():
+        subject, alike = cell.subject, (cell.subject.variant, cell.benchmark, cell.point)
+        if subject not in made:
+            made[subject] = prepared = builder.made(subject)
+            store.add_build(_record(subject, prepared.built.key, prepared.built))
+            store.add_build(_record(subject, prepared.artefact, prepared))
+        if alike not in keys:
+            keys[alike] = RunnableKeys(known, cell)
+        key = keys[alike].key(made[subject], subject.revision)
+        store.hold(_runnable(cell, key, made[subject]), taken)
+    workshop = Workshop(known, source, builder, store)
     return View(study=known, machine=machine, source=source, store=store, workshop=workshop)
 
 
-def _machine(arranged: Arranged, read: Read) -> Machine:
+def _runnable(cell: Cell, key: str, prepared: Prepared) -> Runnable:
+    return Runnable(
+        key=key,
+        revision=cell.subject.revision.id,
+        variant=cell.subject.variant,
+        benchmark=cell.benchmark,
+        point=cell.point,
+        artefact=prepared.artefact,
+    )
+
+
+def _record(subject: Subject, key: str, outcome: Built | Prepared) -> BuildRecord:
+    return BuildRecord(key=key, revision=subject.revision.id, variant=subject.variant, outcome=outcome)
+
+
+def machine_of(arranged: Arranged, read: Read) -> Machine:
     """Give a machine that is never this one; its facts are what the files say."""
     formats = ", ".join(dict.fromkeys(file.format for file in read.files))
     left_out = {"left out": ", ".join(read.left_out)} if read.left_out else {}
@@ -58,24 +82,4 @@ def _machine(arranged: Arranged, read: Read) -> Machine:
             "imported from": f"{len(read.files)} files ({formats})",
             **left_out,
         },
-    )
-
-
-def _keep(
-    cell: Cell, rounds: Sequence[Round], *, workshop: Workshop, store: MemoryStore, machine: Machine
-) -> Generator[Event, None, None]:
-    ready = yield from workshop.ready(cell)
-    assert isinstance(ready, Ready), "what is only named cannot fail"
-    store.add_all(
-        Measurement(
-            key=InvocationKey(
-                runnable=ready.runnable.key, machine=machine.id, phase="sample", ordinal=ordinal
-            ),
-            started=each.started,
-            seconds=0.0,
-            values=each.values,
-            methods=each.methods,
-            flags=each.flags,
-        )
-        for ordinal, each in enumerate(rounds)
     )
