@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -14,10 +15,13 @@ from perftrail.model.claim import Claim
 from perftrail.model.metrics import Derived
 from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.recipe import Variant, VariantRun
+from perftrail.workflows import claims
 from perftrail.workflows.claims import ClaimVerdict, Ratio, judge, verdict_of
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
 from perftrail.workflows.session import View
+from perftrail.workflows.showing.measured import MeasuredHere
+from perftrail.workflows.showing.rows import Row, rows
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 
@@ -45,6 +49,35 @@ def test_times_of_a_disturbed_machine_decide_nothing(found: Ratio, verdict: Clai
 def test_a_ratio_outside_the_band_is_not_reproduced_and_one_across_its_end_is_unclear() -> None:
     assert verdict_of(replace(CLAIM, ratio="..1.5"), FOUND) is ClaimVerdict.NOT_REPRODUCED
     assert verdict_of(replace(CLAIM, ratio="1.99..3"), FOUND) is ClaimVerdict.UNCLEAR
+
+
+def test_what_claims_are_about_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = a_study(
+        variants={"old": Variant(), "new": Variant(rebuild=False, run=VariantRun(prefix=("nice",)))},
+        measure=MeasurePolicy(invocations=Invocations(least=12, most=12), warmups=0),
+        claims={
+            "more": CLAIM,
+            "less": replace(CLAIM, ratio="..0.9"),
+            "cannot": replace(CLAIM, cannot="lost"),
+        },
+    )
+    starter = FakeStarter(seconds=lambda arguments: 2.0 if arguments[0] == "nice" else 1.0)
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=starter)
+    drain(Run(session, Selection()).events())
+    asked = []
+
+    def counted(view: View, *, metrics: Sequence[str], measured: MeasuredHere) -> tuple[Row, ...]:
+        asked.append(metrics)
+        return rows(view, metrics=metrics, measured=measured)
+
+    monkeypatch.setattr(claims, "rows", counted)
+    judged = judge(cast(View, session))
+    assert [each.verdict for each in judged] == [
+        ClaimVerdict.REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
+        ClaimVerdict.CANNOT,
+    ]
+    assert asked == [("wall",)]
 
 
 def test_a_claim_may_be_about_a_derived_metric(tmp_path: Path) -> None:

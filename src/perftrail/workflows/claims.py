@@ -19,6 +19,8 @@ from perftrail.workflows.showing.pairs import decides, paired, telling
 from perftrail.workflows.showing.rows import by_round, rows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from perftrail.analysis.compare import Comparison
     from perftrail.analysis.growth import Interval
     from perftrail.model.claim import Claim
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from perftrail.model.trail import Json
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.rows import Row
+
+    ClaimedRows = Mapping[tuple[str, str, str], Sequence[Row]]
+    """The rows of one revision by benchmark, metric and variant."""
 
 
 class ClaimVerdict(StrEnum):
@@ -101,8 +106,19 @@ def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgemen
     """
     known = MeasuredHere(view) if measured is None else measured
     last = next((cell.subject.revision for cell, _ in reversed(known.cells)), None)
-    bench = _Bench(view=view, measured=known, revision=last)
+    bench = _Bench(view=view, measured=known, revision=last, rows=_claimed_rows(view, known, last))
     return tuple(bench.judged(name, claim) for name, claim in view.study.claims.items())
+
+
+def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None) -> ClaimedRows:
+    """Read what the claims are about at a revision, all of it at once."""
+    asked = [each for each in view.study.claims.values() if (each.ratio or each.exponent) and not each.cannot]
+    metrics = dict.fromkeys(claimed_figure(view.study, each.metric).name for each in asked)
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows(view, metrics=tuple(metrics), measured=measured) if metrics else ():
+        if row.subject.revision == revision:
+            found.setdefault((row.benchmark, row.metric, row.subject.variant), []).append(row)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +128,7 @@ class _Bench:
     view: View
     measured: MeasuredHere
     revision: Revision | None
+    rows: ClaimedRows
 
     def judged(self, name: str, claim: Claim) -> Judgement:
         if claim.cannot:
@@ -174,14 +191,7 @@ class _Bench:
 
     def _rows(self, claim: Claim, variant: str, benchmark: str, metric: str) -> list[Row]:
         """The rows of a variant at the points that count, of a derived metric too."""
-        return [
-            row
-            for row in rows(self.view, metrics=(metric,), measured=self.measured)
-            if row.benchmark == benchmark
-            and row.subject.variant == variant
-            and row.subject.revision == self.revision
-            and _belongs(row.point, claim)
-        ]
+        return [row for row in self.rows.get((benchmark, metric, variant), ()) if _belongs(row.point, claim)]
 
     def _power(self, claim: Claim, benchmark: str, metric: str) -> Power | str:
         found = self._rows(claim, claim.variant, benchmark, metric)
