@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from perftrail.figures.history import history
+from perftrail.figures.marks import Events, Mark
+from perftrail.report import page as report
+from perftrail.report.page import Section, Verdict
+from perftrail.report.page_files import write_page
 from tests.e2e.histories import HOSTILE, make_history, write_study
 from tests.e2e.printing import perftrail
+from tests.figures.drawn import LABELS, PALETTE, along
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -21,6 +27,8 @@ Scheme = Literal["light", "dark"]
 
 PATIENCE_MS = 120_000
 """How long the page may take: this tests what it does, not how fast."""
+
+CULPRIT = "0123456789 20 % more"
 
 BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 
@@ -199,6 +207,37 @@ def test_a_figure_tells_of_what_is_under_the_pointer(searched: Path, browser: Br
         shown = page.wait_for_selector("#vg-tooltip-element.visible")
         assert shown is not None
         assert "samples" in shown.inner_text()
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A figure of more revisions than are drawn, which is looked at closely, with a culprit in its last quarter."""
+    root = tmp_path_factory.mktemp("long")
+    points = along(*range(1200))
+    events = Events(length=len(points), changes=(Mark(position=900, word=CULPRIT),))
+    figure = history(points, events, labels=LABELS, palette=PALETTE)
+    section = Section(name="lead", title="history", figure=figure, detail=tuple(points))
+    verdict = Verdict(sentence="It changed.", tone="worse", facts=())
+    page = report.Page(question="Where?", verdict=verdict, lead=section, sections=(), made_by="perftrail")
+    write_page(page, str(root / "report"))
+    return root
+
+
+def test_the_words_above_a_figure_stay_whole_and_leave_with_their_place(long: Path, browser: Browser) -> None:
+    words = """word => [...document.querySelectorAll("svg.marks text")]
+        .filter(text => text.textContent === word)
+        .map(text => text.closest("[clip-path]") === null)"""
+    with opened(browser, long / "report", width=1280, scheme="light") as (page, _):
+        page.wait_for_selector(".lead svg.marks path")
+        assert page.evaluate(words, CULPRIT) == [True]
+        box = page.locator(".lead svg.marks").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+        page.keyboard.down("Shift")
+        for _number in range(12):
+            page.mouse.wheel(0, -400)
+        page.keyboard.up("Shift")
+        page.wait_for_function(f"word => ({words})(word).length === 0", arg=CULPRIT)
 
 
 def test_a_page_is_read_with_the_keyboard_and_prints_its_still_figures(

@@ -140,6 +140,8 @@ def changes(events: Events) -> list[Spec]:
                 "color": FOUND,
                 "fontWeight": "bold",
                 "limit": 260,
+                # above the drawing, where a figure that is looked at closely would cut them off
+                "clip": False,
             },
             "encoding": {
                 "x": along_axis(events.length),

@@ -76,6 +76,10 @@
         select: { type: "interval", encodings: ["x"], zoom: "wheel![event.shiftKey]" },
         bind: "scales",
       }];
+      // What stands above the drawing is not cut off at its sides: it goes with the place that it is of.
+      spec.layer.filter((layer) => layer.mark.clip === false).forEach((layer) => {
+        layer.transform = [...layer.transform, { filter: { param: "part" } }];
+      });
     }
     const options = {
       mode: "vega-lite", renderer: "svg", tooltip: { theme: dark.matches ? "dark" : "light" },
