@@ -88,7 +88,8 @@ def fill(directory: Path, size: Size, *, seed: int) -> Study:
     study = studyfile.load(str(file))
     root = results_directory(study, None)
     engine = sqlite.open_to_write(str(root / DATABASE))
-    with Launcher() as starter, SqlStore(engine, where=str(root)) as store:
+    database = sqlite.database(engine, where=str(root))
+    with Launcher() as starter, SqlStore(database) as store:
         sources = open_sources(study, cache=str(root / "sources"), starter=starter)
         builder = open_builder(study, root, sources, starter, enclosing=None)
         machine = read_machine()

@@ -36,7 +36,6 @@ def a_change(point: ChangePoint = POINT, *, revision: Revision = HISTORY[5]) -> 
         point=Point((("threads", 2),)),
         metric="wall",
         unit="s",
-        estimate=None,
         failures=0,
     )
     return HistoryChange(

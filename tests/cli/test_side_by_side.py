@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from perftrail.analysis.estimate import estimate
 from perftrail.cli.side_by_side import fits, side_by_side
 from perftrail.cli.tables import print_rows
 from perftrail.model.parameters import Point
@@ -23,7 +22,6 @@ def a_row(variant: str, *values: float, revision: Revision = ONE, failures: int 
         point=Point((("threads", threads),)),
         metric="wall",
         unit="s",
-        estimate=estimate(values) if values else None,
         failures=failures,
         values=values,
     )

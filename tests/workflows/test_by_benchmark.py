@@ -11,7 +11,6 @@ from typing import cast
 import pytest
 
 from perftrail.analysis.compare import Verdict
-from perftrail.analysis.estimate import estimate
 from perftrail.analysis.paired import over_points, ratio
 from perftrail.model.measurement import Samples
 from perftrail.model.parameters import Point
@@ -76,8 +75,8 @@ class Bench:
                     point=Point((("what", what),)),
                     metric="time",
                     unit=self._unit,
-                    estimate=estimate(tuple(values.values())),
                     failures=0,
+                    values=tuple(values.values()),
                     runnables=frozenset((key,)),
                 )
             )

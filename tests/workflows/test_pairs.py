@@ -56,6 +56,7 @@ def test_what_was_measured_on_a_busy_machine_is_never_told_as_a_change() -> None
         reference="old",
         benchmark="dict",
         metric="time",
+        unit="s",
         better="lower",
         ratios=(1.3,),
         comparison=compare(first, second, Rule(most=20)),

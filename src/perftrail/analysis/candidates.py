@@ -52,12 +52,12 @@ def _in_blocks(values: Floats) -> set[int]:
     # Takes a second to import, and short series need none of it.
     from ruptures import KernelCPD  # type: ignore[import-untyped]  # noqa: PLC0415  # it has none
 
+    detector = KernelCPD(kernel="rbf", min_size=2, params={"gamma": GAMMA})
     scaled = (values / (spread(np.diff(values)) / np.sqrt(2.0)))[:, None]
     found: set[int] = set()
     for first in range(0, max(1, len(values) - BLOCK + STEP), STEP):
         block = scaled[first : first + BLOCK]
         if len(block) >= 4:
-            detector = KernelCPD(kernel="rbf", min_size=2, params={"gamma": GAMMA}).fit(block)
-            ends: list[int] = detector.predict(pen=PENALTY)
+            ends: list[int] = detector.fit_predict(block, pen=PENALTY)
             found.update(first + end for end in ends[:-1])
     return found

@@ -193,10 +193,10 @@ def _fit(levels: Levels, first: int, last: int, starts: Sequence[float]) -> _Fit
     """Put a level through some of the values, from each start; the likeliest is taken."""
     values, errors = levels.values[first:last], levels.errors[first:last]
     bounds, garbage = levels.bounds[first:last], levels.garbage[first:last]
-    found = np.array(starts)[:, None]
+    found, clean, variances = np.array(starts)[:, None], 1.0 - garbage, errors**2
     for _ in range(_ROUNDS):
-        inlier = (1.0 - garbage) * np.exp(-0.5 * ((values - found) / bounds) ** 2)
-        weight = inlier / (inlier + garbage) / errors**2
+        inlier = clean * np.exp(-0.5 * ((values - found) / bounds) ** 2)
+        weight = inlier / (inlier + garbage) / variances
         found = (weight @ values / weight.sum(axis=1))[:, None]
     told = _told((values - found) / bounds, garbage).sum(axis=1)
     best = int(np.argmax(told))

@@ -73,7 +73,7 @@ def levels_of(samples: Samples) -> Levels | None:
     counts = np.bincount(owners, minlength=len(samples))
     positions = np.array([position for position, _ in samples], dtype=np.int64)[counts > 0]
     within = np.diff(values)[np.diff(owners) == 0]
-    values, counts = _medians(values, owners, counts), counts[counts > 0]
+    values, counts = _medians(values, counts), counts[counts > 0]
     if len(values) < 2 or (len(within) < FEW and len(values) <= FEW):
         return None
     share = math.pi / (2.0 * counts + math.pi - 2.0)
@@ -151,10 +151,11 @@ def _flat(samples: Samples) -> tuple[Floats, Whole]:
     return values[usable], owners[usable]
 
 
-def _medians(values: Floats, owners: Whole, counts: Whole) -> Floats:
-    """Give the median of each owner's values, of those that have any."""
-    ordered = values[np.lexsort((values, owners))]
-    firsts = (np.cumsum(counts) - counts)[counts > 0]
-    counts = counts[counts > 0]
-    middle: Floats = (ordered[firsts + (counts - 1) // 2] + ordered[firsts + counts // 2]) / 2.0
-    return middle
+def _medians(values: Floats, counts: Whole) -> Floats:
+    """Give the median of each owner's values, which stand together, of those that have any."""
+    firsts, middles = np.cumsum(counts) - counts, np.empty(len(counts))
+    for count in np.unique(counts[counts > 0]).tolist():
+        those = np.flatnonzero(counts == count)
+        ordered = np.sort(values[firsts[those, None] + np.arange(count)], axis=1)
+        middles[those] = (ordered[:, (count - 1) // 2] + ordered[:, count // 2]) / 2.0
+    return middles[counts > 0]

@@ -44,8 +44,8 @@ def write_markdown(page: Page, directory: str) -> tuple[Path, ...]:
     return (root / MARKDOWN,)
 
 
-def log_end(log: str, results: Path) -> str:
-    """Give the end of a log that lies in a study's own results, wherever these were moved; else nothing.
+def log_end(log: str, results: Path, *, most: int = LOG_BYTES) -> str:
+    """Give the last bytes of a log that lies in a study's own results, wherever these were moved; else nothing.
 
     A store that somebody else made may name any file: only those beneath ``logs`` are read.
     """
@@ -56,9 +56,9 @@ def log_end(log: str, results: Path) -> str:
         return ""
     size = path.stat().st_size
     with path.open("rb") as file:
-        file.seek(max(0, size - LOG_BYTES))
+        file.seek(max(0, size - most))
         text = file.read().decode("utf-8", errors="replace")
-    return text if size <= LOG_BYTES else f"…{text}"
+    return text if size <= most else f"…{text}"
 
 
 def study_text(file: str) -> str:

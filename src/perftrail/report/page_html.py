@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AT_ONCE = 30
 """So many rows of a table stand in the page; the rest is shown when asked for."""
 
-LARGEST_STILL = 200_000
+LARGEST_STILL = 100_000
 """A still image beyond this is left out of the page: it lies beside it anyway."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import vl_convert
 
-from perftrail.figures.frame import themed
+from perftrail.figures.frame import config, themed
 
 if TYPE_CHECKING:
     from perftrail.figures.frame import Figure
@@ -27,8 +27,13 @@ SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
 def svg(figure: Figure) -> str:
-    """Draw a figure as SVG, for a white page."""
-    drawn: str = vl_convert.vegalite_to_svg(themed(figure.spec, "light"), vl_version=VEGA_LITE)
+    """Draw a figure as SVG, for a white page.
+
+    Its marks have no words for who cannot see them, which are half of a large one: as an image it has its caption's.
+    """
+    spec = themed(figure.spec, "light")
+    silent = {**spec, "config": {**config("light"), "aria": False}}
+    drawn: str = vl_convert.vegalite_to_svg(silent, vl_version=VEGA_LITE)
     return drawn
 
 

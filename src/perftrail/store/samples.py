@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
@@ -14,7 +13,7 @@ from perftrail.store import schema
 from perftrail.store.names import chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Connection
 
@@ -29,7 +28,7 @@ SAMPLE = 1
 MANY = 4
 """Who asks for more than one in so many of a store's runnables has all of it read: looking each up costs more."""
 
-BATCH = 50_000
+BATCH = 10_000
 """So many rows are Python's at a time, before they become values."""
 
 
@@ -45,7 +44,8 @@ def read_samples(
     if machine_id is None:
         return {}
     table = schema.invocation
-    here = table.c.machine_id == machine_id
+    # Of a plain column, SQLite would see that it is the same in all rows, and sort what the index has in order.
+    here = table.c.machine_id + 0 == machine_id
     known = interned.metrics.find_all(connection, metrics)
     kept = connection.scalar(select(func.count()).select_from(schema.runnable)) or 0
     if len(runnables) * MANY > kept:
@@ -55,38 +55,41 @@ def read_samples(
     else:
         keys = {id: key for key, id in interned.runnables.find_all(connection, runnables).items()}
         parts = [(table.c.runnable_id.in_(chunk), here) for chunk in chunks(sorted(keys))]
-    values: dict[int, dict[str, dict[int, float]]] = defaultdict(dict)
-    for name, metric in known.items():
-        for part in parts:
-            for id, by_ordinal in _values(connection, part, metric):
-                values[id].setdefault(name, by_ordinal).update(by_ordinal)
+    values = {name: _values(connection, parts, metric) for name, metric in known.items()}
     flags, failures = _flags(connection, machine_id), _failures(connection, machine_id)
-    started = set(values)
+    started = {id for by_runnable in values.values() for id in by_runnable}
     if not started.issuperset(keys):
         # Of the others, some may have been started and have failed.
         for part in parts:
             started.update(connection.scalars(select(table.c.runnable_id).where(*part).distinct()))
     return {
-        key: Samples(values=values.get(id, {}), flags=flags.get(id, {}), failures=tuple(failures.get(id, ())))
+        key: Samples(
+            values={name: by_runnable[id] for name, by_runnable in values.items() if id in by_runnable},
+            flags=flags.get(id, {}),
+            failures=tuple(failures.get(id, ())),
+        )
         for id, key in keys.items()
         if id in started
     }
 
 
-def _values(connection: Connection, part: Conditions, metric: int) -> Iterator[tuple[int, dict[int, float]]]:
-    """Give the values of a metric by ordinal, runnable after runnable; one may come in two pieces."""
+def _values(
+    connection: Connection, parts: Sequence[Conditions], metric: int
+) -> Mapping[int, Mapping[int, float]]:
+    """Give the values of a metric by ordinal, in its order, of each runnable that has any."""
     table, value = schema.invocation, schema.value
-    wanted = (
-        select(table.c.runnable_id, table.c.ordinal, value.c.value)
-        .join_from(table, value)
-        .where(*part, table.c.phase == SAMPLE, value.c.metric_id == metric)
-        .order_by(table.c.runnable_id, table.c.phase, table.c.ordinal)
-    )
-    for rows in connection.execute(wanted).partitions(BATCH):
-        ids, ordinals, numbers = zip(*rows, strict=True)
-        starts = [0, *(place for place, (one, next) in enumerate(pairwise(ids), 1) if one != next), len(ids)]
-        for first, last in pairwise(starts):
-            yield ids[first], dict(zip(ordinals[first:last], numbers[first:last], strict=True))
+    found: dict[int, dict[int, float]] = defaultdict(dict)
+    for part in parts:
+        wanted = (
+            select(table.c.runnable_id, table.c.ordinal, value.c.value)
+            .join_from(table, value)
+            .where(*part, table.c.phase + 0 == SAMPLE, value.c.metric_id == metric)
+            .order_by(table.c.runnable_id, table.c.machine_id, table.c.phase, table.c.ordinal)
+        )
+        for rows in connection.execute(wanted, execution_options={"yield_per": BATCH}).partitions():
+            for id, ordinal, number in rows:
+                found[id][ordinal] = number
+    return found
 
 
 def _flags(connection: Connection, machine: int) -> Mapping[int, Mapping[int, tuple[str, ...]]]:

@@ -10,6 +10,9 @@ from perftrail.model.plan import subjects
 from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.subject import Revision
     from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.session import View
     from perftrail.workflows.troubles import Trouble
@@ -23,9 +26,8 @@ class NotHad:
     left_out: tuple[LeftOut, ...]
 
 
-def not_had(view: View) -> NotHad:
-    """Give what is known not to be had. Makes nothing."""
-    revisions = view.source.history()
+def not_had(view: View, revisions: Sequence[Revision]) -> NotHad:
+    """Give what is known not to be had of the study's revisions. Makes nothing."""
     found = {
         subject: known
         for subject in subjects(view.study, view.workshop.wanted(revisions))

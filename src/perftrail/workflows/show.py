@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.pins import Pins
+    from perftrail.model.subject import Revision
     from perftrail.model.trail import Json, SearchRecord, StepRecord
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.by_benchmark import Shift
@@ -47,6 +48,12 @@ class Shown:
         return thread_scalings(
             self.view, measured=self.measured, choose=lambda revisions: worth_telling(revisions, known)
         )
+
+    def growths_told(self) -> tuple[Revision, ...]:
+        """Choose the revisions whose growth is worth telling of, in the order of history."""
+        grown = {along.subject.revision for along in self.growths.curves}
+        measured = dict.fromkeys(row.subject.revision for row in self.rows)
+        return worth_telling([each for each in measured if each in grown], searches(self.view))
 
     @property
     def by_benchmark(self) -> tuple[Shift, ...]:
@@ -82,7 +89,7 @@ def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
         view=view,
         measured=measured,
         rows=found,
-        changes=history_changes(view.source.history(), found),
+        changes=history_changes(measured.history, found),
         growths=growth_along(view, found, metrics=metrics, measured=measured),
         pins=view.pins,
     )

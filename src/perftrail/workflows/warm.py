@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.warm import warm_weights
@@ -10,7 +11,7 @@ from perftrail.model.measurement import Measurement, Runnable
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.workflows.reading import logarithm
-from perftrail.workflows.showing.changes import Measured, stretches
+from perftrail.workflows.showing.changes import stretches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.workflows.session import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """The natural logarithms of what was measured at a position, and which runnables gave it."""
+
+    position: int
+    runnables: frozenset[str]
+    logs: Sequence[float]
 
 
 def warm_prior(
@@ -43,12 +53,12 @@ def warm_prior(
     earlier = {key: _earlier(held, before) for key, held in outcomes.items()}
     least = view.study.measure.invocations.least
     measured = [
-        Measured(position=position, runnables=frozenset(of_points.values()), logs=logs)
+        _Measured(position=position, runnables=frozenset(of_points.values()), logs=logs)
         for position, of_points in keys.items()
         if (logs := _logs(target, {point: earlier.get(key, {}) for point, key in of_points.items()}, least))
     ]
-    levels = [(stretch[0].position, stretch[0].logs) for stretch in stretches(measured)]
-    return warm_weights(levels, len(revisions))
+    firsts = [measured[stretch[0]] for stretch in stretches([each.runnables for each in measured])]
+    return warm_weights([(each.position, each.logs) for each in firsts], len(revisions))
 
 
 def _keys(view: View, target: Target, revision: Revision) -> dict[Point, str] | None:

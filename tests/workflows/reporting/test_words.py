@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from perftrail.analysis.estimate import estimate
 from perftrail.model.parameters import Point
 from perftrail.model.subject import Revision, Subject
 from perftrail.workflows.reporting.words import (
@@ -30,8 +29,8 @@ def row(*values: float, point: Point = NOWHERE) -> Row:
         point=point,
         metric="real",
         unit="s",
-        estimate=estimate(values) if values else None,
         failures=0,
+        values=values,
     )
 
 

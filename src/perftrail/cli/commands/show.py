@@ -92,10 +92,10 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
     if shown.rows:
         print_rows(shown.rows, pins=shown.pins)
         print_changes(shown.changes)
-        print_growth(shown.growths)
+        print_growth(shown.growths, shown.growths_told())
         print_by_benchmark(shown.by_benchmark)
         print_scalings(shown.scalings())
-    print_not_had(not_had(view))
+    print_not_had(not_had(view, shown.measured.history))
     if not shown.rows:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
 

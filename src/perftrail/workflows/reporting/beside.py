@@ -41,6 +41,7 @@ class Beside:
     reference: str
     benchmark: str
     metric: str
+    unit: str
     better: Better
     ratios: tuple[float, ...]
     comparison: Comparison
@@ -97,18 +98,26 @@ def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
         return ()
     if gathered.view.study.walked.kind == "samples":
         return _apart(gathered, gathered.compared_rows)
-    measured = [(points, _all_paired(gathered, points)) for points in _groups(gathered)]
+    measured = [(points, all_paired(gathered, points)) for points in _groups(gathered)]
     several_pairs = [each for each in measured if len(each[1]) >= LEAST_PAIRS]
-    return _most_telling([_beside(gathered, *each, comparisons=len(several_pairs)) for each in several_pairs])
+    return by_metric([beside_of(gathered, *each, comparisons=len(several_pairs)) for each in several_pairs])
 
 
-def _most_telling(found: Sequence[Beside]) -> tuple[Beside, ...]:
+def by_metric(found: Sequence[Beside]) -> tuple[Beside, ...]:
+    """Put what is asked first, then metric after metric, those of times before others."""
+    metrics = list(dict.fromkeys(each.metric for each in found))
+    return tuple(
+        sorted(found, key=lambda each: (not each.asked, each.unit != "s", metrics.index(each.metric)))
+    )
+
+
+def most_telling(found: Sequence[Beside]) -> list[Beside]:
     """Choose the comparisons that there is room for: what is asked, then what differs most for sure; in their order."""
     order = sorted(
         range(len(found)),
         key=lambda at: (not found[at].asked, -found[at].size if found[at].differs else 0.0),
     )
-    return tuple(found[at] for at in sorted(order[:MOST_ROWS]))
+    return [found[at] for at in sorted(order[:MOST_ROWS])]
 
 
 def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
@@ -126,25 +135,25 @@ def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
 
 def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[Beside, ...]:
     """Compare imported samples, which nothing says were taken in turns, at each point."""
-    asked = gathered.asked
     pairs = [(first, second) for first, second in sides(rows, gathered.variants) if comparable(first, second)]
-    pairs.sort(key=lambda pair: asked is None or not asked.is_of(pair[1]))
-    return _most_telling(
-        [
-            Beside(
-                name=gathered.subject_name(second),
-                where=str(second.point),
-                reference=gathered.subject_name(first),
-                benchmark=second.benchmark,
-                metric=second.metric,
-                better=gathered.followed(second).better,
-                ratios=tuple(ratios_apart(first, second)),
-                comparison=compare_rows(first, second, comparisons=len(pairs)),
-                in_turns=False,
-                asked=asked is not None and asked.is_of(second),
-            )
-            for first, second in pairs
-        ]
+    return by_metric([apart_of(gathered, *pair, comparisons=len(pairs)) for pair in pairs])
+
+
+def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> Beside:
+    """Compare two rows whose samples were not taken in turns; one of so many comparisons, which share an error."""
+    asked = gathered.asked
+    return Beside(
+        name=gathered.subject_name(second),
+        where=str(second.point),
+        reference=gathered.subject_name(first),
+        benchmark=second.benchmark,
+        metric=second.metric,
+        unit=second.unit,
+        better=gathered.followed(second).better,
+        ratios=tuple(ratios_apart(first, second)),
+        comparison=compare_rows(first, second, comparisons=comparisons),
+        in_turns=False,
+        asked=asked is not None and asked.is_of(second),
     )
 
 
@@ -152,7 +161,8 @@ def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | No
     """Draw the comparisons, with their table; nothing where there are none."""
     if not beside:
         return None
-    reference, several = beside[0].reference, len({(each.benchmark, each.metric) for each in beside}) > 1
+    drawn = most_telling(beside)
+    reference, several = beside[0].reference, len({(each.benchmark, each.metric) for each in drawn}) > 1
     rows = [
         Against(
             row=_row_name(each, several=several or not each.in_turns),
@@ -163,7 +173,7 @@ def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | No
             high=each.comparison.high,
             verdict=each.words,
         )
-        for each in beside
+        for each in drawn
     ]
     title = f"Against {reference}"
     apart = {} if beside[0].in_turns else {"dots": "values", "taken": "not measured in turns"}
@@ -171,6 +181,7 @@ def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | No
         name="against",
         title=title,
         answers=any(each.asked for each in beside),
+        paragraphs=(_of_how_many(beside),) if len(drawn) < len(beside) else (),
         figure=against(
             rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
         ),
@@ -189,6 +200,15 @@ def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | No
                 numbers=frozenset({2, 3, 4}),
             ),
         ),
+    )
+
+
+def _of_how_many(beside: Sequence[Beside]) -> str:
+    """Say what is drawn of more comparisons than there is room for."""
+    sure = sum(each.differs for each in beside)
+    return (
+        f"Of {len(beside)} comparisons {sure} differ for sure. Drawn are {MOST_ROWS}: what is asked, then what differs "
+        "most; the table has all."
     )
 
 
@@ -211,7 +231,7 @@ def _texts(each: Beside) -> tuple[str, ...]:
     )
 
 
-def _all_paired(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Pair]:
+def all_paired(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Pair]:
     """The pairs of every point together: were there no difference, each could as well be the other way round."""
     view, measured = gathered.view, gathered.measured_here
     return [
@@ -219,9 +239,10 @@ def _all_paired(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[P
     ]
 
 
-def _beside(
+def beside_of(
     gathered: Gathered, points: Sequence[tuple[Row, Row]], pairs: Sequence[Pair], *, comparisons: int
 ) -> Beside:
+    """Compare by pairs of the same round over some points; one of so many comparisons, which share an error."""
     first, second = points[0]
     asked = gathered.asked
     rule = Rule(most=max(len(pairs), 2), comparisons=comparisons)
@@ -231,6 +252,7 @@ def _beside(
         reference=gathered.subject_name(first),
         benchmark=second.benchmark,
         metric=second.metric,
+        unit=second.unit,
         better=gathered.followed(second).better,
         ratios=tuple(pair.second / pair.first for pair in pairs),
         comparison=compare([pair.first for pair in pairs], [pair.second for pair in pairs], rule),

@@ -89,7 +89,7 @@ def _families(gathered: Gathered) -> Iterator[_Family]:
     for benchmark, metric in dict.fromkeys((row.benchmark, row.metric) for row in rows):
         own = [row for row in rows if (row.benchmark, row.metric) == (benchmark, metric)]
         for axis in own[0].point.names:
-            values = {row.point[axis] for row in own if row.estimate is not None}
+            values = {row.point[axis] for row in own if row.values}
             if len(values) < 2 or not all(isinstance(value, int | float) for value in values):
                 continue
             for fixed in _fixed(own, axis):
@@ -105,7 +105,7 @@ def _families(gathered: Gathered) -> Iterator[_Family]:
 
 def _fixed(rows: Sequence[Row], axis: str) -> list[Point]:
     """Where the other parameters stand in figures: at each text that one can be, numbers at their largest."""
-    places = dict.fromkeys(row.point.without([axis]) for row in rows if row.estimate is not None)
+    places = dict.fromkeys(row.point.without([axis]) for row in rows if row.values)
     largest: dict[tuple[tuple[str, Value], ...], Point] = {}
     for place in sorted(places, key=_size):
         largest[tuple((name, value) for name, value in place.values if isinstance(value, str))] = place
@@ -168,7 +168,7 @@ def _given_up(gathered: Gathered, family: _Family) -> Iterator[GivenUp]:
         gave_up = False
         for point in _planned(gathered, family, subject):
             row, place = by_place.get((subject, point)), point[family.axis]
-            if not isinstance(place, int | float) or (row is not None and row.estimate is not None):
+            if not isinstance(place, int | float) or (row is not None and row.values):
                 continue
             failure = None if row is None else _failure(gathered, row)
             if failure is None and not gave_up:

@@ -46,7 +46,7 @@ def difference(gathered: Gathered, beside: Sequence[Beside], *, notes: tuple[str
             _counted(beside),
             Fact(
                 label="Cost",
-                text=f"{sum(row.estimate.count for row in gathered.rows if row.estimate)} values",
+                text=f"{sum(len(row.values) for row in gathered.rows)} values",
             ),
         ),
         notes=notes,

@@ -110,7 +110,7 @@ class Gathered:
     @cached_property
     def measured(self) -> tuple[Revision, ...]:
         """The revisions with values, oldest first."""
-        ids = {row.subject.revision.id for row in self.rows if row.estimate is not None}
+        ids = {row.subject.revision.id for row in self.rows if row.values}
         return tuple(revision for revision in self.revisions if revision.id in ids)
 
     @property
@@ -168,7 +168,7 @@ class Gathered:
         asked = self.asked
         if asked is None:
             return ()
-        return tuple(row for row in self.rows if asked.is_of(row) and row.estimate is not None)
+        return tuple(row for row in self.rows if asked.is_of(row) and row.values)
 
     @cached_property
     def largest_change(self) -> HistoryChange | None:
@@ -192,7 +192,7 @@ class Gathered:
             return self.followed(self.told_of_asked[-1])
         if self.largest_change is not None:
             return self.followed(self.largest_change.row)
-        told = [row for row in self.rows if row.estimate is not None]
+        told = [row for row in self.rows if row.values]
         first = next((row for row in told if row.metric != MEMORY), told[0] if told else None)
         return None if first is None else self.followed(first)
 
@@ -227,21 +227,20 @@ class Gathered:
 
 def gather(view: View, results: Path) -> Gathered:
     """Read everything that a report is made of. Makes and measures nothing."""
-    revisions = view.source.history()
     known = searches(view)
     ended = [record for record in known if record.answer is not None]
     candidates = ended or list(known)
     chosen = candidates[-1] if candidates else None
     measured = MeasuredHere(view)
-    found = rows(view, metrics=_metrics(view, known), measured=measured)
+    found = rows(view, metrics=_metrics(view, known), beside=(MEMORY,), measured=measured)
     return Gathered(
         view=view,
         results=results,
-        revisions=revisions,
+        revisions=measured.history,
         measured_here=measured,
         rows=found,
-        changes=history_changes(revisions, [row for row in found if row.metric != MEMORY]),
-        lacking=not_had(view),
+        changes=history_changes(measured.history, [row for row in found if row.metric != MEMORY]),
+        lacking=not_had(view, measured.history),
         searches=known,
         search=chosen,
         steps=() if chosen is None else steps(view, chosen),
@@ -249,7 +248,7 @@ def gather(view: View, results: Path) -> Gathered:
 
 
 def _metrics(view: View, known: Sequence[SearchRecord]) -> list[str]:
-    """Every metric that is told of: those that lead, those that were searched for, and memory."""
+    """Every metric that is told of beside memory: those that lead, and those that were searched for."""
     study = view.study
     names = [name for benchmark in study.benchmarks.values() for name in benchmark.leading]
     for record in known:
@@ -258,4 +257,4 @@ def _metrics(view: View, known: Sequence[SearchRecord]) -> list[str]:
                 names.append(parse_metric(text).name)
             except TargetError:
                 continue
-    return list(dict.fromkeys([*names, *study.derived, MEMORY]))
+    return list(dict.fromkeys([*names, *study.derived]))

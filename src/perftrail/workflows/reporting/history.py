@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.estimate import estimate
@@ -43,7 +44,7 @@ def history_sections(gathered: Gathered) -> tuple[Section, ...]:
     for followed in ordered:
         if len(sections) >= MOST_SECTIONS:
             break
-        points = _points(gathered, followed)
+        points = along_history(gathered, followed)
         if len({point.position for point in points}) >= LEAST:
             name = slug(f"history-{followed.benchmark}-{followed.metric}-{followed.point}", taken)
             taken.append(name)
@@ -57,7 +58,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
     """One line for each figure, where there are more than can be drawn."""
     rows = []
     for followed in every:
-        found = [row for row in gathered.rows_of(followed) if row.estimate is not None]
+        found = [row for row in gathered.rows_of(followed) if row.values]
         changes = [each for each in gathered.changes if followed.is_of(each.row)]
         last = changes[-1] if changes else None
         rows.append(
@@ -126,7 +127,7 @@ def _table(
                 *gathered.revision_texts[row.subject.revision.id],
                 row.subject.variant,
                 row_figure(row),
-                str(row.estimate.count if row.estimate else 0),
+                str(len(row.values)),
             )
             for row in rows
         )
@@ -141,16 +142,18 @@ def _table(
             for point in points
         )
     kept = [column for column in range(len(head)) if column != 3 or len(gathered.variants) > 1]
+    columns = itemgetter(*kept)
     return Table(
         name=name,
-        head=tuple(head[column] for column in kept),
-        rows=tuple(tuple(row[column] for column in kept) for row in texts),
+        head=columns(head),
+        rows=tuple(map(columns, texts)),
         numbers=frozenset(number for number, column in enumerate(kept) if column in (0, 4, 5)),
     )
 
 
-def _points(gathered: Gathered, followed: Followed) -> list[Along]:
-    rows = [row for row in gathered.rows_of(followed) if row.estimate is not None]
+def along_history(gathered: Gathered, followed: Followed) -> list[Along]:
+    """Give a figure at each revision that was measured, in the order of the rows."""
+    rows = [row for row in gathered.rows_of(followed) if row.values]
     if not rows and followed == gathered.lead:
         return _searched_points(gathered)
     return [_point(gathered, row) for row in rows]

@@ -184,7 +184,7 @@ def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
 def _measured(gathered: Gathered) -> Verdict:
     lead = gathered.lead
     known = gathered.rows if lead is None else gathered.rows_of(lead)
-    found = [row for row in known if row.estimate]
+    found = [row for row in known if row.values]
     if not found:
         return Verdict(sentence="Nothing has been measured yet.", tone="unclear", facts=())
     last = found[-1]

@@ -90,7 +90,7 @@ def sides(rows: Sequence[Row], variants: Sequence[str]) -> Iterator[tuple[Row, R
     """Give each row that has values with its reference's: the first variant at its revision, or the first revision."""
     references: dict[tuple[object, ...], Row] = {}
     for row in rows:
-        if row.estimate is None:
+        if not row.values:
             continue
         beside = row.subject.revision if len(variants) > 1 else None
         reference = references.setdefault((row.benchmark, row.point, row.metric, beside), row)

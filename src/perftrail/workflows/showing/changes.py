@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from perftrail.analysis.changepoints import change_points
 from perftrail.workflows.showing.intervals import interval_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.analysis.changepoints import ChangePoint
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
     from perftrail.workflows.showing.rows import Row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """The natural logarithms of what was measured at a position, and which runnables gave it."""
-
-    position: int
-    runnables: frozenset[str]
-    logs: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,39 +69,44 @@ def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> tuple
             point=point,
         )
         for along in series.values()
-        for point in found([_measured(position, row) for position, row in sorted(along.items())])
+        for point in _found(dict(sorted(along.items())))
     )
 
 
-def found(measured: Sequence[Measured]) -> list[ChangePoint]:
-    """Find change points among revisions of which neighbours may share their samples, in the order of history.
+def _found(along: Mapping[int, Row]) -> list[ChangePoint]:
+    """Find change points among rows by position, of which neighbours may share their samples.
 
     Equal artefacts are one level, or one odd reading would speak for each of them.
     """
-    levels = stretches(measured)
-    lasts = {each[0].position: each[-1].position for each in levels}
+    positions, rows = list(along), list(along.values())
+    levels = stretches([row.runnables for row in rows])
+    firsts = [positions[level[0]] for level in levels]
+    lasts = {positions[level[0]]: positions[level[-1]] for level in levels}
+    logs = _logs([rows[level[0]].values for level in levels])
     return [
         replace(
             point,
             previous=lasts[point.previous],
             earliest=lasts.get(point.earliest - 1, point.earliest - 1) + 1,
         )
-        for point in change_points([(each[0].position, each[0].logs) for each in levels])
+        for point in change_points(list(zip(firsts, logs, strict=True)))
     ]
 
 
-def stretches(measured: Sequence[Measured]) -> list[list[Measured]]:
-    """Put neighbours that share their samples together."""
-    parts: list[list[Measured]] = []
-    for each in measured:
-        if parts and parts[-1][-1].runnables == each.runnables:
-            parts[-1].append(each)
-        else:
-            parts.append([each])
-    return parts
+def stretches(runnables: Sequence[frozenset[str]]) -> list[range]:
+    """Put neighbours that share their samples together; give the places of each such stretch.
+
+    >>> one, other = frozenset({"a"}), frozenset({"b"})
+    >>> stretches([one, one, other, one])
+    [range(0, 2), range(2, 3), range(3, 4)]
+    """
+    starts = [place for place, each in enumerate(runnables) if place == 0 or each != runnables[place - 1]]
+    return [range(first, end) for first, end in pairwise([*starts, len(runnables)])]
 
 
-def _measured(position: int, row: Row) -> Measured:
-    """Take the values of a row; none of zero or less, which have no ratio to others."""
-    logs = [math.log(value) for value in row.values if value > 0.0]
-    return Measured(position=position, runnables=row.runnables, logs=logs)
+def _logs(samples: Sequence[Sequence[float]]) -> Iterator[list[float]]:
+    """Give the natural logarithms of each sample's values; of zero or less, which has no ratio to others, none."""
+    values = np.fromiter(chain.from_iterable(samples), np.float64)
+    logs = np.log(values, out=np.full_like(values, np.nan), where=values > 0.0).tolist()
+    for first, end in pairwise(accumulate(map(len, samples), initial=0)):
+        yield logs[first:end]

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 class MeasuredHere:
-    """The cells of a study that were measured, in the order of history, each with the key of its runnable."""
+    """The cells of a study that were measured, in the order of `history`, each with the key of its runnable."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         known = view.store.revisions()
-        revisions = [revision for revision in view.source.history() if revision.id in known]
+        self.history = view.source.history()
+        revisions = [revision for revision in self.history if revision.id in known]
         self.cells = tuple(Recollection(view).cells(revisions))
         self._keys: dict[str, list[str]] = {}
         for cell, key in self.cells:

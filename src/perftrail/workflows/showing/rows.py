@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.estimate import estimate
-from perftrail.model.conditions import Marked, Sifted, sift
+from perftrail.model.conditions import Marked, sift
 from perftrail.model.expression import ExpressionError, evaluate, references
 from perftrail.model.measurement import Samples
 from perftrail.model.target import derived_targets
@@ -28,12 +29,11 @@ if TYPE_CHECKING:
 
 
 NOTHING = Samples()
-EMPTY = Sifted(values=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """One metric of one subject at one point: its estimate, or `None` with the number of failures.
+    """One metric of one subject at one point: values, or none and the number of failures.
 
     `noise` says which samples were marked as taken in noise, and whether they were left out; else empty.
     `values` are those that the estimate uses, `runnables` the keys of what gave them: neighbours with the same
@@ -45,13 +45,17 @@ class Row:
     point: Point
     metric: str
     unit: str
-    estimate: Estimate | None
     failures: int
     flags: tuple[str, ...] = ()
     noise: str = ""
     values: tuple[float, ...] = ()
     runnables: frozenset[str] = frozenset()
     stages: frozenset[str] = frozenset()
+
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """The median of the values with its interval; `None` where there are none. Of many rows few are asked."""
+        return estimate(self.values) if self.values else None
 
     def as_json(self) -> dict[str, Json]:
         """The row as `show --json` prints it."""
@@ -79,20 +83,30 @@ class Row:
 
 
 def rows(
-    view: View, *, metrics: Sequence[str] | None = None, measured: MeasuredHere | None = None
+    view: View,
+    *,
+    metrics: Sequence[str] | None = None,
+    beside: Sequence[str] = (),
+    measured: MeasuredHere | None = None,
 ) -> tuple[Row, ...]:
     """Give every metric of every cell that was measured here, in the order of history.
 
-    `metrics` chooses by name; without it, each benchmark's declared ones are shown, or ``wall``. `measured` is
-    what was read of the study already.
+    `metrics` chooses by name; without it, each benchmark's declared ones are shown, or ``wall``. Those `beside` them
+    have rows only where there are values or failures. `measured` is what was read of the study already.
     """
     known = MeasuredHere(view) if measured is None else measured
-    return (*_plain_rows(view, known, metrics), *_derived_rows(view, known, metrics))
+    return (*_plain_rows(view, known, metrics, beside), *_derived_rows(view, known, metrics))
 
 
-def _plain_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | None) -> Iterator[Row]:
+def _plain_rows(
+    view: View, measured: MeasuredHere, metrics: Sequence[str] | None, beside: Sequence[str]
+) -> Iterator[Row]:
     least = view.study.measure.invocations.least
-    wanted = {name: units_of(each, metrics) for name, each in view.study.benchmarks.items()}
+    chosen = {name: units_of(each, metrics) for name, each in view.study.benchmarks.items()}
+    wanted = {
+        name: {**chosen[name], **(units_of(each, beside) if beside else {})}
+        for name, each in view.study.benchmarks.items()
+    }
     held = measured.all_samples(wanted)
     for cell, key in measured.cells:
         samples = held[cell.benchmark].get(key)
@@ -100,18 +114,22 @@ def _plain_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | Non
             continue
         stages, runnables = frozenset(samples.failures), frozenset((key,))
         for name, unit in wanted[cell.benchmark].items():
-            sifted = _sifted(samples, name, least)
+            if name not in samples.values and not stages and name not in chosen[cell.benchmark]:
+                continue
+            values, noise = tuple(samples.values.get(name, {}).values()), ""
+            if values and samples.flags:
+                sifted = sift(list(marked(samples, name).values()), least=least)
+                values, noise = sifted.values, sifted.note
             yield Row(
                 subject=cell.subject,
                 benchmark=cell.benchmark,
                 point=cell.point,
                 metric=name,
                 unit=unit,
-                estimate=estimate(sifted.values) if sifted.values else None,
                 failures=len(samples.failures),
                 flags=_flags(samples, name),
-                noise=sifted.note,
-                values=sifted.values,
+                noise=noise,
+                values=values,
                 runnables=runnables,
                 stages=stages,
             )
@@ -129,15 +147,6 @@ def units_of(benchmark: Benchmark, metrics: Sequence[str] | None) -> dict[str, s
     """The units of the metrics that are shown of a benchmark."""
     known: dict[str, Metric | MeasuredMetric] = {**benchmark.measured, **benchmark.metrics}
     return {name: known[name].unit for name in metrics or benchmark.leading if name in known}
-
-
-def _sifted(samples: Samples, metric: str, least: int) -> Sifted:
-    values = samples.values.get(metric, {})
-    if not values:
-        return EMPTY
-    if not samples.flags:
-        return Sifted(values=tuple(values.values()))
-    return sift(list(marked(samples, metric).values()), least=least)
 
 
 def marked(samples: Samples, metric: str) -> dict[int, Marked]:
@@ -178,7 +187,6 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
                         point=target.open_point,
                         metric=name,
                         unit=target.unit,
-                        estimate=estimate(sifted.values),
                         failures=0,
                         noise=sifted.note,
                         values=sifted.values,

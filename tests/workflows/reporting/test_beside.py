@@ -1,0 +1,74 @@
+"""Subjects beside each other: what is drawn of many comparisons, in which order, and that all of them are counted."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+from perftrail.analysis.compare import Rule, compare
+from perftrail.figures.palette import Palette
+from perftrail.workflows.reporting.beside import MOST_ROWS, Beside, beside_section, by_metric, most_telling
+from perftrail.workflows.reporting.difference import difference
+from perftrail.workflows.reporting.gathered import Gathered
+
+NOTHING_ELSE = cast(Gathered, SimpleNamespace(palette=Palette(("old", "new")), lead=None, rows=()))
+
+
+def beside(benchmark: str, metric: str = "time", *, ratio: float = 1.0, asked: bool = False) -> Beside:
+    """A comparison of twenty pairs that differ by so much."""
+    first = [1.0 + 0.001 * n for n in range(20)]
+    return Beside(
+        name="new",
+        where="",
+        reference="old",
+        benchmark=benchmark,
+        metric=metric,
+        unit="B" if metric == "peak_memory" else "s",
+        better="lower",
+        ratios=(ratio,),
+        comparison=compare(first, [ratio * value for value in first], Rule(most=20)),
+        asked=asked,
+    )
+
+
+def figures(found: tuple[Beside, ...] | list[Beside]) -> list[str]:
+    return [each.figure for each in found]
+
+
+def test_each_metric_stands_together_and_times_come_before_memory() -> None:
+    mixed = [beside(name, metric) for name in ("a", "b") for metric in ("peak_memory", "time", "user")]
+    assert figures(by_metric(mixed)) == [
+        *("a.time", "b.time"),
+        *("a.user", "b.user"),
+        *("a.peak_memory", "b.peak_memory"),
+    ]
+
+
+def test_what_is_asked_comes_first_whatever_it_is() -> None:
+    mixed = [beside("a"), beside("b", "peak_memory", asked=True), beside("b")]
+    assert figures(by_metric(mixed)) == ["b.peak_memory", "a.time", "b.time"]
+
+
+def test_what_differs_most_is_drawn_in_its_order() -> None:
+    many = [beside(f"bench-{n:02}", ratio=1.0 if n % 2 else 1.5 + n / 10) for n in range(2 * MOST_ROWS)]
+    drawn = most_telling(many)
+    assert len(drawn) == MOST_ROWS
+    assert all(each.differs for each in drawn)
+    assert figures(drawn) == sorted(figures(drawn))
+
+
+def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -> None:
+    many = by_metric([beside(f"bench-{n:02}", ratio=1.5 if n < 25 else 1.0) for n in range(30)])
+    section = beside_section(NOTHING_ELSE, many)
+    assert section is not None
+    [said] = section.paragraphs
+    assert said.startswith(f"Of 30 comparisons 25 differ for sure. Drawn are {MOST_ROWS}")
+    assert len(section.tables[0].rows) == 30
+    facts = {fact.label: fact.text for fact in difference(NOTHING_ELSE, many, notes=()).facts}
+    assert facts["Comparisons"] == "30, of which 25 differ for sure"
+
+
+def test_where_all_are_drawn_nothing_is_said_of_how_many() -> None:
+    section = beside_section(NOTHING_ELSE, by_metric([beside("a", ratio=1.5), beside("b")]))
+    assert section is not None
+    assert section.paragraphs == ()
