@@ -7,24 +7,19 @@ judged, and a run that was cut short goes on from what the file holds.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from benchmarks.planted import SOURCE, calibrate, kept_busy
 from benchmarks.verdicts.counted import count
 from benchmarks.verdicts.ledger import Entry, Ledger
 from benchmarks.verdicts.page import PAGE, page
 from benchmarks.verdicts.tools import Tool, installed
-
-SOURCE = Path(__file__).with_name("loop.c")
-CALIBRATION_STEPS = 20_000_000
 
 TIMES = ("wall", "cpu")
 """What differs when the program computes longer; its memory stays the same."""
@@ -55,10 +50,10 @@ def main(
     with tempfile.TemporaryDirectory() as directory:
         program = str(Path(directory, "loop"))
         subprocess.run(["cc", "-O2", "-o", program, str(SOURCE)], check=True)
-        steps = _calibrate(program, milliseconds)
+        steps = calibrate(program, milliseconds)
         tools = installed(most, smallest)
         ledger = Ledger(into)
-        with _busy(program, wanted=busy):
+        with kept_busy(program, wanted=busy):
             for effect in effects:
                 _campaign(program, steps, effect, trials, tools, ledger)
     counted = [
@@ -100,34 +95,6 @@ def _campaign(
             )
         sys.stderr.write(f"\r{effect:.0%}: {number + 1} of {trials} trials")
     sys.stderr.write("\n")
-
-
-def _calibrate(program: str, milliseconds: float) -> int:
-    """How many steps take so long here, by the fastest of several runs."""
-    fastest = min(_seconds([program, str(CALIBRATION_STEPS)]) for _ in range(7))
-    return round(CALIBRATION_STEPS * milliseconds / 1000.0 / fastest)
-
-
-def _seconds(command: list[str]) -> float:
-    begun = time.monotonic()
-    subprocess.run(command, check=True)
-    return time.monotonic() - begun
-
-
-@contextmanager
-def _busy(program: str, *, wanted: bool) -> Iterator[None]:
-    """Keep the last CPU busy, if there is another one left."""
-    cpus = sorted(os.sched_getaffinity(0))
-    if not wanted or len(cpus) < 2:
-        yield
-        return
-    hog = subprocess.Popen([program, str(2**62)])
-    os.sched_setaffinity(hog.pid, {cpus[-1]})
-    try:
-        yield
-    finally:
-        hog.kill()
-        hog.wait()
 
 
 if __name__ == "__main__":

@@ -9,11 +9,15 @@
     │   ├── CheckoutFailed        one revision cannot be had; recorded, not fatal
     │   └── FormatError           another tool's file is not what its format says
     ├── StoreError            the results cannot be read or written               exit 1
-    │   └── StoreHeld         another perftrail is writing to them                exit 1
+    │   ├── StoreHeld         another perftrail is writing to them                exit 1
+    │   └── StoreAway         the server that keeps them does not answer          exit 1
     ├── LauncherError         the launcher is missing, died or answered nonsense  exit 1
     ├── SandboxError          a sandbox is asked for and cannot be had here       exit 1
     ├── MachineBusy           others use the CPUs, and the study refuses that     exit 1
+    ├── ClusterError          other machines cannot do the work as asked          exit 1
+    │   └── MachineLeft       the machine that measured has left                  exit 1
     ├── SettingsError         this machine's settings cannot be changed           exit 1
+    ├── NoticeFailed          somebody could not be told; it is tried again       exit 1
     ├── StaleBuilds           builds were found to be wrong and are made again    exit 1
     └── NoAnswer              the question could not be answered                  exit 1
 
@@ -86,6 +90,14 @@ class StoreHeld(StoreError):
     """Another perftrail is writing to this store; the message says which process, since when."""
 
 
+class StoreAway(StoreError):
+    """The server that keeps the results does not answer; `why` says so in its own words, without a remedy."""
+
+    def __init__(self, message: str, *, why: str) -> None:
+        self.why = why
+        super().__init__(message)
+
+
 class LauncherError(PerftrailError):
     """The launcher is missing, died, or answered something that is not its protocol."""
 
@@ -98,8 +110,20 @@ class MachineBusy(PerftrailError):
     """Others use the CPUs, and the study says to refuse measuring then; what was measured before is kept."""
 
 
+class ClusterError(PerftrailError):
+    """Machines of a cluster cannot be reached, or cannot do the work as it is asked of them."""
+
+
+class MachineLeft(ClusterError):
+    """The machine that measures has no worker any more; what it measured is kept, and is its own."""
+
+
 class SettingsError(PerftrailError):
     """A setting of this machine cannot be changed, or another perftrail holds them changed."""
+
+
+class NoticeFailed(PerftrailError):
+    """A receiver of notices cannot be reached, or does not take what it is sent."""
 
 
 class StaleBuilds(PerftrailError):

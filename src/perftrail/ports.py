@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from perftrail.model.conditions import Busy, Conditions
     from perftrail.model.measurement import Machine, Outcome, Runnable, Samples
     from perftrail.model.merge import Merge
+    from perftrail.model.notes import Mark, RegressionNote
     from perftrail.model.process import Command, Ran
     from perftrail.model.sandbox import Phase
     from perftrail.model.subject import Revision, Subject
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
+Done_co = TypeVar("Done_co", covariant=True)
 
 
 class Starter(Protocol):
@@ -133,6 +135,27 @@ class Kept(Protocol):
         ...
 
 
+@runtime_checkable
+class Edited(Protocol):
+    """A source whose user works in a checkout of it, where changes may lie that are in no revision yet."""
+
+    def edited(self) -> str:
+        """Give the id of the revision whose checkout was changed; empty when nothing was, or there is none.
+
+        What is told from is what the checkout's own index notes: it may take a file that was only touched for changed.
+        """
+        ...
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A source of which we keep a copy, while it grows elsewhere."""
+
+    def refresh(self) -> None:
+        """Bring what is new by now, whatever is asked for next. Raises `SourceError` when it cannot be reached."""
+        ...
+
+
 class Builder(Protocol):
     """Makes subjects usable, each in its own directory, and keeps what came of it by content."""
 
@@ -216,7 +239,7 @@ class Builder(Protocol):
 class Store(Protocol):
     """Keeps every outcome, each durable when its call returns, and never changes one.
 
-    One perftrail writes at a time; reading needs no permission.
+    One perftrail writes to a file at a time, and one of each machine to a server; reading needs no permission.
     """
 
     def add_machine(self, machine: Machine) -> None:
@@ -232,7 +255,7 @@ class Store(Protocol):
         ...
 
     def build(self, key: str) -> BuildRecord | None:
-        """Give what came of a build, `None` when it was never tried."""
+        """Give what came of a build, on this machine if it was tried here; `None` when it never was."""
         ...
 
     def builds(self) -> Mapping[str, BuildRecord]:
@@ -285,10 +308,46 @@ class Store(Protocol):
         """Give the steps of a search in order."""
         ...
 
+    def mark(self) -> Mark:
+        """Say how far the store is: another mark than before, and something was added. Asked every second."""
+        ...
+
+    def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
+        """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
+        ...
+
+    def notes(self) -> Sequence[RegressionNote]:
+        """Give what was said of regressions, oldest first."""
+        ...
+
+    def add_note(self, note: RegressionNote) -> None:
+        """Keep what was said of a regression; allowed while another perftrail writes."""
+        ...
+
+
+class Pending(Protocol[Done_co]):
+    """A job that was handed out."""
+
+    def outcome(self) -> Done_co:
+        """Give what came of it, once it has; raises what performing it raised. Asked once."""
+        ...
+
 
 class Engine(Protocol):
-    """Performs jobs, here or elsewhere."""
+    """Performs jobs, here or elsewhere, one after the other or several at once.
+
+    Elsewhere, whatever performs and the jobs are values that can be sent. A job whose place dies is performed
+    again; what came of a job is given once.
+    """
 
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Perform each job and yield what came of it as soon as it is known."""
+        """Perform each job and yield what came of it, in order; the next is taken when that was dealt with."""
+        ...
+
+    def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
+        """Hand a job out; where nothing is done beside, it is performed when its outcome is asked for.
+
+        One whose outcome nobody keeps any more need not be performed. `outcome` raises `ClusterError` when none can
+        come any more.
+        """
         ...

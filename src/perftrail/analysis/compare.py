@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.analysis.spending import levels, looks
+from perftrail.analysis.spending import first_level, levels, looks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,7 @@ class Rule:
     def looks(self) -> tuple[int, ...]:
         """After how many pairs to look: from the first look on that could call anything."""
         counts = looks(self.most)
-        while len(counts) > 1 and 2.0 ** (1 - counts[0]) > levels(counts, self.error / self.comparisons)[0]:
+        while len(counts) > 1 and 2.0 ** (1 - counts[0]) > first_level(counts, self.error / self.comparisons):
             counts = counts[1:]
         return counts
 

@@ -48,6 +48,10 @@ class FossilSource:
         self._places = {id_: place for place, id_ in enumerate(ids)}
         return self._described(ids)
 
+    def refresh(self) -> None:
+        """Pull what the repository has by now."""
+        self._copy.pull()
+
     def within(self, range: str) -> frozenset[str]:
         """Give every check-in that contains the first end and is contained in the second, ends included."""
         ends = parse_range(range)

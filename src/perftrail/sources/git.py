@@ -56,6 +56,27 @@ class GitSource:
         found = self._lineage.lines("rev-list", *limits, *upto)
         return frozenset(found) | ({ids.old} if ids.old else frozenset())
 
+    def refresh(self) -> None:
+        """Fetch what the repository has by now."""
+        self._mirror.refresh()
+
+    def edited(self) -> str:
+        """Give the commit that is checked out, when files of it are changed or staged.
+
+        Only plumbing that reads no file is asked: what compares contents runs the filters that a repository names.
+        """
+        if self._mirror.own_copy is None:
+            return ""
+        git, place = self._mirror.git, self._asked.location
+        index = git.ask("rev-parse", "--path-format=absolute", "--git-path", "index", repository=place)
+        if index.failed or not Path(index.lines()[0]).is_file():
+            return ""  # nothing is checked out
+        staged = ("diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD")
+        files = ("diff-files", "--name-only", "--ignore-submodules=all")
+        answers = [git.ask(*words, repository=place) for words in (staged, files)]
+        changed = any(answer.output.strip() for answer in answers if not answer.failed)
+        return self._mirror.resolve("HEAD") if changed else ""
+
     def merge(self, revision: Revision) -> Merge | None:
         """Give the parents of a merge, or of a commit that a branch was squashed into, with their lines."""
         lines = joined(self._mirror, revision, self._asked.link)

@@ -75,6 +75,13 @@ class Mirror:
             self._fetch(origin, origin.refs)
         return self.path
 
+    def refresh(self) -> None:
+        """Bring the mirror up to date, once in our life. Raises `SourceError`."""
+        origin = self._reach()
+        self.ready()
+        if not self._fetched:
+            self._fetch(origin, origin.refs)
+
     def resolve(self, name: str) -> str:
         """Give the full id of the commit that a name means to the user. Raises `SourceError` if none."""
         mirror, origin = self.ready(), self._reach()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
-from perftrail.workflows.backporting.bout import Bout, rule_for, wanted_metrics
+from perftrail.workflows.backporting.bout import Bout, wanted_metrics
 from perftrail.workflows.backporting.report import BackportReport, Missing, Role
+from perftrail.workflows.sides.rules import rule_for
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -6,45 +6,26 @@ import math
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.carried import carried
-from perftrail.analysis.compare import FAMILY_ERROR, Rule, Verdict, compare
+from perftrail.analysis.compare import Verdict, compare
 from perftrail.analysis.estimate import estimate
-from perftrail.model.build import Failure
-from perftrail.model.conditions import enough_quiet
-from perftrail.model.plan import larger
 from perftrail.model.target import TargetError, parse_metric, resolve, targets
 from perftrail.workflows.backporting.report import Missing, Role, Stand
-from perftrail.workflows.backporting.units import Units
-from perftrail.workflows.events import GivenUp, Progress, SameArtefact
-from perftrail.workflows.workshop import Start
+from perftrail.workflows.sides.turns import Turns
+from perftrail.workflows.sides.units import usable
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from perftrail.analysis.carried import Carried
-    from perftrail.analysis.compare import Comparison
-    from perftrail.model.policies import MeasurePolicy
+    from perftrail.analysis.compare import Comparison, Rule
     from perftrail.model.study import Study
     from perftrail.model.target import Target
-    from perftrail.workflows.backporting.units import Unit
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready
 
 BESIDES = ("wall", "cpu", "peak_memory")
 """What is compared beside a benchmark's own metrics: a gain in one of them is often paid in another."""
-
-
-def rule_for(policy: MeasurePolicy, comparisons: int) -> Rule:
-    """Make the rule for a back-port's verdicts: as many units as the study allows, or as a verdict takes.
-
-    A difference below the study's precision counts as none.
-    """
-    needed = 1 + math.ceil(-math.log2(FAMILY_ERROR / max(1, comparisons)))
-    return Rule(
-        most=max(policy.invocations.most, needed),
-        comparisons=max(1, comparisons),
-        smallest=policy.precision,
-    )
 
 
 def wanted_metrics(study: Study) -> frozenset[str]:
@@ -60,38 +41,27 @@ class Bout:
     """
 
     def __init__(self, session: Session, readies: Mapping[Role, Sequence[Ready]]) -> None:
-        first = readies[Role.OLD][0].cell
         self._session = session
-        self._name = first.benchmark
-        self._benchmark = session.study.benchmarks[first.benchmark]
-        self._units = Units(session.bench, readies)
+        self._turns = Turns(session, readies)
+        self._benchmark = session.study.benchmarks[self._turns.benchmark]
+        self._units = self._turns.units
         self._wanted = wanted_metrics(session.study)
-        self._targets = self._every_target(first.subject.variant)
+        self._targets = self._every_target(self._turns.variant)
 
     @property
     def comparisons(self) -> int:
         """How many intervals it gives: patched and fixed against old, and the share that is carried."""
-        return len(self._targets) * (3 if Role.FIXED in self._units.roles else 1)
+        return len(self._targets) * (3 if Role.FIXED in self._units.sides else 1)
 
     @property
     def equal(self) -> tuple[tuple[Role, Role], ...]:
         """Who is one build with whom at every point, and so measured once."""
-        units = self._units
-        numbered = list(enumerate(units.roles))
-        return tuple(
-            (one, other)
-            for number, one in numbered
-            for _, other in numbered[number + 1 :]
-            if all(
-                units.ready(one, point).runnable.key == units.ready(other, point).runnable.key
-                for point in units.points
-            )
-        )
+        return self._turns.equal
 
     @property
     def skipped(self) -> int:
         """How many points were given up without a start, after a smaller one failed."""
-        return sum(failure is None for failure in self._units.dropped.values())
+        return self._turns.skipped
 
     @property
     def invocations(self) -> int:
@@ -100,24 +70,11 @@ class Bout:
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
         """Start unit after unit; yields what happens."""
-        for pair in self.equal:
-            readies = [self._units.ready(role, self._units.points[0]) for role in pair]
-            yield SameArtefact(benchmark=self._name, subjects=tuple(each.cell.subject for each in readies))
-        yield from self._give_up()
-        for ordinal in range(self._session.study.measure.warmups):
-            yield from self._start(
-                Start(ready=ready, key=self._session.bench.key(ready, "warmup", ordinal))
-                for ready in self._units.alive
-            )
-        yield from self._give_up()
+        yield from self._turns.tell_equals()
+        yield from self._turns.begin()
         while not self._done(rule):
-            ordinal = self._units.next()
-            turned = self._units.alive if ordinal % 2 == 0 else self._units.alive[::-1]
-            yield from self._start(
-                Start(ready=ready, key=self._session.bench.key(ready, "sample", ordinal)) for ready in turned
-            )
-            yield from self._give_up()
-            yield self._progress(rule)
+            yield from self._turns.unit()
+            yield self._turns.progress(rule)
 
     def stands(self, rule: Rule) -> tuple[Stand, ...]:
         """Say for every metric at every point how the three stand, the study's own metrics first."""
@@ -125,57 +82,23 @@ class Bout:
 
     def broken(self) -> tuple[Missing, ...]:
         """The subjects that could not be measured at a point, and why."""
-        readies = [
-            (role, self._units.ready(role, point))
-            for role in self._units.roles
-            for point in self._units.points
-        ]
         return tuple(
-            Missing(role=role, where=str(ready.cell), failure=failure)
-            for role, ready in readies
-            if (failure := self._units.why_broken(ready)) is not None
+            Missing(role=each.side, where=str(each.ready.cell), failure=each.failure)
+            for each in self._turns.broken()
         )
 
     def _every_target(self, variant: str) -> tuple[Target, ...]:
         study = self._session.study
-        derived = [name for name, each in study.derived.items() if each.benchmark == self._name]
+        derived = [name for name, each in study.derived.items() if each.benchmark == self._turns.benchmark]
         besides = [name for name in BESIDES if name in self._benchmark.measured]
         names = dict.fromkeys((*derived, *self._benchmark.leading, *besides))
-        found = [target for name in names for target in targets(study, self._name, name, variant)]
+        found = [target for name in names for target in targets(study, self._turns.benchmark, name, variant)]
         return tuple(target for target in found if set(target.points) <= set(self._units.points))
 
     def _leads(self, target: Target) -> bool:
         """Whether a metric is measured for: declared, derived, looked for, or the only one that there is."""
         declared = target.text not in BESIDES or target.text in self._benchmark.leading
         return declared or not self._wanted.isdisjoint((target.text, target.name))
-
-    def _start(self, starts: Iterator[Start]) -> Generator[Event, None, None]:
-        """Perform the starts that are not known; those of one build are one start."""
-        for start in starts:
-            if (start.key.phase, start.key.ordinal) not in self._session.bench.known(start.ready):
-                yield from self._session.bench.perform((start,))
-
-    def _give_up(self) -> Generator[Event, None, None]:
-        """Drop points at which somebody cannot be measured, and larger ones where the study says so."""
-        dropped = self._units.dropped
-        for point in self._units.points:
-            readies = (
-                [] if point in dropped else [self._units.ready(role, point) for role in self._units.roles]
-            )
-            for ready in readies:
-                failure = self._units.why_broken(ready)
-                if failure is None:
-                    continue
-                dropped[point] = failure
-                beyond = [each for each in self._units.alive if self._is_beyond(each, ready, failure)]
-                if beyond:
-                    dropped.update((each.cell.point, None) for each in beyond)
-                    yield GivenUp(cells=tuple(each.cell for each in beyond), because=ready.cell)
-                break
-
-    def _is_beyond(self, ready: Ready, broken: Ready, failure: Failure) -> bool:
-        gives_up = self._benchmark.give_up and failure.stage in ("timeout", "memory")
-        return gives_up and larger(ready.cell, broken.cell)
 
     def _done(self, rule: Rule) -> bool:
         if not self._units.alive or len(self._units.whole()) >= rule.most:
@@ -188,7 +111,7 @@ class Bout:
         stand = self._stand(target, rule)
         if stand.units < max(rule.looks[0], self._session.study.measure.invocations.least):
             return False
-        found = [stand.got, *([stand.gain] if Role.FIXED in self._units.roles else [])]
+        found = [stand.got, *([stand.gain] if Role.FIXED in self._units.sides else [])]
         return all(
             each is not None
             and each.verdict is not Verdict.UNCLEAR
@@ -198,10 +121,11 @@ class Bout:
 
     def _stand(self, target: Target, rule: Rule) -> Stand:
         """Read a metric off the units up to the last look: stopping between two looks is no further look."""
-        units = self._usable(target, rule)
+        least = self._session.study.measure.invocations.least
+        units = usable(self._units.of(target), rule, least=least)
         looked = [count for count in rule.looks if count <= len(units)]
         units = units[: looked[-1]] if looked else units
-        logs = {role: [unit.logs[role] for unit in units] for role in self._units.roles if units}
+        logs = {role: [unit.logs[role] for unit in units] for role in self._units.sides if units}
         return Stand(
             target=target,
             leading=self._leads(target),
@@ -211,31 +135,7 @@ class Bout:
             got=_compared(logs, Role.PATCHED, rule),
             gain=_compared(logs, Role.FIXED, rule),
             carried=_carried(logs, rule),
-            note="" if units else self._why_nothing(target),
-        )
-
-    def _usable(self, target: Target, rule: Rule) -> list[Unit]:
-        """The units that have a figure of each, only the unmarked ones where these are enough for a verdict."""
-        units = self._units.of(target)
-        quiet = [unit for unit in units if unit.quiet]
-        enough = enough_quiet(len(quiet), least=self._session.study.measure.invocations.least)
-        return quiet if enough and len(quiet) >= rule.looks[0] else units
-
-    def _why_nothing(self, target: Target) -> str:
-        failures = (self._units.evaluated(target, ordinal) for ordinal in self._units.whole())
-        return next((each.message for each in failures if isinstance(each, Failure)), "could not be measured")
-
-    def _progress(self, rule: Rule) -> Progress:
-        done, each = len(self._units.whole()), len(self._units.alive)
-        look = next((count for count in rule.looks if count > done), rule.most)
-        least, most = max(0, look - done) * each, max(0, rule.most - done) * each
-        seconds = self._units.seconds_each()
-        return Progress(
-            done=done * each,
-            left_least=least,
-            left_most=most,
-            seconds_least=least * seconds,
-            seconds_most=most * seconds,
+            note="" if units else self._units.why_nothing(target),
         )
 
 

@@ -1,0 +1,140 @@
+"""`python -m benchmarks.gate`: the gate over a branch that changed nothing and over a slower one, again and again.
+
+Each run starts `perftrail compare --fail-on slower` anew, with no results of earlier ones: both are built, measured and
+judged. Unchanged and slower take turns, so that both see the same machine. With `--into DIR` each run is written
+there as soon as it is judged, and a campaign that was cut short goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.gate.branches import branches
+from benchmarks.machine import taken
+from benchmarks.markdown import table
+from benchmarks.planted import kept_busy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.gate.branches import Branches
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "gate.md"
+TRUTHS = ("unchanged", "slower")
+
+WORDS = """\
+Each run is a job of its own: `perftrail compare BASE HEAD --fail-on slower` without any earlier results builds both,
+measures their wall and CPU
+time in pairs that take turns, at most {most} of them, and judges. The program computes for
+{milliseconds:g} ms. The unchanged branch is another build that does the same work; the slower one computes
+{effect:.0%} longer.{busy} Of the unchanged, a run that **failed** is a false alarm; of the slower, one that passed
+is a miss. **Wrong way** is any verdict against the truth: slower or faster where nothing changed, faster where it is
+slower.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of the gate: what was true, what it exited with and said of each metric, on how many pairs, how long."""
+
+    truth: str
+    code: int
+    verdicts: dict[str, str]
+    pairs: int
+    seconds: float
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a verdict is against the truth."""
+        against = {"slower", "faster"} if self.truth == "unchanged" else {"faster"}
+        return not against.isdisjoint(self.verdicts.values())
+
+
+@click.command()
+@click.option("--runs", default=100, help="Runs over each branch.")
+@click.option("--effect", default=0.05, help="How much slower the slower one is.")
+@click.option("--milliseconds", default=20.0, help="How long the program takes.")
+@click.option("--busy/--quiet", default=True, help="Whether a CPU is kept busy meanwhile.")
+@click.option(
+    "--into", type=click.Path(file_okay=False, path_type=Path), help="Keep each run here; go on from it."
+)
+@click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
+def main(runs: int, effect: float, milliseconds: float, busy: bool, into: Path | None, write: bool) -> None:
+    """Let the gate judge an unchanged and a slower branch, and count."""
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = into or Path(scratch)
+        made = branches(directory, milliseconds=milliseconds, effect=effect)
+        ledger = directory / "runs.jsonl"
+        lines = ledger.read_text().splitlines() if ledger.exists() else []
+        done = [Run(**json.loads(line)) for line in lines]
+        with kept_busy(str(directory / "loop"), wanted=busy):
+            for number in range(runs):
+                for truth in TRUTHS:
+                    if sum(run.truth == truth for run in done) <= number:
+                        done.append(_run(made, truth, directory / "results"))
+                        with ledger.open("a") as file:
+                            file.write(json.dumps(asdict(done[-1])) + "\n")
+                sys.stderr.write(f"\r{number + 1} of {runs} runs")
+        sys.stderr.write("\n")
+    rows = [_row([run for run in done if run.truth == truth][:runs]) for truth in TRUTHS]
+    head = ("branch", "runs", "failed", "wrong way", "pairs", "seconds each, median")
+    if write:
+        told = " The other CPU is kept busy meanwhile." if busy else ""
+        words = WORDS.format(most=150, milliseconds=milliseconds, effect=effect, busy=told)
+        PAGE.write_text(
+            "<!-- made by `python -m benchmarks.gate --write`: do not edit -->\n\n# The gate, run by run\n\n"
+            f"{taken()}.\n\n{words}\n{table([head, *rows])}\n"
+        )
+    for line in (head, *rows):
+        click.echo("  ".join(cell.ljust(12) for cell in line))
+
+
+def _run(made: Branches, truth: str, results: Path) -> Run:
+    shutil.rmtree(results, ignore_errors=True)
+    begun = time.monotonic()
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "perftrail", "compare", made.base, made.head(truth), made.study,
+            "--fail-on", "slower", "--json", "--store", str(results),
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    seconds = time.monotonic() - begun
+    if done.returncode not in (0, 3):
+        raise click.ClickException(f"exit {done.returncode}: {done.stderr}")
+    found = json.loads(done.stdout)["comparisons"]
+    return Run(
+        truth=truth,
+        code=done.returncode,
+        verdicts={each["metric"]: each["verdict"] for each in found},
+        pairs=max(each["pairs"] for each in found),
+        seconds=seconds,
+    )
+
+
+def _row(runs: Sequence[Run]) -> tuple[str, ...]:
+    if not runs:
+        return ("", "0", "", "", "", "")
+    return (
+        runs[0].truth,
+        str(len(runs)),
+        str(sum(run.code == 3 for run in runs)),
+        str(sum(run.wrong for run in runs)),
+        f"{statistics.median(run.pairs for run in runs):.0f}",
+        f"{statistics.median(run.seconds for run in runs):.1f}",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Installs perftrail from the action's own checkout, into an environment of its own.
+set -euo pipefail
+home="$RUNNER_TEMP/perftrail"
+mkdir -p -- "$home"
+"$PERFTRAIL_PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+  echo "::error::perftrail needs Python 3.11 or newer; name one with the input python" >&2
+  exit 2
+}
+"$PERFTRAIL_PYTHON" -m venv -- "$home/venv"
+"$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$GITHUB_ACTION_PATH"

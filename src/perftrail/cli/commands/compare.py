@@ -1,0 +1,184 @@
+"""`perftrail compare`: is the head slower than the base? A gate for CI."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict
+
+import click
+
+from perftrail.cli.again import after, again
+from perftrail.cli.options import json_option, study_argument
+from perftrail.cli.walking import walking_options
+from perftrail.cli.writing import writing_options
+from perftrail.errors import UsageError
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from perftrail.cli.walking import Walking
+    from perftrail.cli.writing import Writing
+    from perftrail.model.study import Study
+    from perftrail.report.gates.result import FailOn, Gate
+    from perftrail.workflows.compare import CompareRequest
+
+FORMS = ("text", "plain", "github", "gitlab", "junit", "metrics", "json")
+IMAGES = ("svg", "png")
+
+
+class Asked(TypedDict):
+    """What the command line asks of a comparison, by the names of the options."""
+
+    fail_on: FailOn
+    metrics: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    smallest: float | None
+    confidence: float
+    budget: str | None
+    max_runs: int | None
+
+
+@click.command("compare")
+@click.argument("base")
+@click.argument("head")
+@study_argument
+@click.option(
+    "--fail-on",
+    type=click.Choice(["never", "slower", "unclear", "any"]),
+    default="never",
+    show_default=True,
+    help="What exits 3: a figure that is worse (slower, more memory); also one that stays unclear; any that is "
+    "not the same.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Only this metric: NAME, BENCHMARK.NAME, either with [parameter=value]; may be repeated. Without it, what "
+    "each benchmark declares, or its wall and CPU time.",
+)
+@click.option(
+    "--benchmark",
+    "benchmarks",
+    multiple=True,
+    metavar="NAME",
+    help="Only this benchmark, with * and ?; may be repeated.",
+)
+@click.option(
+    "--smallest", type=float, help="Changes below this do not count: 0.02 is 2 %. The study's precision."
+)
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.99,
+    show_default=True,
+    help="How sure all verdicts together are to be right.",
+)
+@click.option("--budget", metavar="TIME", help="Stop after this much measuring: 10min.")
+@click.option(
+    "--max-runs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most so many pairs, instead of the study's invocations.",
+)
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How the answer is written.")
+@click.option("--output", metavar="FILE", help="Write it there instead of on stdout.")
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="FORMAT=FILE",
+    help="Write it in this format too, or its figure as svg or png; may be repeated.",
+)
+@walking_options
+@writing_options
+@json_option
+def command(
+    base: str,
+    head: str,
+    study: str | None,
+    form: str,
+    output: str | None,
+    also: tuple[str, ...],
+    walking: Walking,
+    writing: Writing,
+    as_json: bool,
+    **asked: Unpack[Asked],
+) -> None:
+    """Compare revision HEAD with BASE in every benchmark, metric and point: slower, faster, the same or unclear.
+
+    Both are built and measured here, in pairs that take turns, until each verdict is settled. All verdicts share one
+    error, so that a gate over many benchmarks fails no more often by chance than one over a single one. Equal builds
+    are not measured. Resumes by itself; asking again with the same results gives the same answer.
+
+    Exits 0 when there is an answer, 3 when what --fail-on names is there, 1 when HEAD could not be built or run where
+    BASE could, or no verdict could be had. With --format github, in a job of GitHub, it also writes the job's summary
+    and marks the study file with what failed.
+    """
+    from perftrail.cli.gate_output import Job, check_also, write_gate
+    from perftrail.workflows.afresh import afresh
+    from perftrail.workflows.compare import Compare
+
+    form = "json" if as_json else form
+    others = check_also(also, known=(*FORMS, *IMAGES))
+    loaded = writing.contained(walking.load(study))
+    request = _request(loaded, base, head, **asked)
+    with Job.of(form) as job:
+        gate = writing.follow(
+            loaded, lambda session: afresh(session, lambda: Compare(session, request).events())
+        )
+    gate = _with_commands(gate, study, asked, walking, writing)
+    write_gate(gate, form=form, output=output, also=others, job=job)
+    if gate.exit_code:
+        raise click.exceptions.Exit(gate.exit_code)
+
+
+def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> CompareRequest:
+    """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
+    from perftrail.model.units import parse_duration
+    from perftrail.workflows.compare import CompareRequest
+    from perftrail.workflows.gating.choice import choose
+
+    smallest, confidence, budget = asked["smallest"], asked["confidence"], asked["budget"]
+    if smallest is not None and not 0.0 < smallest < 1.0:
+        raise UsageError(f"--smallest {smallest}: a relative change between 0 and 1; 0.02 is 2 %")
+    if not 0.5 < confidence < 1.0:
+        raise UsageError(f"--confidence {confidence}: between 0.5 and 1; 0.99 is wrong once in a hundred")
+    try:
+        seconds = None if budget is None else parse_duration(budget)
+    except ValueError as error:
+        raise UsageError(f"--budget {budget}: {error}") from error
+    return CompareRequest(
+        base=base,
+        head=head,
+        choice=choose(study, benchmarks=asked["benchmarks"], metrics=asked["metrics"]),
+        fail_on=asked["fail_on"],
+        smallest=smallest,
+        confidence=confidence,
+        budget_seconds=seconds,
+        most=asked["max_runs"],
+    )
+
+
+def _with_commands(gate: Gate, named: str | None, asked: Asked, walking: Walking, writing: Writing) -> Gate:
+    """Give a comparison with the command that repeats it anywhere, and the one that looks for the culprit."""
+    study = again(named, walking, replace(writing, store=None))
+    figures = [word for metric in asked["metrics"] for word in ("--metric", metric)]
+    words = [*figures, *(word for name in asked["benchmarks"] for word in ("--benchmark", name))]
+    for option, value in (
+        ("--smallest", asked["smallest"]),
+        ("--max-runs", asked["max_runs"]),
+        ("--budget", asked["budget"]),
+    ):
+        if value is not None:
+            words += [option, str(value)]
+    worst = [row.target for row in gate.rows if str(row.verdict) == "slower"][:1]
+    hunted = [word for target in worst for word in ("--metric", target.name)]
+    if worst and worst[0].variant != "plain":
+        hunted += ["--variant", worst[0].variant]
+    ends = (gate.base.short, gate.head.short)
+    return replace(
+        gate,
+        repeat=f"perftrail compare{after((*ends, *study, *words))}",
+        hunt=f"perftrail find{after((*study, *hunted, '--range', '..'.join(ends)))}",
+    )

@@ -1,0 +1,248 @@
+"""What a comparison of two revisions came to: every figure's verdict, and whether the gate trips."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from perftrail.analysis.compare import Verdict
+
+if TYPE_CHECKING:
+    from perftrail.analysis.compare import Comparison
+    from perftrail.analysis.estimate import Estimate
+    from perftrail.model.build import Failure
+    from perftrail.model.measurement import Machine
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.model.trail import Json
+
+FailOn = Literal["never", "slower", "unclear", "any"]
+"""What trips the gate: nothing; a worse figure; also one that stays unclear; whatever is not the same."""
+
+SideName = Literal["base", "head"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One metric at one point: where each revision lies, and how the head compares with the base.
+
+    `comparison` is `None` where there is nothing to compare, and `note` says why. `one_build`: both revisions are
+    the same build there, so that nothing had to be measured. Of its pairs, `marked` were taken in noise and used all
+    the same. `ratios` are head/base of the pairs that were compared; all the starts took so many `seconds`.
+    """
+
+    target: Target
+    base: Estimate | None = None
+    head: Estimate | None = None
+    comparison: Comparison | None = None
+    one_build: bool = False
+    marked: int = 0
+    seconds: float = 0.0
+    ratios: tuple[float, ...] = ()
+    note: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the head compares: ``slower`` is for the worse, in whichever direction the metric is better."""
+        if self.one_build:
+            return Verdict.SAME
+        if self.comparison is None:
+            return Verdict.UNCLEAR
+        found = self.comparison
+        if found.verdict in (Verdict.SAME, Verdict.UNCLEAR):
+            return found.verdict
+        worse = (found.effect > 1.0) == (self.target.better == "lower")
+        return Verdict.SLOWER if worse else Verdict.FASTER
+
+    @property
+    def word(self) -> str:
+        """The verdict as people say it of this metric: memory is not slower, it is worse."""
+        if self.target.unit == "s" and self.target.better == "lower":
+            return str(self.verdict)
+        return {"slower": "worse", "faster": "better"}.get(str(self.verdict), str(self.verdict))
+
+    @property
+    def size(self) -> float:
+        """How much worse it is in logarithms, below zero for the better; zero where that is not known."""
+        if self.comparison is None:
+            return 0.0
+        worse = math.log(self.comparison.effect)
+        return worse if self.target.better == "lower" else -worse
+
+    @property
+    def read(self) -> bool:
+        """Whether a verdict could be read at all: there were pairs enough, or nothing to compare."""
+        return self.one_build or (self.comparison is not None and self.comparison.smallest_seen is not None)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs the verdict stands on."""
+        return 0 if self.comparison is None else self.comparison.pairs
+
+    @property
+    def bound(self) -> float:
+        """How far the two may lie apart, as far as the interval tells: a share."""
+        if self.comparison is None:
+            return 0.0 if self.one_build else math.inf
+        return max(self.comparison.high - 1.0, 1.0 - self.comparison.low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A side that could not be made or measured: where (of the study), and why."""
+
+    side: SideName
+    variant: str
+    benchmark: str
+    point: str
+    failure: Failure
+
+    @property
+    def place(self) -> str:
+        """Name where it is lost, as narrowly as it is."""
+        named = f"{self.benchmark} {self.point}".strip()
+        return f"{named} ({self.variant})" if self.variant != "plain" else named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A comparison of a head with a base: its rows the worst first, and what trips.
+
+    All verdicts share an error of ``1 - confidence``. `smallest` is the relative change worth telling. `invocations`
+    are the starts that the figures stand on, `fresh` those that were made now, in so many `seconds`. `notes` say
+    what limits the answer. `repeat` and `hunt` are the commands that do it again and that look for the culprit.
+    """
+
+    title: str
+    file: str
+    base: Revision
+    head: Revision
+    rows: tuple[Row, ...]
+    lost: tuple[Lost, ...]
+    fail_on: FailOn
+    confidence: float
+    smallest: float
+    machine: Machine
+    invocations: int
+    fresh: int
+    seconds: float
+    taken: str
+    notes: tuple[str, ...] = ()
+    repeat: str = ""
+    hunt: str = ""
+
+    def trips(self, row: Row) -> bool:
+        """Whether a row trips the gate. A sure difference trips only when it is as large as is worth telling."""
+        worth = abs(row.size) >= math.log1p(self.smallest)
+        match self.fail_on:
+            case "never":
+                return False
+            case "slower":
+                return row.verdict is Verdict.SLOWER and worth
+            case "unclear":
+                return row.verdict is Verdict.UNCLEAR or (row.verdict is Verdict.SLOWER and worth)
+            case "any":
+                return row.verdict is Verdict.UNCLEAR or (row.verdict is not Verdict.SAME and worth)
+
+    @property
+    def tripped(self) -> tuple[Row, ...]:
+        """The rows that trip the gate, the worst first."""
+        return tuple(row for row in self.rows if self.trips(row))
+
+    @property
+    def verdict(self) -> Verdict:
+        """All verdicts in one word: the one that matters most."""
+        told = {row.verdict for row in self.rows}
+        order = (Verdict.SLOWER, Verdict.UNCLEAR, Verdict.FASTER, Verdict.SAME)
+        return next((each for each in order if each in told), Verdict.UNCLEAR)
+
+    @property
+    def broken(self) -> tuple[Lost, ...]:
+        """What the head lost that the base has: it does not build there, or does not run."""
+        there = {(each.variant, each.benchmark, each.point) for each in self.lost if each.side == "base"}
+        return tuple(
+            each
+            for each in self.lost
+            if each.side == "head" and (each.variant, each.benchmark, each.point) not in there
+        )
+
+    @property
+    def answered(self) -> bool:
+        """Whether the comparison has an answer: some verdict could be read, and nothing of the head is broken."""
+        return any(row.read for row in self.rows) and not self.broken
+
+    @property
+    def exit_code(self) -> int:
+        """3 when the gate trips, 1 where there is no answer, else 0."""
+        if self.tripped:
+            return 3
+        return 0 if self.answered else 1
+
+    def as_json(self) -> dict[str, Json]:
+        """The comparison as `compare --json` prints it."""
+        return {
+            "verdict": str(self.verdict),
+            "tripped": bool(self.tripped),
+            "fail_on": self.fail_on,
+            "study": self.title,
+            "base": _revision(self.base),
+            "head": _revision(self.head),
+            "confidence": self.confidence,
+            "smallest": self.smallest,
+            "comparisons": [self._row(row) for row in self.rows],
+            "failures": [
+                {
+                    "side": each.side,
+                    "variant": each.variant,
+                    "benchmark": each.benchmark,
+                    "point": each.point,
+                    "stage": each.failure.stage,
+                    "message": each.failure.message,
+                    "log": each.failure.log,
+                }
+                for each in self.lost
+            ],
+            "invocations": self.invocations,
+            "fresh": self.fresh,
+            "seconds": round(self.seconds, 3),
+            "machine": self.machine.id,
+            "notes": list(self.notes),
+            "repeat": self.repeat,
+            "find": self.hunt,
+        }
+
+    def _row(self, row: Row) -> dict[str, Json]:
+        found = row.comparison
+        return {
+            "metric": row.target.text,
+            "name": row.target.name,
+            "benchmark": row.target.benchmark,
+            "variant": row.target.variant,
+            "point": dict(row.target.open_point.values),
+            "unit": row.target.unit,
+            "better": row.target.better,
+            "base": _estimate(row.base),
+            "head": _estimate(row.head),
+            "effect": None
+            if found is None
+            else {"value": found.effect, "low": found.low, "high": found.high, "interval": found.confidence},
+            "verdict": str(row.verdict),
+            "trips": self.trips(row),
+            "smallest_seen": None if found is None else found.smallest_seen,
+            "pairs": row.pairs,
+            "marked": row.marked,
+            "seconds": round(row.seconds, 3),
+            "one_build": row.one_build,
+            "note": row.note,
+        }
+
+
+def _revision(revision: Revision) -> dict[str, Json]:
+    return {"id": revision.id, "label": revision.label, "summary": revision.summary}
+
+
+def _estimate(found: Estimate | None) -> Json:
+    if found is None:
+        return None
+    return {"value": found.value, "low": found.low, "high": found.high, "confidence": found.confidence}

@@ -1,0 +1,202 @@
+"""`compare`: two revisions measured in turns in every figure wanted, until each verdict is settled or time is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from perftrail.analysis.compare import FAMILY_ERROR
+from perftrail.errors import UsageError
+from perftrail.model.build import Failure
+from perftrail.model.plan import cells
+from perftrail.model.subject import Subject
+from perftrail.ports import Edited
+from perftrail.report.gates.result import Gate, Lost
+from perftrail.workflows.backporting.patch import find_revision
+from perftrail.workflows.clock import now
+from perftrail.workflows.events import HistoryRead
+from perftrail.workflows.gating.choice import Choice
+from perftrail.workflows.gating.duel import Duel
+from perftrail.workflows.sides.rules import rule_for, units_needed
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from perftrail.analysis.compare import Rule
+    from perftrail.model.subject import Revision
+    from perftrail.report.gates.result import FailOn, SideName
+    from perftrail.workflows.events import Event
+    from perftrail.workflows.session import Session
+    from perftrail.workflows.workshop import Ready
+
+ROUNDS_TO_JUDGE = 5
+"""After so many rounds it is known what a round costs."""
+
+FITTING = 0.9
+"""The part of the rounds that would fit by what they cost so far that is counted on."""
+
+Clock = Callable[[], float]
+"""Seconds that only ever go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareRequest:
+    """What is compared: the base and the head by any name that the source knows, the figures, how surely.
+
+    `smallest` is the relative change worth telling, the study's precision unless given; `most` pairs take the place
+    of the study's most invocations. Measuring takes at most `budget_seconds`.
+    """
+
+    base: str
+    head: str
+    choice: Choice = field(default_factory=Choice)
+    fail_on: FailOn = "never"
+    smallest: float | None = None
+    confidence: float = 1.0 - FAMILY_ERROR
+    budget_seconds: float | None = None
+    most: int | None = None
+
+
+class Compare:
+    """Measures every figure of base and head in turns. Resumes by itself: pairs that the store holds are not redone."""
+
+    def __init__(self, session: Session, request: CompareRequest, *, clock: Clock = time.monotonic) -> None:
+        self._session = session
+        self._request = request
+        self._clock = clock
+        self._lost: dict[tuple[str, ...], Lost] = {}
+        self._notes: list[str] = []
+
+    def events(self) -> Generator[Event, None, Gate]:
+        """Make both and measure them; yields what happens and returns what came of it."""
+        base, head = self._revisions()
+        yield HistoryRead(revisions=(base, head))
+        began = self._clock()
+        duels = yield from self._made(base, head)
+        for duel in duels:
+            yield from duel.turns.tell_equals()
+        apart = [duel for duel in duels if not duel.one_build]
+        rule = self._rule(apart)
+        rule = yield from self._measured(apart, rule)
+        self._notes += self._skipped(apart)
+        rows = [row for duel in duels for row in duel.rows(rule)]
+        return Gate(
+            title=self._session.study.title,
+            file=self._session.study.file,
+            base=base,
+            head=head,
+            rows=tuple(sorted(rows, key=lambda row: -round(row.size, 9))),
+            lost=(*self._lost.values(), *(each for duel in apart for each in duel.lost())),
+            fail_on=self._request.fail_on,
+            confidence=self._request.confidence,
+            smallest=rule.smallest,
+            machine=self._session.machine,
+            invocations=sum(duel.turns.units.started() for duel in apart),
+            fresh=self._session.bench.started,
+            seconds=self._clock() - began,
+            taken=now(),
+            notes=tuple(self._notes),
+        )
+
+    def _revisions(self) -> tuple[Revision, Revision]:
+        study, source = self._session.study, self._session.source
+        if study.walked.kind == "directory":
+            raise UsageError("a directory has one revision, and there is nothing to compare it with")
+        base, head = (find_revision(study, source, name) for name in (self._request.base, self._request.head))
+        if isinstance(source, Edited) and (named := source.edited()) in (base.id, head.id):
+            self._notes.append(
+                "the working tree has changes that are in no commit: they are not measured, "
+                f"{named[:10]} is as it was committed"
+            )
+        if base.id == head.id:
+            self._notes.append("base and head are one revision")
+        return base, head
+
+    def _made(self, base: Revision, head: Revision) -> Generator[Event, None, list[Duel]]:
+        """Make both in every variant, and pair what can be started of both."""
+        sides: dict[SideName, Revision] = {"base": base, "head": head}
+        study, choice = self._session.study, self._request.choice
+        duels = []
+        for variant in study.variants:
+            made: dict[str, dict[SideName, list[Ready]]] = {}
+            for side, revision in sides.items():
+                for ready in (yield from self._make(side, Subject(revision=revision, variant=variant))):
+                    made.setdefault(ready.cell.benchmark, {}).setdefault(side, []).append(ready)
+            duels += [
+                Duel(self._session, readies, choice.of(study, benchmark, variant))
+                for benchmark, readies in made.items()
+                if len(readies) == len(sides)
+            ]
+        return [duel for duel in duels if duel.targets]
+
+    def _make(self, side: SideName, subject: Subject) -> Generator[Event, None, list[Ready]]:
+        study = self._session.study
+        wanted = {
+            (name, point)
+            for name in study.benchmarks
+            for target in self._request.choice.of(study, name, subject.variant)
+            for point in target.points
+        }
+        readies = []
+        for cell in cells(study, subject):
+            if (cell.benchmark, cell.point) not in wanted:
+                continue
+            ready = yield from self._session.workshop.ready(cell)
+            if isinstance(ready, Failure):
+                benchmark = cell.benchmark if ready.stage == "link" else ""
+                lost = Lost(side=side, variant=subject.variant, benchmark=benchmark, point="", failure=ready)
+                self._lost.setdefault((side, subject.variant, benchmark), lost)
+            else:
+                readies.append(ready)
+        return readies
+
+    def _rule(self, duels: Sequence[Duel]) -> Rule:
+        return rule_for(
+            self._session.study.measure,
+            sum(len(duel.targets) for duel in duels),
+            error=1.0 - self._request.confidence,
+            smallest=self._request.smallest,
+            most=self._request.most,
+        )
+
+    def _measured(self, duels: Sequence[Duel], rule: Rule) -> Generator[Event, None, Rule]:
+        """Take units round by round, of all that is not settled; give the rule by which they are read."""
+        began, rounds, budget = self._clock(), 0, self._request.budget_seconds
+        for duel in duels:
+            yield from duel.turns.begin()
+        while pending := [duel for duel in duels if duel.open(rule)]:
+            spent = self._clock() - began
+            if budget is not None and rounds and spent * (rounds + 1) / rounds > budget:
+                self._notes.append(
+                    f"the budget ended the comparison after {rounds} rounds, {len(pending)} benchmarks open"
+                )
+                break
+            for duel in pending:
+                yield from duel.turns.unit()
+                yield duel.turns.progress(rule)
+            rounds += 1
+            if budget is not None and rounds == ROUNDS_TO_JUDGE:
+                rule = self._fitted(rule, (self._clock() - began) / rounds)
+                for duel in duels:
+                    duel.forget()
+        return rule
+
+    def _fitted(self, rule: Rule, seconds: float) -> Rule:
+        """Make the rule for as many pairs as the budget lets through, at least for as many as a verdict takes.
+
+        That depends on what a round costs, not on which side was slower.
+        """
+        assert self._request.budget_seconds is not None
+        fits = int(FITTING * self._request.budget_seconds / max(seconds, 1e-9))
+        most = max(units_needed(rule.comparisons, error=rule.error), min(rule.most, fits))
+        if most < rule.most:
+            self._notes.append(f"the budget lets at most {most} pairs of each through, not {rule.most}")
+        return replace(rule, most=most)
+
+    @staticmethod
+    def _skipped(duels: Sequence[Duel]) -> Iterator[str]:
+        skipped = sum(duel.turns.skipped for duel in duels)
+        if skipped:
+            yield f"{skipped} larger points skipped after one that did not end"

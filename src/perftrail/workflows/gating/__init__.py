@@ -1,0 +1,1 @@
+"""Comparing two revisions: which figures, measured how, read when."""

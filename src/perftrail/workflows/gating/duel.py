@@ -1,0 +1,116 @@
+"""One benchmark in one variant, base against head: started in turns until each verdict is settled."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from perftrail.analysis.compare import Verdict
+from perftrail.analysis.estimate import estimate
+from perftrail.report.gates.result import Lost, Row
+from perftrail.workflows.gating.choice import TIMES
+from perftrail.workflows.sides.compared import Comparisons
+from perftrail.workflows.sides.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.analysis.compare import Rule
+    from perftrail.model.target import Target
+    from perftrail.report.gates.result import SideName
+    from perftrail.workflows.session import Session
+    from perftrail.workflows.sides.compared import Read
+    from perftrail.workflows.workshop import Ready
+
+
+class Duel:
+    """Base and head of one benchmark, and the figures that are compared; only the points that these need."""
+
+    def __init__(
+        self, session: Session, readies: Mapping[SideName, Sequence[Ready]], targets: Sequence[Target]
+    ) -> None:
+        needed = {point for target in targets for point in target.points}
+        self.turns = Turns(
+            session,
+            {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
+        )
+        self._units = self.turns.units
+        self._comparisons = Comparisons(self._units, least=session.study.measure.invocations.least)
+        there = set(self._units.points)
+        self.targets = tuple(target for target in targets if there.issuperset(target.points))
+
+    @property
+    def one_build(self) -> bool:
+        """Whether both are one build, of which there is nothing to compare."""
+        return bool(self.turns.equal)
+
+    def open(self, rule: Rule) -> bool:
+        """Whether more units can settle something.
+
+        Where one of its times differs for sure, by what is worth telling, the other is told from as many.
+        """
+        if not self._units.alive or len(self._units.whole()) >= rule.most:
+            return False
+        read = {
+            target: self._comparisons.read(target, rule, one="base", other="head") for target in self._alive()
+        }
+        differ = {
+            target.points for target, found in read.items() if target.text in TIMES and _differs(found, rule)
+        }
+        return any(
+            not self._settled(found, rule) and not (target.text in TIMES and target.points in differ)
+            for target, found in read.items()
+        )
+
+    def rows(self, rule: Rule) -> tuple[Row, ...]:
+        """Say how every figure compares that can be measured on both sides; `lost` tells of the others."""
+        return tuple(self._row(target, rule) for target in self._alive())
+
+    def lost(self) -> tuple[Lost, ...]:
+        """Say who could not be measured at which point."""
+        return tuple(
+            Lost(
+                side=each.side,
+                variant=self.turns.variant,
+                benchmark=self.turns.benchmark,
+                point=str(each.ready.cell.point),
+                failure=each.failure,
+            )
+            for each in self.turns.broken()
+        )
+
+    def forget(self) -> None:
+        """Forget what was read by a rule that no longer holds."""
+        self._comparisons.forget()
+
+    def _alive(self) -> list[Target]:
+        return [target for target in self.targets if not self._units.dropped.keys() & set(target.points)]
+
+    def _settled(self, found: Read[SideName] | None, rule: Rule) -> bool:
+        if found is None:
+            return len(self._units.whole()) >= rule.looks[0]  # a figure that is never above zero has no ratio
+        return found.settled
+
+    def _row(self, target: Target, rule: Rule) -> Row:
+        if self.one_build:
+            return Row(target=target, one_build=True)
+        found = self._comparisons.read(target, rule, one="base", other="head")
+        if found is None:
+            return Row(target=target, note=self._units.why_nothing(target))
+        base, head = ([unit.logs[side] for unit in found.units] for side in self._units.sides)
+        return Row(
+            target=target,
+            base=estimate([math.exp(value) for value in base]),
+            head=estimate([math.exp(value) for value in head]),
+            comparison=found.comparison,
+            marked=sum(not unit.quiet for unit in found.units),
+            seconds=self._units.seconds(target),
+            ratios=tuple(math.exp(after - before) for before, after in zip(base, head, strict=True)),
+        )
+
+
+def _differs(found: Read[SideName] | None, rule: Rule) -> bool:
+    """Whether a figure differs for sure by as much as is worth telling."""
+    if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
+        return False
+    return abs(math.log(found.comparison.effect)) >= math.log1p(rule.smallest)

@@ -1,0 +1,42 @@
+"""The rule by which verdicts of a report on subjects side by side are read."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from perftrail.analysis.compare import FAMILY_ERROR, Rule
+
+if TYPE_CHECKING:
+    from perftrail.model.policies import MeasurePolicy
+
+
+def rule_for(
+    policy: MeasurePolicy,
+    comparisons: int,
+    *,
+    error: float = FAMILY_ERROR,
+    smallest: float | None = None,
+    most: int | None = None,
+) -> Rule:
+    """Make the rule for so many verdicts that share an error: as many units as the study allows, or a verdict takes.
+
+    A difference below `smallest`, which is the study's precision unless given, counts as none. `most` units take the
+    place of the study's most invocations.
+    """
+    wanted = policy.invocations.most if most is None else most
+    return Rule(
+        most=max(wanted, units_needed(comparisons, error=error)),
+        comparisons=max(1, comparisons),
+        smallest=policy.precision if smallest is None else smallest,
+        error=error,
+    )
+
+
+def units_needed(comparisons: int, *, error: float = FAMILY_ERROR) -> int:
+    """Give the fewest units of which one of so many verdicts that share an error can be read.
+
+    >>> units_needed(1), units_needed(50)
+    (8, 14)
+    """
+    return 1 + math.ceil(-math.log2(error / max(1, comparisons)))

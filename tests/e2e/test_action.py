@@ -1,0 +1,249 @@
+"""The action for GitHub and the template for GitLab: no expression in a shell line, and their scripts run for real.
+
+Only the network is not real: a program `gh` in the path writes down what it is asked, and answers as it is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from perftrail.cli.commands.compare import command
+from tests.sources.repositories import Repository
+from tests.starting import REPOSITORY
+
+pytestmark = pytest.mark.slow
+
+ACTION = REPOSITORY / "action.yml"
+TEMPLATE = REPOSITORY / "ci" / "perftrail.gitlab-ci.yml"
+
+STUDY = """\
+[study]
+title = "Is it slower?"
+
+[source]
+kind = "git"
+location = "."
+
+[benchmark.work]
+command = "sh {build}/work"
+metrics.steps = { pattern = 'steps ([0-9]+)' }
+
+[measure]
+invocations = "3..20"
+warmups = 0
+"""
+
+GH = """\
+#!{python}
+import json, os, sys
+words = sys.argv[1:]
+told = {{"words": words}}
+for word in words:
+    if word.startswith("body=@"):
+        told["body"] = open(word.removeprefix("body=@"), encoding="utf-8").read()
+with open(os.environ["GH_LOG"], "a") as log:
+    log.write(json.dumps(told) + "\\n")
+if "user" in words:
+    sys.exit(1)  # as for a token of a job
+if "--paginate" in words and os.environ.get("GH_KNOWN"):
+    print(os.environ["GH_KNOWN"])
+"""
+
+
+def action() -> dict[str, Any]:
+    return dict(yaml.safe_load(ACTION.read_text()))
+
+
+def steps() -> list[dict[str, Any]]:
+    return list(action()["runs"]["steps"])
+
+
+class Job:
+    """A job of a pull request in a checkout, with the action's steps to be run one by one."""
+
+    def __init__(self, directory: Path, **inputs: str) -> None:
+        self.repository = Repository(directory / "origin")
+        self.base = self.repository.commit(self._files(100), subject="begin")
+        self.main = self.repository.commit(self._files(50), subject="main goes on")
+        self.head = self.repository.commit(
+            self._files(120), subject="slower", parents=[self.base], branch="side"
+        )
+        self.checkout = directory / "checkout"
+        subprocess.run(["git", "clone", "-q", self.repository.path, self.checkout], check=True)
+        self._git("checkout", "-q", self.head)
+        self.temp = directory / "temp"
+        (self.temp / "perftrail").mkdir(parents=True)
+        programs = directory / "programs"
+        programs.mkdir()
+        (programs / "gh").write_text(GH.format(python=sys.executable))
+        (programs / "gh").chmod(0o755)
+        # stands for what the first step installs, which has a test of its own
+        (self.temp / "perftrail" / "venv").symlink_to(Path(sys.executable).parents[1])
+        self.log, self.outputs = directory / "gh.log", directory / "outputs"
+        self.known = {
+            **{f"inputs.{name}": str(each["default"]) for name, each in action()["inputs"].items()},
+            "github.event.pull_request.head.sha": self.head,
+            "github.event.pull_request.base.sha": self.main,
+            "github.event.pull_request.number": "7",
+            **{f"inputs.{name.replace('_', '-')}": text for name, text in inputs.items()},
+        }
+        self.env = {
+            **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "RUNNER_TEMP": str(self.temp),
+            "GITHUB_ACTION_PATH": str(REPOSITORY),
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_OUTPUT": str(self.outputs),
+            "GITHUB_STEP_SUMMARY": str(directory / "summary"),
+            "GITHUB_WORKSPACE": str(self.checkout),
+            "GITHUB_REPOSITORY": "owner/name",
+            "GH_LOG": str(self.log),
+        }
+
+    def run(self, name: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a step's shell line as the runner would, and read what it put out."""
+        [step] = [each for each in steps() if each["name"] == name]
+        given = {key: self._put(str(text)) for key, text in step["env"].items()}
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=self.checkout,
+            env={**self.env, **given, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if self.outputs.exists():
+            for line in self.outputs.read_text().splitlines():
+                key, _, text = line.partition("=")
+                self.known[f"steps.compare.outputs.{key}"] = text
+        return done
+
+    def asked(self) -> list[dict[str, Any]]:
+        """What `gh` was asked."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def _put(self, text: str) -> str:
+        """Put what is known for the expressions of an environment; the first that is not empty of several."""
+
+        def value(found: re.Match[str]) -> str:
+            names = [name.strip() for name in found[1].split("||")]
+            return next((self.known[name] for name in names if self.known.get(name)), "")
+
+        return re.sub(r"\$\{\{(.*?)\}\}", value, text)
+
+    @staticmethod
+    def _files(steps: int) -> Mapping[str, str]:
+        return {"work": f"echo steps {steps}\n", "perftrail.toml": STUDY}
+
+    def _git(self, *words: str) -> None:
+        subprocess.run(["git", "-C", self.checkout, *words], check=True, capture_output=True)
+
+
+def test_no_shell_line_holds_an_expression_and_nothing_of_others_is_used() -> None:
+    for step in steps():
+        assert "${{" not in step["run"], step["name"]
+        assert "uses" not in step
+        assert step["shell"] == "bash"
+    for script in (REPOSITORY / "ci").glob("*.sh"):
+        text = script.read_text()
+        assert "${{" not in text
+        assert "eval" not in text
+        assert "set -euo pipefail" in text.splitlines()[:5]
+
+
+def test_every_input_is_described_and_reaches_a_step() -> None:
+    used = " ".join(str(text) for step in steps() for text in (*step["env"].values(), step.get("if", "")))
+    for name, each in action()["inputs"].items():
+        assert each["description"]
+        assert f"inputs.{name}" in used, name
+
+
+def test_a_slower_pull_request_fails_after_its_comment(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    done = job.run("Compare")
+    assert done.returncode == 0, done.stderr
+    assert job.known["steps.compare.outputs.code"] == "3"
+    assert job.known["steps.compare.outputs.verdict"] == "slower"
+    found = json.loads(Path(job.known["steps.compare.outputs.json"]).read_text())
+    # where the branch left its target, not the target's tip, which is faster
+    assert (found["base"]["id"], found["head"]["id"]) == (job.base, job.head)
+    assert job.run("Comment").returncode == 0
+    asked = job.asked()
+    assert asked[-1]["words"][:5] == [
+        "api",
+        "--silent",
+        "--method",
+        "POST",
+        "repos/owner/name/issues/7/comments",
+    ]
+    assert "gate failed" in asked[-1]["body"]
+    assert asked[-1]["body"].startswith("<!-- perftrail compare ")
+    assert job.run("Gate").returncode == 3
+
+
+def test_a_second_run_writes_over_our_own_comment(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.run("Compare")
+    job.run("Comment", GH_KNOWN="4711")
+    listed, changed = job.asked()[-2:]
+    assert '.user.login == "github-actions[bot]"' in listed["words"][-1]
+    assert changed["words"][3:5] == ["PATCH", "repos/owner/name/issues/comments/4711"]
+
+
+def test_inputs_never_become_shell_or_options(tmp_path: Path) -> None:
+    hostile = "$(touch pwned); `touch pwned` --help"
+    job = Job(tmp_path, base="--help", metric=hostile, study="$(touch pwned)")
+    done = job.run("Compare")
+    assert done.returncode == 2
+    assert "is no commit" in done.stderr
+    job.known["inputs.base"] = job.base
+    done = job.run("Compare")
+    assert done.returncode == 2
+    assert "no such file" in done.stderr
+    job.known["inputs.study"] = "."
+    done = job.run("Compare")
+    assert done.returncode == 2
+    assert "names no metric" in done.stderr
+    assert not list(tmp_path.rglob("pwned"))
+    assert not job.outputs.exists()
+
+
+def test_an_unchanged_pull_request_passes(tmp_path: Path) -> None:
+    job = Job(tmp_path, head="main", base="main")
+    assert job.run("Compare").returncode == 0
+    assert job.known["steps.compare.outputs.verdict"] == "same"
+    assert job.run("Gate").returncode == 0
+
+
+def test_a_comment_that_does_not_begin_with_our_mark_is_not_sent(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    report = tmp_path / "report.md"
+    report.write_text("<!-- perftrail compare ') | halt -->\n")
+    job.known["steps.compare.outputs.report"] = str(report)
+    assert job.run("Comment").returncode == 2
+    assert not job.log.exists()
+
+
+def test_the_template_for_gitlab_runs_a_command_that_there_is() -> None:
+    job = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]
+    [line] = [each for each in job["script"] if " compare" in each]
+    known = {
+        option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    assert set(re.findall(r"(?<= )--[a-z-]+", line)) <= known
+    assert set(job["artifacts"]["reports"]) == {"metrics", "junit"}
+    variables = set(re.findall(r"PERFTRAIL_[A-Z_]+", " ".join(job["script"])))
+    assert variables <= set(job["variables"])
+    assert re.sub(r'"[^"]*"', "", line).count("$") == 0, "a variable stands outside quotes"
+    shown = subprocess.run(["bash", "-n", "-c", "\n".join(job["script"])], capture_output=True, check=False)
+    assert shown.returncode == 0

@@ -1,0 +1,219 @@
+"""The gate from one end to the other: a real history, real builds, every form of its answer, hostile names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sources.repositories import Repository
+from tests.starting import start
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "x\x1b[31m @all ::error::no <img src=x> `tick` | ##[add-mask]x #1 $(touch pwned) \u202e"
+
+STUDY = """\
+[study]
+title = "Is it slower? <script>alert(1)</script> ::error::x"
+
+[source]
+kind = "git"
+location = "{repository}"
+
+[benchmark.work]
+command = "sh {{build}}/work {{size}}"
+parameters = {{ size = [1, 2], words = ["a|b `c` <i>@all::error::d"] }}
+metrics.steps = {{ pattern = 'steps ([0-9]+)', unit = "n" }}
+metrics.rate = {{ pattern = 'rate ([0-9]+)', unit = "n", better = "higher" }}
+
+[benchmark.still]
+command = "sh {{build}}/still"
+metrics.steps = {{ pattern = 'steps ([0-9]+)', unit = "n" }}
+
+[measure]
+invocations = "3..30"
+warmups = 0
+"""
+
+
+def files(steps: int, rate: int = 100, **others: str) -> dict[str, str]:
+    return {
+        "work": f"echo steps $(({steps} * $1))\necho rate {rate}\n",
+        "still": f"# {steps} {rate}\necho steps 7\n",
+        **others,
+    }
+
+
+class History:
+    """A base, a head that is 10 % worse in steps and better in rate, one that is equal, one that is broken."""
+
+    def __init__(self, path: Path) -> None:
+        self.repository = Repository(path)
+        self.base = self.repository.commit(files(100), subject="begin")
+        self.notes = self.repository.commit(files(100), subject="say more")
+        self.slower = self.repository.commit(files(110, 120), subject=HOSTILE)
+        self.broken = self.repository.commit(files(110, 120, work="exit 3\n"), subject="break it")
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    return History(tmp_path_factory.mktemp("history") / "repository")
+
+
+@pytest.fixture(scope="module")
+def study(history: History, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("study") / "perftrail.toml"
+    file.write_text(STUDY.format(repository=history.repository.path))
+    return file
+
+
+def compare(
+    *words: str, expect: int, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = start("compare", *words, cwd=cwd, env={**os.environ, **(env or {})})
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def answer(history: History, study: Path) -> dict[str, Any]:
+    done = compare(history.base, history.slower, str(study), "--fail-on", "slower", "--json", expect=3)
+    return dict(json.loads(done.stdout))
+
+
+def test_the_gate_trips_and_says_where(answer: dict[str, Any]) -> None:
+    verdicts = {each["name"]: each["verdict"] for each in answer["comparisons"]}
+    assert verdicts == {
+        "work.steps[size=1]": "slower",
+        "work.steps[size=2]": "slower",
+        "work.rate[size=1]": "faster",
+        "work.rate[size=2]": "faster",
+        "still.steps": "same",
+    }
+    assert answer["tripped"]
+    effects = [each["effect"]["value"] for each in answer["comparisons"]]
+    assert effects == pytest.approx([1.1, 1.1, 1.0, 1.2, 1.2])
+
+
+def test_asked_again_nothing_is_started_and_the_answer_is_the_same(
+    answer: dict[str, Any], history: History, study: Path
+) -> None:
+    done = compare(history.base, history.slower, str(study), "--fail-on", "slower", "--json", expect=3)
+    again = json.loads(done.stdout)
+    assert again["fresh"] == 0
+    assert again["comparisons"] == answer["comparisons"]
+
+
+def test_people_get_the_answer_first_and_the_next_command_last(
+    answer: dict[str, Any], history: History, study: Path
+) -> None:
+    done = compare(history.base, history.slower, str(study), "--fail-on", "slower", expect=3)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("gate failed: 2 of 5 worse: work.steps[size=1] 10 % more each time")
+    assert lines[-1].startswith("Next: perftrail find ")
+    assert f"--range {history.base[:10]}..{history.slower[:10]}" in lines[-1]
+    assert "\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout
+
+
+def test_every_form_is_written_at_once_and_nothing_hostile_gets_through(
+    answer: dict[str, Any], history: History, study: Path, tmp_path: Path
+) -> None:
+    forms = ("github", "gitlab", "junit", "metrics", "plain", "svg", "png")
+    also = [word for form in forms for word in ("--also", f"{form}={tmp_path / form}")]
+    compare(history.base, history.slower, str(study), *also, expect=0)
+    comment = (tmp_path / "github").read_text()
+    assert (tmp_path / "gitlab").read_text() == comment
+    assert comment.startswith("<!-- perftrail compare ")
+    assert not re.search(r"(?<!\\)<(script|img|i>)", comment)
+    assert not re.search(r"@all|\n::error|##\[", comment)
+    assert "│" in comment
+    assert "<details><summary>1 unchanged</summary>" in comment
+    assert "perftrail find" in comment
+    root = ET.fromstring((tmp_path / "junit").read_text())
+    assert [suite.get("name") for suite in root] == ["work", "still"]
+    metrics = (tmp_path / "metrics").read_text()
+    assert metrics.endswith("# EOF\n")
+    assert re.search(
+        r'^perftrail_worse\{benchmark="still",metric="steps",unit="n",variant="plain"\} 0.0$', metrics, re.M
+    )
+    assert (tmp_path / "plain").read_text().splitlines()[0].startswith("2 of 5 worse")
+    assert (tmp_path / "svg").read_text().startswith("<svg")
+    assert (tmp_path / "png").read_bytes().startswith(b"\x89PNG")
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_a_job_of_github_gets_a_summary_and_annotations_and_others_say_nothing_to_its_runner(
+    answer: dict[str, Any], history: History, study: Path, tmp_path: Path
+) -> None:
+    summary, comment = tmp_path / "summary", tmp_path / "comment.md"
+    done = compare(
+        history.base,
+        history.broken,
+        str(study),
+        *("--fail-on", "slower", "--format", "github", "--output", str(comment)),
+        expect=1,
+        env={
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_STEP_SUMMARY": str(summary),
+            "GITHUB_WORKSPACE": str(study.parent.parent),
+        },
+    )
+    assert summary.read_text().strip() == comment.read_text().strip()
+    said = done.stderr.splitlines()
+    stopped = said.index(next(line for line in said if line.startswith("::stop-commands::")))
+    token = said[stopped].rpartition(":")[2]
+    resumed = said.index(f"::{token}::")
+    assert stopped == 0
+    commands = [line for line in said[resumed + 1 :] if line.startswith("::")]
+    assert commands
+    place = study.relative_to(study.parent.parent)
+    assert all(line.startswith(f"::error file={place},line=1,title=") for line in commands)
+    assert not any("::" in line.removeprefix("::").partition("::")[0] for line in commands)
+
+
+def test_equal_builds_are_the_same_without_a_start(history: History, study: Path) -> None:
+    done = compare(history.base, history.notes, str(study), "--fail-on", "any", "--json", expect=0)
+    found = json.loads(done.stdout)
+    assert found["fresh"] == 0
+    assert all(each["one_build"] for each in found["comparisons"])
+
+
+def test_what_is_not_committed_is_not_measured_and_that_is_said(history: History, tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    subprocess.run(["git", "clone", "-q", history.repository.path, checkout], check=True)
+    subprocess.run(["git", "-C", checkout, "reset", "-q", "--hard", history.slower], check=True)
+    file = tmp_path / "perftrail.toml"
+    file.write_text(STUDY.format(repository=checkout))
+    words = ("HEAD~1", "HEAD", str(file), "--benchmark", "still", "--json")
+    assert json.loads(compare(*words, expect=0).stdout)["notes"] == []
+    (checkout / "still").write_text("echo steps 1000\n")
+    told = json.loads(compare(*words, expect=0).stdout)
+    assert [note.partition(":")[0] for note in told["notes"]] == [
+        "the working tree has changes that are in no commit"
+    ]
+    assert told["verdict"] == "same"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("no-such", "HEAD"), "no revision"),
+        (("HEAD", "HEAD~1", "--metric", "speed"), "--metric speed"),
+        (("HEAD", "HEAD~1", "--also", "pdf=x"), "--also pdf=x"),
+        (("HEAD", "HEAD~1", "--smallest", "5"), "--smallest"),
+        (("HEAD", "HEAD~1", "--confidence", "1"), "--confidence"),
+        (("HEAD", "HEAD~1", "--budget", "soon"), "--budget soon"),
+    ],
+)
+def test_wrong_usage_exits_2_and_says_why(study: Path, words: tuple[str, ...], said: str) -> None:
+    done = compare(*words[:2], str(study), *words[2:], expect=2)
+    assert said in done.stderr

@@ -1,0 +1,269 @@
+"""A comparison in each of its forms: what is said, what trips, and that nothing of others gets out of its place."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+
+from perftrail.analysis.compare import Comparison, Verdict
+from perftrail.analysis.estimate import Estimate
+from perftrail.model.build import Failure
+from perftrail.model.expression import Reference
+from perftrail.model.measurement import Machine
+from perftrail.model.metrics import Better
+from perftrail.model.parameters import Point
+from perftrail.model.subject import Revision
+from perftrail.model.target import Target
+from perftrail.report.gates import FORMATS
+from perftrail.report.gates.annotations import marks
+from perftrail.report.gates.junit import to_junit
+from perftrail.report.gates.markdown import marker, to_markdown
+from perftrail.report.gates.metrics import to_metrics
+from perftrail.report.gates.plain import to_plain
+from perftrail.report.gates.result import FailOn, Gate, Lost, Row
+from perftrail.report.gates.words import STRIP, headline, strip
+
+HOSTILE = ']]>\x1b[31m</b>\n::error::x\n##[debug] @all <script>\u202e| `a` "%" # 1 $(x) \ud800'
+
+
+def target(name: str = "wall", *, better: Better = "lower", unit: str = "s", value: str = "one") -> Target:
+    point = Point((("size", value),))
+    return Target(
+        text=name,
+        name=f"work.{name}[size={value}]",
+        benchmark="work",
+        variant="plain",
+        expression=Reference(name, point),
+        points=(point,),
+        open_point=point,
+        better=better,
+        unit=unit,
+    )
+
+
+def row(effect: float, verdict: Verdict, **of: object) -> Row:
+    def lies(value: float) -> Estimate:
+        return Estimate(value=value, low=value * 0.99, high=value * 1.01, confidence=0.95, count=20)
+
+    return Row(
+        target=target(**of),  # type: ignore[arg-type] # as the target's
+        base=lies(1.0),
+        head=lies(effect),
+        comparison=Comparison(
+            effect=effect,
+            low=effect * 0.99,
+            high=effect * 1.01,
+            confidence=0.9999,
+            pairs=20,
+            smallest_seen=0.011,
+            verdict=verdict,
+            settled=True,
+        ),
+        ratios=(effect,) * 20,
+    )
+
+
+def gate(*rows: Row, fail_on: FailOn = "slower", **changes: object) -> Gate:
+    made = Gate(
+        title="Is it slower?",
+        file="/study/perftrail.toml",
+        base=Revision(id="a" * 40, summary="begin"),
+        head=Revision(id="b" * 40, summary="go on"),
+        rows=rows,
+        lost=(),
+        fail_on=fail_on,
+        confidence=0.99,
+        smallest=0.02,
+        machine=Machine(id="here", facts={"cpu": "a CPU"}),
+        invocations=40,
+        fresh=40,
+        seconds=1.0,
+        taken="2026-11-21T20:00:00.000+00:00",
+        repeat="perftrail compare aaaaaaaaaa bbbbbbbbbb",
+        hunt="perftrail find --range aaaaaaaaaa..bbbbbbbbbb",
+    )
+    return replace(made, **changes)  # type: ignore[arg-type] # as the gate's
+
+
+def hostile() -> Gate:
+    failure = Failure(stage="crash", message=HOSTILE, log="/log")
+    return gate(
+        row(1.2, Verdict.SLOWER, value=HOSTILE),
+        row(1.0, Verdict.UNCLEAR, value=HOSTILE),
+        row(1.0, Verdict.SAME, value=HOSTILE),
+        title=HOSTILE,
+        base=Revision(id="a" * 40, label=HOSTILE, summary=HOSTILE),
+        head=Revision(id="b" * 40, summary=HOSTILE),
+        lost=(Lost(side="head", variant="plain", benchmark="work", point=HOSTILE, failure=failure),),
+        machine=Machine(id="here", facts={"cpu": HOSTILE}),
+        notes=(HOSTILE,),
+        repeat=f"perftrail compare {HOSTILE}",
+        hunt=f"perftrail find {HOSTILE}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "trips"),
+    [
+        ("never", []),
+        ("slower", ["slower"]),
+        ("unclear", ["slower", "unclear"]),
+        ("any", ["slower", "faster", "unclear"]),
+    ],
+)
+def test_what_trips_is_what_was_asked_for(fail_on: FailOn, trips: list[str]) -> None:
+    found = gate(
+        row(1.2, Verdict.SLOWER),
+        row(1.01, Verdict.SLOWER),
+        row(0.8, Verdict.FASTER),
+        row(1.0, Verdict.SAME),
+        row(1.1, Verdict.UNCLEAR),
+        fail_on=fail_on,
+    )
+    told = [(str(each.verdict), each.comparison.effect) for each in found.tripped if each.comparison]
+    assert sorted(name for name, _ in told) == sorted(trips)
+    assert ("slower", 1.01) not in told  # sure, but less than is worth telling
+    assert found.exit_code == (3 if trips else 0)
+
+
+def test_more_is_worse_only_where_less_is_better() -> None:
+    rate = row(1.2, Verdict.SLOWER, name="rate", better="higher", unit="1/s")
+    assert (rate.verdict, rate.word) == (Verdict.FASTER, "better")
+    memory = row(1.2, Verdict.SLOWER, name="peak_memory", unit="B")
+    assert (memory.verdict, memory.word) == (Verdict.SLOWER, "worse")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (gate(row(1.2, Verdict.SLOWER), row(1.0, Verdict.SAME)), "gate failed: 1 of 2 worse: work.wall"),
+        (gate(row(0.8, Verdict.FASTER)), "gate passed: 1 of 1 better: work.wall"),
+        (gate(row(1.0, Verdict.SAME)), "gate passed: the same to within 2 %"),
+        (
+            gate(row(1.0, Verdict.UNCLEAR)),
+            "gate passed: no change is sure, 1 of 1 unclear; a change of 1.1 %",
+        ),
+        (gate(), "no answer: nothing could be compared"),
+        (gate(Row(target=target(), one_build=True)), "gate passed: the same: both are one build"),
+        (gate(row(1.2, Verdict.SLOWER), fail_on="never"), "1 of 1 worse"),
+    ],
+)
+def test_the_headline_is_the_answer(found: Gate, said: str) -> None:
+    assert headline(found).startswith(said)
+
+
+def test_the_comment_tells_what_moved_and_folds_the_rest() -> None:
+    comment = to_markdown(gate(row(1.2, Verdict.SLOWER), row(1.0, Verdict.SAME), row(1.0, Verdict.UNCLEAR)))
+    assert comment.splitlines()[0] == marker(gate())
+    top = comment.partition("<details>")[0]
+    assert r"\+20.0 % \[\+18.8, \+21.2\]" in top
+    assert "trips the gate" in top
+    assert comment.count("<details>") == 2
+    assert "<summary>1 unchanged</summary>" in comment
+    assert "perftrail find --range aaaaaaaaaa..bbbbbbbbbb" in comment
+    assert "find" not in to_markdown(gate(row(1.0, Verdict.SAME))).partition("To repeat it")[2]
+
+
+@pytest.mark.parametrize("effect", [0.1, 0.8, 1.0, 1.02, 1.2, 50.0])
+def test_a_change_is_drawn_on_its_side_of_the_middle(effect: float) -> None:
+    drawn = strip(row(effect, Verdict.UNCLEAR), 0.25)
+    assert len(drawn) == STRIP
+    if effect != 1.0 and 0.8 <= effect <= 1.2:
+        place = drawn.index("●")
+        assert (place > STRIP // 2) == (effect > 1.0)
+
+
+def test_nothing_hostile_leaves_its_place_in_markdown() -> None:
+    comment, *blocks = re.split(r"^~~~~~~~~(?:sh)?\n", to_markdown(hostile()), flags=re.M)[::2]
+    comment += "".join(blocks)  # what stands in a block of code is shown as it is
+    assert not re.search(
+        r"(?<!\\)<(?!/?(details|summary|sub)\b|details open|!-- perftrail compare [0-9a-f]{16} -->)", comment
+    )
+    assert "@all" not in comment
+    assert "\x1b" not in comment
+    assert "\u202e" not in comment
+    assert "##[" not in comment
+    assert not any(line.lstrip().startswith("::") for line in comment.splitlines())
+    rows = [line for line in comment.splitlines() if line.startswith("| ") and "---" not in line]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {8}
+    comment.encode()
+
+
+def test_nothing_hostile_leaves_its_place_in_xml() -> None:
+    root = ET.fromstring(to_junit(hostile()))
+    [suite] = root
+    assert [case.tag for case in suite].count("testcase") == 4
+    assert suite.get("tests") == "4"
+    assert suite.get("failures") == "1"
+    assert suite.get("errors") == "1"
+    assert suite.get("skipped") == "1"
+
+
+def test_junit_keeps_to_the_order_and_the_attributes_that_the_strictest_schema_wants() -> None:
+    for found in (hostile(), gate(row(1.2, Verdict.SLOWER))):
+        root = ET.fromstring(to_junit(found))
+        assert root.tag == "testsuites"
+        for number, suite in enumerate(root):
+            assert set(suite.attrib) == {
+                *(
+                    "id",
+                    "package",
+                    "name",
+                    "timestamp",
+                    "hostname",
+                    "tests",
+                    "failures",
+                    "errors",
+                    "skipped",
+                    "time",
+                )
+            }
+            assert suite.get("id") == str(number)
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp", ""))
+            tags = [each.tag for each in suite]
+            assert tags == ["properties", *["testcase"] * (len(tags) - 3), "system-out", "system-err"]
+            for case in suite.findall("testcase"):
+                assert set(case.attrib) == {"classname", "name", "time"}
+                assert len(case) <= 1
+                assert all(each.tag in ("skipped", "failure", "error") for each in case)
+                assert all("type" in each.attrib for each in case if each.tag != "skipped")
+
+
+def test_metrics_are_lines_that_cannot_be_broken() -> None:
+    lines = to_metrics(hostile()).splitlines()
+    assert lines[-1] == "# EOF"
+    label = r'[a-z]+="(?:[^"\\\n]|\\["\\n])*"'
+    sample = re.compile(rf"perftrail_(value|ratio|worse)\{{{label}(,{label})*\}} [0-9.e+-]+")
+    samples = [line for line in lines if not line.startswith("#")]
+    assert len(samples) == 9
+    assert all(sample.fullmatch(line) for line in samples)
+
+
+def test_annotations_are_commands_of_ours_alone() -> None:
+    lines = list(marks(hostile(), file="a,b:c.toml"))
+    assert len(lines) == 2
+    for line in lines:
+        assert "\n" not in line
+        assert line.startswith("::error file=a%2Cb%3Ac.toml,line=1,title=")
+        properties = line.removeprefix("::error ").partition("::")[0]
+        assert properties.count("=") - properties.partition("title=")[2].count("=") == 3
+
+
+def test_plain_lines_are_one_for_each_figure() -> None:
+    lines = to_plain(hostile()).splitlines()
+    assert lines[0].startswith("gate failed: 1 of 3 worse")
+    assert [line.split()[0] for line in lines[3:6]] == ["slower!", "unclear", "same"]
+    assert all(line.isprintable() for line in lines)
+    assert not any("##[" in line for line in lines)
+
+
+def test_json_holds_every_figure_with_what_it_stands_on() -> None:
+    told = json.loads(FORMATS["json"](gate(row(1.2, Verdict.SLOWER))))
+    [each] = told["comparisons"]
+    assert (each["verdict"], each["trips"], each["pairs"]) == ("slower", True, 20)
+    assert each["effect"]["value"] == 1.2
+    assert (told["tripped"], told["find"]) == (True, "perftrail find --range aaaaaaaaaa..bbbbbbbbbb")
