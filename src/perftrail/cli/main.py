@@ -24,6 +24,7 @@ COMMANDS = {
     "find": "Find which revision changed a metric.",
     "measure": "Measure one command, or compare several; no study file.",
     "compare": "Compare two revisions in turns; a gate for CI.",
+    "watch": "Measure new revisions as they come, and tell of changes.",
     "backport": "Carry a change onto an old revision; measure what it gains and costs.",
     "explain": "Say what differs between a revision and the one before it.",
     "show": "Show what was measured, or how a search went.",

@@ -19,6 +19,7 @@ from perftrail.model.policies import FindPolicy, MeasurePolicy
 from perftrail.model.recipe import PLAIN, Build, Variant
 from perftrail.model.sandbox import Sandbox
 from perftrail.model.source import Source
+from perftrail.model.watching import WatchPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class Study:
     measure: MeasurePolicy = field(default_factory=MeasurePolicy)
     find: FindPolicy = field(default_factory=FindPolicy)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    watch: WatchPolicy = field(default_factory=WatchPolicy)
     sources: Mapping[str, Source] = field(default_factory=dict)
     along: str = MAIN
 

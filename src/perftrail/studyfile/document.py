@@ -15,6 +15,7 @@ from perftrail.model.policies import FindPolicy, MeasurePolicy
 from perftrail.model.recipe import Build, Variant
 from perftrail.model.sandbox import Sandbox
 from perftrail.model.source import Source
+from perftrail.model.watching import WatchPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,4 +66,7 @@ class Document:
     find: Annotated[FindPolicy, Key("What `perftrail find` looks for.")] = field(default_factory=FindPolicy)
     sandbox: Annotated[Sandbox, Key("What builds and runs may see and use in a sandbox.")] = field(
         default_factory=Sandbox
+    )
+    watch: Annotated[WatchPolicy, Key("What `perftrail watch` follows, and who is told.")] = field(
+        default_factory=WatchPolicy
     )

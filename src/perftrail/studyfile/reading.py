@@ -182,6 +182,7 @@ def _study(document: Document, file: Path) -> Study:
         measure=document.measure,
         find=document.find,
         sandbox=document.sandbox,
+        watch=document.watch,
         sources={
             name: replace(source, location=absolute_location(source, file.parent))
             for name, source in document.sources.items()

@@ -11,6 +11,7 @@ from perftrail.studyfile.rules.metrics import check_derived, check_find, check_m
 from perftrail.studyfile.rules.samples import check_samples
 from perftrail.studyfile.rules.sandbox import check_sandbox
 from perftrail.studyfile.rules.sources import check_sources
+from perftrail.studyfile.rules.watches import check_watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,4 +34,5 @@ def check(study: Study, complaints: Complaints, *, written_locations: Mapping[st
         check_claims(study, complaints)
         check_find(study, complaints)
         check_sandbox(study, complaints)
+        check_watch(study, complaints)
     check_sources(study, complaints, written_locations=written_locations)

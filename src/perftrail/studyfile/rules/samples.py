@@ -8,7 +8,18 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
 
-_OF_RUNS = ("sources", "build", "variants", "benchmark", "derived", "claims", "measure", "find", "sandbox")
+_OF_RUNS = (
+    "sources",
+    "build",
+    "variants",
+    "benchmark",
+    "derived",
+    "claims",
+    "measure",
+    "find",
+    "sandbox",
+    "watch",
+)
 """The tables that say how something is built, run or looked for by running it."""
 
 

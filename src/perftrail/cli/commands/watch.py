@@ -1,0 +1,176 @@
+"""`perftrail watch`: new revisions of a branch as they come, and a word when one of them changed something."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, TypedDict
+
+import click
+
+from perftrail.cli.again import after, again
+from perftrail.cli.options import json_option, study_argument
+from perftrail.cli.stopping import stopped_like_ctrl_c
+from perftrail.cli.walking import walking_options
+from perftrail.cli.writing import writing_options
+from perftrail.errors import PerftrailError, StudyError, UsageError
+from perftrail.file_lock import alone
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Unpack
+
+    from perftrail.cli.walking import Walking
+    from perftrail.cli.writing import Writing
+    from perftrail.model.study import Study
+    from perftrail.model.watching import WatchPolicy
+    from perftrail.workflows.watch import Watched
+
+
+class Asked(TypedDict):
+    """What the command line says over the study's `[watch]`, by the names of the options."""
+
+    branch: str | None
+    every: str | None
+    notify: tuple[str, ...]
+
+
+@click.command("watch")
+@study_argument
+@click.option("--once", is_flag=True, help="Look once and end.")
+@click.option("--every", metavar="TIME", help="How often to look: 5min.")
+@click.option(
+    "--branch", metavar="NAME", help="The branch to follow, instead of the end of the study's range."
+)
+@click.option(
+    "--notify",
+    multiple=True,
+    metavar="WHERE",
+    help="Who is told of a change: an address https://…, mailto:NAME@HOST, or a command that gets JSON on its "
+    "standard input; may be repeated. Beside those of the study.",
+)
+@walking_options
+@writing_options
+@json_option
+def command(
+    study: str | None,
+    once: bool,
+    walking: Walking,
+    writing: Writing,
+    as_json: bool,
+    **asked: Unpack[Asked],
+) -> None:
+    """Measure new revisions of a branch as they come, find what changed a metric, and tell who wants to know.
+
+    The first look only notes where the branch is. From then on each new revision is measured in turns with the one
+    at which the present level began, so that their figures compare whatever the machine does meanwhile. When a figure
+    seems to have changed by as much as [find] looks for, a search starts by itself, and what it confirms is told once:
+    by webhook, command or mail. What could not be told is tried again.
+
+    Ends at Ctrl-C or SIGTERM, and goes on from there when it is started again. With --json, a line for each look.
+    """
+    loaded = writing.contained(walking.load(study))
+    policy = _policy(loaded, **asked)
+    repeat = again(study, walking, writing)
+    with stopped_like_ctrl_c():
+        while True:
+            began = time.monotonic()
+            try:
+                _print(_look(loaded, policy, writing), as_json=as_json, repeat=repeat)
+            except (UsageError, StudyError):
+                raise
+            except PerftrailError as error:
+                if once:
+                    raise
+                click.echo(f"{error}; looked at again later", err=True)
+            _tell(loaded, policy, writing)
+            if once:
+                return
+            time.sleep(max(0.0, policy.every_seconds - (time.monotonic() - began)))
+
+
+def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
+    """Look once."""
+    from perftrail.workflows.watch import Look
+    from perftrail.workflows.watching.delivery import receivers_of
+    from perftrail.workflows.watching.state import read_state, write_state
+
+    file = _file(study, writing)
+    with alone(file.with_suffix(".lock")):
+        return writing.follow(
+            study,
+            lambda session: Look(
+                session,
+                read_state(file),
+                branch=policy.branch,
+                receivers=receivers_of(policy.notify),
+                save=lambda state: write_state(file, state),
+            ).events(),
+        )
+
+
+def _tell(study: Study, policy: WatchPolicy, writing: Writing) -> None:
+    """Tell everybody what they have not been told yet."""
+    from perftrail.workflows.watching.delivery import Post, deliver, receivers_of
+    from perftrail.workflows.watching.state import read_state, write_state
+
+    file = _file(study, writing)
+    with alone(file.with_suffix(".lock")):
+        state = deliver(
+            read_state(file),
+            Post.of(policy.notify, directory=study.directory).send,
+            receivers=receivers_of(policy.notify),
+            save=lambda state: write_state(file, state),
+        )
+    for pending in state.pending:
+        click.echo(f"not told yet: {', '.join(pending.left)}: {pending.failed}; tried again later", err=True)
+
+
+def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
+    from perftrail.cli.found_words import headline
+
+    if as_json:
+        click.echo(json.dumps(seen.as_json()))
+        return
+    for answer in seen.answers:
+        click.echo(headline(answer))
+    if seen.answers:
+        click.echo(f"Next: perftrail show{after(repeat)} --search    how the search went")
+
+
+def _file(study: Study, writing: Writing) -> Path:
+    """Where what is known of the branch is kept."""
+    from perftrail.workflows.opening import results_directory
+
+    return results_directory(study, writing.store) / "watch.json"
+
+
+def _policy(study: Study, **asked: Unpack[Asked]) -> WatchPolicy:
+    """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
+    from dataclasses import replace
+
+    from perftrail.model.units import parse_duration
+    from perftrail.studyfile.rules.watches import receiver_wrong
+
+    policy = study.watch
+    added: dict[str, list[str]] = {"webhook": [], "command": [], "mail": []}
+    for text in asked["notify"]:
+        kind = "mail" if text.startswith("mailto:") else "webhook" if "://" in text else "command"
+        where = text.removeprefix("mailto:")
+        if wrong := receiver_wrong(kind, where):
+            raise UsageError(f"--notify {text}: {wrong}")
+        added[kind].append(where)
+    notify = replace(
+        policy.notify,
+        webhook=(*policy.notify.webhook, *added["webhook"]),
+        command=(*policy.notify.command, *added["command"]),
+        mail=(*policy.notify.mail, *added["mail"]),
+    )
+    try:
+        every = policy.every_seconds if asked["every"] is None else parse_duration(asked["every"])
+    except ValueError as error:
+        raise UsageError(f"--every {asked['every']}: {error}") from error
+    branch = asked["branch"] if asked["branch"] is not None else policy.branch
+    if branch is not None and (branch.startswith("-") or ".." in branch or not branch):
+        raise UsageError(f"--branch {branch}: is no branch")
+    return replace(policy, branch=branch, every_seconds=every, notify=notify)

@@ -1,0 +1,248 @@
+"""Watching a branch that grows: real commits, real builds, a search by itself, and each receiver told once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.receivers import Posted, free_port, mail_server, web_server
+from tests.sources.repositories import Repository
+from tests.starting import start
+
+pytestmark = pytest.mark.slow
+
+STUDY = """\
+[study]
+title = "What does each commit cost?"
+
+[source]
+kind = "git"
+location = "{repository}"
+range = "begin.."
+
+[benchmark.work]
+command = "sh {{build}}/work"
+metrics.steps = {{ pattern = 'steps ([0-9]+)' }}
+
+[measure]
+invocations = "3..12"
+warmups = 0
+
+[find]
+smallest = 0.1
+"""
+
+
+class Branch:
+    """A branch that grows by commits that print so many steps, and a study of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.repository = Repository(directory / "repository")
+        self.repository.tag("begin", self.commit(100, "begin"))
+        self.study = directory / "perftrail.toml"
+        self.study.write_text(STUDY.format(repository=self.repository.path))
+        self.state = directory / ".perftrail" / "watch.json"
+
+    def commit(self, steps: int, subject: str) -> str:
+        files = {"work": f"echo steps {steps}\n", "NEWS": subject}
+        return self.repository.commit(files, subject=subject)
+
+    def watch(
+        self, *words: str, expect: int = 0, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        done = start("watch", str(self.study), "--once", *words, env={**os.environ, **(env or {})})
+        assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done
+
+    def look(self, *words: str, **env: str) -> dict[str, Any]:
+        return dict(json.loads(self.watch(*words, "--json", env=env).stdout))
+
+
+@pytest.fixture
+def branch(tmp_path: Path) -> Branch:
+    return Branch(tmp_path)
+
+
+@pytest.fixture
+def posted() -> Iterator[Posted]:
+    with web_server() as server:
+        yield server
+
+
+def test_what_changed_on_the_branch_is_found_and_told_once(branch: Branch, posted: Posted) -> None:
+    hook = ("--notify", posted.address)
+    first = branch.look(*hook)
+    assert first["new"] == []
+    branch.commit(100, "more words")
+    slow = branch.commit(125, "\x1b[31mslow it down $(touch pwned)")
+    branch.commit(125, "more words again")
+    seen = branch.look(*hook, PERFTRAIL_WEBHOOK_SECRET="s3cret")
+    assert len(seen["new"]) == 3
+    [search] = seen["searches"]
+    assert search["verdict"] == "found"
+    [body] = posted.bodies
+    signed = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
+    assert posted.headers[0]["X-Perftrail-Signature"] == f"sha256={signed}"
+    told = json.loads(body)
+    assert told["answer"]["changes"][0]["revisions"] == [slow]
+    assert told["answer"]["changes"][0]["effect"]["value"] == pytest.approx(1.25, abs=0.01)
+    assert told["better"] is False
+    assert "25 % more" in told["subject"]
+    branch.commit(125, "still the same")
+    again = branch.look(*hook)
+    assert (len(again["new"]), again["searches"], len(posted.bodies)) == (1, [], 1)
+    branch.commit(90, "faster")
+    branch.look(*hook)
+    assert [json.loads(each)["better"] for each in posted.bodies] == [False, True]
+
+
+def test_who_could_not_be_told_is_told_later_and_the_others_not_again(
+    branch: Branch, posted: Posted, tmp_path: Path
+) -> None:
+    log = tmp_path / "told by command"
+    words = ("--notify", posted.address, "--notify", f"tee -a '{log}'")
+    branch.look(*words)
+    branch.commit(125, "slow it down")
+    posted.code = 503
+    done = branch.watch(*words)
+    assert "not told yet: webhook" in done.stderr
+    assert posted.refused == 1
+    told = log.read_text()
+    assert json.loads(told)["metric"] == "work.steps"
+    branch.watch(*words)
+    assert posted.refused == 2
+    posted.code = 204
+    branch.watch(*words)
+    branch.watch(*words)
+    assert len(posted.bodies) == 1
+    assert log.read_text() == told
+
+
+def test_a_mail_is_sent_by_what_the_study_says(branch: Branch) -> None:
+    with mail_server() as mails:
+        text = branch.study.read_text()
+        branch.study.write_text(
+            f'{text}\n[watch.notify]\nmail = "team@example.org"\nsmtp = "127.0.0.1:{mails.port}"\n'
+            'sender = "perftrail@example.org"\n'
+        )
+        branch.watch()
+        branch.commit(125, "slow it down")
+        branch.watch()
+        branch.watch()
+    [mail] = mails.mails
+    assert "work.steps" in mail["Subject"] or "steps" in mail["Subject"]
+    assert mail["From"] == "perftrail@example.org"
+
+
+def test_killed_at_any_time_it_tells_once(branch: Branch, posted: Posted) -> None:
+    branch.look("--notify", posted.address)
+    for number in range(3):
+        branch.commit(100, f"words {number}")
+    slow = branch.commit(125, "slow it down")
+    for seconds in (0.7, 1.2, 1.7):
+        started = _running(branch, "--once", "--notify", posted.address)
+        try:
+            started.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            started.send_signal(signal.SIGKILL)
+            started.wait()
+    branch.look("--notify", posted.address)
+    branch.look("--notify", posted.address)
+    [body] = posted.bodies
+    assert json.loads(body)["answer"]["changes"][0]["revisions"] == [slow]
+
+
+def test_it_runs_until_it_is_stopped_and_goes_on_from_there(branch: Branch, posted: Posted) -> None:
+    words = ("--every", "100ms", "--notify", posted.address)
+    started = _running(branch, *words)
+    try:
+        _until(branch.state.exists)
+        branch.commit(125, "slow it down")
+        _until(lambda: len(posted.bodies) == 1)
+        began = time.monotonic()
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(timeout=10) == 130
+        assert time.monotonic() - began < 5
+    finally:
+        started.kill()
+        started.wait()
+    branch.look(*words[2:])
+    assert len(posted.bodies) == 1
+
+
+def test_a_branch_that_was_rewritten_is_watched_from_its_new_tip(branch: Branch) -> None:
+    branch.look()
+    branch.commit(100, "one")
+    branch.look()
+    repository = branch.repository
+    repository.git("update-ref", "refs/heads/main", "begin")
+    anew = branch.commit(300, "another one")
+    seen = branch.look()
+    assert (seen["new"], seen["reference"]) == ([], anew)
+
+
+def test_a_remote_repository_is_asked_for_what_is_new(branch: Branch) -> None:
+    text = branch.study.read_text()
+    branch.study.write_text(text.replace(str(branch.repository.path), f"file://{branch.repository.path}"))
+    branch.look()
+    fresh = branch.commit(100, "new there")
+    assert branch.look()["new"] == [fresh]
+
+
+def test_another_branch_than_the_main_one_is_followed(branch: Branch) -> None:
+    side = branch.repository.commit({"work": "echo steps 1\n"}, branch="side", subject="side")
+    branch.repository.git("update-ref", "refs/heads/side", branch.repository.git("rev-parse", "begin"))
+    assert branch.look("--branch", "side")["reference"] == branch.repository.git("rev-parse", "begin")
+    branch.repository.commit({"work": "echo steps 100\n"}, branch="side", subject="more")
+    seen = branch.look("--branch", "side")
+    assert len(seen["new"]) == 1
+    assert side not in seen["new"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--notify", "ftp://there"), "no address"),
+        (("--notify", "https://me:secret@there/hook"), "no address"),
+        (("--notify", "mailto:nobody"), "no mail address"),
+        (("--every", "soon"), "--every soon"),
+        (("--branch", "--all"), "--branch --all"),
+        (("--branch", "no-such"), "no revision"),
+    ],
+)
+def test_wrong_usage_exits_2_and_says_why(branch: Branch, words: tuple[str, ...], said: str) -> None:
+    assert said in branch.watch(*words, expect=2).stderr
+
+
+def test_a_receiver_that_is_never_there_stops_nothing(branch: Branch) -> None:
+    words = ("--notify", f"http://127.0.0.1:{free_port()}/hook")
+    branch.look(*words)
+    branch.commit(125, "slow it down")
+    assert "cannot be reached" in branch.watch(*words).stderr
+
+
+def _running(branch: Branch, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "perftrail", "watch", str(branch.study), *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _until(what: Any) -> None:
+    ends = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < ends, "it did not come"
+        time.sleep(0.05)
