@@ -17,6 +17,8 @@ from perftrail.cli.main import COMMANDS, cli
 from perftrail.notebook import OpenedStudy, ShownFigure
 from perftrail.notebook.columns import ANSWERS, CHANGES, COMPARISONS, EACH, ESTIMATES, KINDS, SAMPLES, Column
 from perftrail.studyfile.reference import reference
+from perftrail.web.openapi import document
+from perftrail.web.operations import DESCRIBED, OPERATIONS
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -37,6 +39,7 @@ def pages() -> dict[str, str]:
         "study-file.schema.json": json.dumps(studyfile.schema(), indent=2) + "\n",
         "commands.md": commands(),
         "notebook.md": notebook(),
+        "openapi.json": json.dumps(document((DESCRIBED, *OPERATIONS)), indent=1) + "\n",
     }
 
 
@@ -52,10 +55,22 @@ def commands() -> str:
     for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None
-        inner = click.Context(command, info_name=name, parent=context, **settings)
-        parts.append(f"## perftrail {name}\n")
-        parts.append("```text\n" + command.get_help(inner) + "\n```\n")
+        parts += _command(command, name, context, settings)
     return "\n".join(parts)
+
+
+def _command(
+    command: click.Command, name: str, above: click.Context, settings: dict[str, Any]
+) -> Iterator[str]:
+    """Give a command's help, and that of each command of its own."""
+    context = click.Context(command, info_name=name, parent=above, **settings)
+    yield f"## {context.command_path}\n"
+    yield "```text\n" + command.get_help(context) + "\n```\n"
+    if isinstance(command, click.Group):
+        for own in command.list_commands(context):
+            inner = command.get_command(context, own)
+            assert inner is not None
+            yield from _command(inner, own, context, settings)
 
 
 def notebook() -> str:

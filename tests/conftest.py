@@ -1,11 +1,39 @@
-"""What all tests share: property tests have no deadline, since a busy machine is no defect; numpy has one thread."""
+"""What all tests share: property tests have no deadline, since a busy machine is no defect; numpy has one thread.
+
+A test that takes `postgresql` gets an empty schema of its own on a real server, which all such tests share.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 from perftrail.cli.main import keep_to_one_thread
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.store.server import Server
+
 keep_to_one_thread()
 settings.register_profile("perftrail", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("perftrail")
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[Server]:
+    """A PostgreSQL server that runs; skips where none is installed."""
+    from tests.store.server import running
+
+    with running() as server:
+        if server is None:
+            pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+        yield server
+
+
+@pytest.fixture
+def postgresql(postgresql_server: Server) -> str:
+    """The address of an empty schema of the test's own in a database, password included."""
+    return postgresql_server.schema()

@@ -1,4 +1,4 @@
-"""What every store promises, in a file or in memory."""
+"""What every store promises: in a file, in a server's database, or in memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from perftrail.errors import StoreError
 from perftrail.model.measurement import Machine, Measurement
+from perftrail.model.notes import STATUSES, RegressionNote
 from perftrail.model.parameters import Point
 from perftrail.store import MemoryStore, open_store
 from tests.store.examples import (
@@ -34,15 +35,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.model.build import BuildRecord
+    from perftrail.model.measurement import Outcome
     from perftrail.store.sql import SqlStore
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["sqlite", "postgresql", "memory"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore | MemoryStore]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    with open_store(str(tmp_path / "results.db"), access="write") as store:
+    file = str(tmp_path / "results.db")
+    location: str = file if request.param == "sqlite" else request.getfixturevalue("postgresql")
+    with open_store(location, access="write") as store:
         yield store
 
 
@@ -228,7 +232,7 @@ def test_a_batch_with_one_that_is_refused_is_not_kept_at_all(store: SqlStore | M
 
 
 def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) -> None:
-    runnables = [replace(RUNNABLE, key=f"{number:032x}") for number in range(600)]
+    runnables = [replace(RUNNABLE, key=f"{number:032x}") for number in range(510)]
     for runnable in runnables:
         store.add_runnable(runnable)
     store.add_all(
@@ -236,7 +240,7 @@ def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) 
     )
     kept = store.outcomes([runnable.key for runnable in runnables], MACHINE.id)
     walls = [outcome.values["wall"] for (outcome,) in kept.values() if isinstance(outcome, Measurement)]
-    assert walls == list(range(600))
+    assert walls == list(range(510))
 
 
 # Samples of very many
@@ -265,7 +269,7 @@ def test_what_only_failed_has_no_samples_but_is_there(store: SqlStore | MemorySt
 
 
 def test_samples_of_thousands_of_runnables_are_those_of_each(store: SqlStore | MemoryStore) -> None:
-    runnables = [replace(RUNNABLE, key=f"{number:032x}", revision=f"{number % 7}") for number in range(1100)]
+    runnables = [replace(RUNNABLE, key=f"{number:032x}", revision=f"{number % 7}") for number in range(510)]
     for runnable in runnables:
         store.add_runnable(runnable)
     store.add_all(
@@ -275,10 +279,10 @@ def test_samples_of_thousands_of_runnables_are_those_of_each(store: SqlStore | M
     )
     kept = store.samples([runnable.key for runnable in runnables], MACHINE.id, ["wall", "page_faults"])
     assert [kept[each.key].values["wall"] for each in runnables] == [
-        {0: float(number), 1: number + 0.1} for number in range(1100)
+        {0: float(number), 1: number + 0.1} for number in range(510)
     ]
     assert all(samples.values["page_faults"] == {0: 112.0, 1: 112.0} for samples in kept.values())
-    few = [runnable.key for runnable in runnables[5:1100:90]]
+    few = [runnable.key for runnable in runnables[5:510:90]]
     assert store.samples(few, MACHINE.id, ["wall", "page_faults"]) == {each: kept[each] for each in few}
     assert store.revisions() >= {str(number) for number in range(7)}
 
@@ -367,3 +371,60 @@ def test_what_the_caller_does_to_his_data_later_changes_nothing(store: SqlStore 
     store.add_step(SEARCH.key, MACHINE.id, replace(step(1), belief={"candidates": belief}))  # type: ignore[dict-item]  # lists are invariant
     belief.append(0.7)
     assert store.steps(SEARCH.key, MACHINE.id)[0].belief == {"candidates": [0.5]}
+
+
+# What people say, how far it is, and what came last
+
+
+def test_what_is_said_of_regressions_comes_back_oldest_first(store: SqlStore | MemoryStore) -> None:
+    notes = [
+        RegressionNote(
+            regression="r", status=status, text=f"<b>{status}</b>\nthe table", author="Ann", written="now"
+        )
+        for status in STATUSES
+    ]
+    for note in notes:
+        store.add_note(note)
+    assert list(store.notes()) == notes
+
+
+def test_a_note_is_kept_as_far_as_a_database_can_and_says_what_is_known(
+    store: SqlStore | MemoryStore,
+) -> None:
+    note = RegressionNote(regression="r", status="new", text="b\udce9b\x00", author="", written="")
+    store.add_note(note)
+    assert store.notes()[0].text == "b\\udce9b\\x00"
+    with pytest.raises(StoreError, match="none of new"):
+        store.add_note(replace(note, status="gone"))  # type: ignore[arg-type] # what a form may send
+
+
+def test_a_mark_differs_once_anything_was_added(store: SqlStore | MemoryStore) -> None:
+    seen = [store.mark()]
+    store.add_build(BUILD)
+    seen.append(store.mark())
+    store.add(measurement(key(0)))
+    seen.append(store.mark())
+    store.open_search(SEARCH)
+    seen.append(store.mark())
+    store.add_step(SEARCH.key, MACHINE.id, step(1))
+    seen.append(store.mark())
+    store.close_search(SEARCH.key, MACHINE.id, {"verdict": "none"})
+    seen.append(store.mark())
+    store.add_note(RegressionNote(regression="r", status="new", text="", author="", written=""))
+    seen.append(store.mark())
+    assert len(set(seen)) == len(seen)
+    assert store.mark() == seen[-1]
+
+
+def test_what_came_last_is_given_first_with_what_it_stands_for(store: SqlStore | MemoryStore) -> None:
+    assert list(store.recent(5)) == []
+    outcomes: list[Outcome] = [
+        measurement(key(0)),
+        failed(key(1)),
+        measurement(key(machine=OTHER_MACHINE, runnable=OTHER_RUNNABLE)),
+    ]
+    for outcome in outcomes:
+        store.add(outcome)
+    stands = [RUNNABLE, RUNNABLE, OTHER_RUNNABLE]
+    assert list(store.recent(5)) == list(zip(reversed(stands), reversed(outcomes), strict=True))
+    assert list(store.recent(1)) == [(OTHER_RUNNABLE, outcomes[-1])]

@@ -11,6 +11,7 @@ import pytest
 import perftrail
 from perftrail.errors import NoAnswer, StudyError, UsageError
 from perftrail.store import hold, open_store
+from perftrail.store.databases import to_write
 from perftrail.workflows.opening import DATABASE
 from tests.notebook.example import write_study
 
@@ -95,10 +96,12 @@ def test_looking_neither_waits_for_a_writer_nor_changes_anything(measured: Path)
         rows = perftrail.open(measured).samples().num_rows
         [runnable, *_] = store.runnables()
         before = files(measured)
-        with store._write():  # a transaction that is under way, as of a measurement
+        writer = to_write(database)
+        with writer.writing.begin():  # a transaction that is under way, as of a measurement
             assert perftrail.open(measured).samples().num_rows == rows
             assert perftrail.open(measured).estimates().num_rows == 8
         assert files(measured) == before
+        writer.close()
         store.add_runnable(runnable)
 
 

@@ -156,3 +156,14 @@ def test_a_lock_file_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
         hold(str(tmp_path / "file/results.db"), wait=False),
     ):
         pass
+
+
+def test_the_lock_file_holds_no_password_of_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "postgresql://ada:secret@host/db?sslmode=require"
+    monkeypatch.setattr("sys.argv", ["perftrail", "run", "--store", address, f"--store={address}"])
+    with hold(str(tmp_path / "results.db"), wait=False):
+        words = json.loads((tmp_path / "results.db.lock").read_text())["command"]
+    shown = "postgresql://ada@host/db?sslmode=require"
+    assert words == ["perftrail", "run", "--store", shown, f"--store={shown}"]

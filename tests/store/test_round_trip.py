@@ -1,4 +1,4 @@
-"""Whatever is measured comes back exactly as it was, from a file and from memory alike."""
+"""Whatever is measured comes back exactly as it was, from a file, a server's database and memory alike."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from tests.store.examples import MACHINE, RUNNABLE, SEARCH, acquaint, key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from perftrail.model.measurement import InvocationKey, Outcome
     from perftrail.model.trail import Json
@@ -74,16 +73,19 @@ def outcomes(text: st.SearchStrategy[str]) -> st.SearchStrategy[Outcome]:
     )
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    path: Path = tmp_path_factory.mktemp("round-trip") / "results.db"
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    if request.param == "sqlite":
+        location = str(tmp_path_factory.mktemp("round-trip") / "results.db")
+    else:
+        location = request.getfixturevalue("postgresql_server").schema()
     with ExitStack() as stack:
-        in_file = stack.enter_context(open_store(str(path), access="write"))
+        in_database = stack.enter_context(open_store(location, access="write"))
         in_memory = MemoryStore()
-        for store in (in_file, in_memory):
+        for store in (in_database, in_memory):
             acquaint(store)
             store.open_search(SEARCH)
-        yield in_file, in_memory
+        yield in_database, in_memory
 
 
 def kept(store: SqlStore | MemoryStore, outcome: Outcome) -> Outcome:
@@ -121,9 +123,9 @@ def test_an_outcome_comes_back_exactly(stores: Stores, outcome: Outcome) -> None
 def test_hostile_text_comes_back_as_valid_text_and_the_same_from_every_store(
     stores: Stores, outcome: Outcome
 ) -> None:
-    from_file, from_memory = (kept(store, outcome) for store in stores)
-    assert from_file == from_memory
-    for text in texts(from_file):
+    from_database, from_memory = (kept(store, outcome) for store in stores)
+    assert from_database == from_memory
+    for text in texts(from_database):
         assert "\0" not in text
         assert text.encode("utf-8", "strict").decode() == text
 

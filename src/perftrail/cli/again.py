@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from perftrail.store.location import shown
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,7 +24,7 @@ def again(named: str | None, walking: Walking, writing: Writing) -> tuple[str, .
     if writing.sandbox is not None:
         words.append("--sandbox" if writing.sandbox else "--no-sandbox")
     if writing.store is not None:
-        words += ["--store", writing.store]
+        words += ["--store", shown(writing.store)]
     return tuple(words)
 
 

@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from perftrail.cli.failures import left_out_words, telling
+from perftrail.cli.speech import plain
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.quantity import duration, number
+from perftrail.store import Away, Back, Holder
 from perftrail.workflows.events import (
     BuilderSaid,
     BuildFinished,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from rich.status import Status
 
-    from perftrail.store import Holder
+    from perftrail.errors import MachineLeft
     from perftrail.workflows.events import Event
     from perftrail.workflows.quiet import Noise
 
@@ -77,9 +79,27 @@ class Watcher:
                 return result
             self._render(event)
 
-    def waiting(self, holder: Holder) -> None:
-        """Say who holds the results."""
-        self._say(f"{holder} is writing to these results; waiting for it (Ctrl-C to stop)", style="yellow")
+    def waiting(self, what: Holder | Away | Back) -> None:
+        """Say who holds the results, or that the server that keeps them is away, or back."""
+        match what:
+            case Holder():
+                self._say(
+                    f"{what} is writing to these results; waiting for it (Ctrl-C to stop)", style="yellow"
+                )
+            case Away():
+                self._say(
+                    f"{what.where} does not answer ({plain(what.why)}); waiting up to {duration(what.seconds)} for it "
+                    "(Ctrl-C to stop; what was measured is kept)",
+                    style="yellow",
+                )
+            case Back():
+                self._say(f"{what.where} answers again, after {duration(what.seconds)}", style="dim")
+            case _:
+                assert_never(what)
+
+    def left(self, left: MachineLeft) -> None:
+        """Say that the machine that measured has left."""
+        self._say(f"{left}. Going on with the machines that are there", style="yellow")
 
     def noisy(self, noise: Noise) -> None:
         """Say that measuring waits for quiet."""

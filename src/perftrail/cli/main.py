@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "Write a page with the answer, its figures and where they come from.",
     "export": "Write what was measured in the format of another tool.",
     "import": "Make a study of what other tools measured.",
+    "store": "Look after what was measured: how much, copies, backups.",
     "doctor": "Say what on this machine spoils measurements, and fix it for a while.",
 }
 """Every command with the line that --help shows for it, so that --help imports none of them."""

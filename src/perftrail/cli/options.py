@@ -28,8 +28,11 @@ def study_argument(function: Function) -> Function:
 
 def store_option(function: Function) -> Function:
     """--store: where results live instead of beside the study."""
-    text = "Where results live, instead of .perftrail beside the study."
-    return click.option("--store", metavar="DIR", help=text)(function)
+    text = (
+        "Where results live, instead of .perftrail beside the study; at postgresql://USER@HOST/DATABASE, what is "
+        "measured is shared between machines, and builds and logs stay beside the study."
+    )
+    return click.option("--store", metavar="DIR|URL", help=text)(function)
 
 
 def json_option(function: Function) -> Function:
@@ -57,6 +60,15 @@ def jobs_option(function: Function) -> Function:
     text = "Build so many revisions at once, each with its share of the CPUs; nothing is measured meanwhile."
     many = click.IntRange(min=1, max=MOST_JOBS)
     return click.option("--jobs", type=many, default=1, metavar="N", help=text)(function)
+
+
+def engine_option(function: Function) -> Function:
+    """--engine: other machines do the work."""
+    text = (
+        "Build and measure on other machines: dask://HOST:PORT, dask+tls://HOST:PORT (workers: perftrail worker), or "
+        "dask:local:N for N builds at once here."
+    )
+    return click.option("--engine", metavar="URL", help=text)(function)
 
 
 def contained(study: Study, sandbox: bool | None) -> Study:

@@ -14,8 +14,9 @@ from perftrail.notebook.figure import ShownFigure
 from perftrail.notebook.rows import answer_rows, change_rows, comparison_rows, estimate_rows
 from perftrail.notebook.samples import samples_table, standing
 from perftrail.notebook.tables import rows_table
+from perftrail.store import on_server
 from perftrail.store.columns import columns_of, sample_columns
-from perftrail.workflows.opening import DATABASE, open_view, results_directory
+from perftrail.workflows.opening import open_view, results_database, results_directory
 from perftrail.workflows.report import make_report
 from perftrail.workflows.reporting.beside import compare_subjects
 from perftrail.workflows.reporting.gathered import gather
@@ -61,7 +62,7 @@ class OpenedStudy:
 
     @property
     def results(self) -> Path:
-        """The directory that holds its results, once there are any."""
+        """The directory that holds its results, once there are any; its builds and logs, where a server has those."""
         return results_directory(self._study, self._store)
 
     def samples(self, metrics: Sequence[str] | None = None) -> pa.Table:
@@ -156,13 +157,13 @@ class OpenedStudy:
         return f"<study {self.title!r}, {self.file}>"
 
     @property
-    def _database(self) -> Path:
-        return self.results / DATABASE
+    def _database(self) -> str:
+        return results_database(self._study, self._store)
 
     def _columns(self, view: View, known: Standing, metrics: Sequence[str] | None) -> SampleColumns:
         """Read the samples: straight from the file of results, or what was read of files that others wrote."""
         if self._measured:
-            found = sample_columns(str(self._database), view.machine.id, metrics=metrics)
+            found = sample_columns(self._database, view.machine.id, metrics=metrics)
             return columns_of(()) if found is None else found
         held = view.store.outcomes(dict.fromkeys(known.keys), view.machine.id)
         return columns_of((each for outcomes in held.values() for each in outcomes), metrics=metrics)
@@ -175,7 +176,7 @@ class OpenedStudy:
     @contextmanager
     def _view(self) -> Iterator[View | None]:
         """Open the study to look at it; `None` where nothing was measured yet, and nothing is made then."""
-        if self._measured and not self._database.exists():
+        if self._measured and not on_server(self._database) and not Path(self._database).exists():
             yield None
             return
         with open_view(self._study, store=self._store) as view:

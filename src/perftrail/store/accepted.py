@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.notes import STATUSES, RegressionNote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,4 +129,17 @@ def accepted_runnable(runnable: Runnable) -> Runnable:
         variant=storable(runnable.variant),
         benchmark=storable(runnable.benchmark),
         artefact=storable(runnable.artefact),
+    )
+
+
+def accepted_note(note: RegressionNote) -> RegressionNote:
+    """Give a note as a database can keep it. Raises `StoreError` for one that says nothing that is known."""
+    if note.status not in STATUSES:
+        raise StoreError(f"note: the status {note.status!r} is none of {', '.join(STATUSES)}")
+    return RegressionNote(
+        regression=identifier(note.regression, "regression"),
+        status=note.status,
+        text=storable(note.text),
+        author=storable(note.author),
+        written=storable(note.written),
     )

@@ -11,9 +11,9 @@ from sqlalchemy import select
 
 from perftrail.model.measurement import Measurement
 from perftrail.store import schema
+from perftrail.store.databases import to_read
 from perftrail.store.names import Names
 from perftrail.store.outcomes import PHASES
-from perftrail.store.sqlite import open_to_read, told
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -59,20 +59,20 @@ class SampleColumns:
 
 
 def sample_columns(
-    path: str, machine: str, *, metrics: Collection[str] | None = None
+    location: str, machine: str, *, metrics: Collection[str] | None = None
 ) -> SampleColumns | None:
     """Read the samples of a machine, of some metrics or of all; `None` of a store with nothing in it.
 
     All is of one state of the store, however others go on writing to it. Raises `StoreError` as `open_store` does.
     """
-    engine = open_to_read(path)
-    if engine is None:
+    database = to_read(location)
+    if database is None:
         return None
     try:
-        with told(path), engine.connect() as connection:
+        with database.told(database.where), database.reading.connect() as connection:
             return _read(connection, machine, metrics)
     finally:
-        engine.dispose()
+        database.close()
 
 
 def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None = None) -> SampleColumns:
@@ -158,8 +158,8 @@ def _values(
 
 def _batches(connection: Connection, asked: Select[Any]) -> Iterator[tuple[Any, ...]]:
     """Give what a statement finds, in batches of columns."""
-    found = connection.execution_options(stream_results=True).execute(asked)
-    for rows in found.partitions(BATCH):
+    found = connection.execute(asked, execution_options={"yield_per": BATCH})
+    for rows in found.partitions():
         yield tuple(zip(*rows, strict=True))
 
 

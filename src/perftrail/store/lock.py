@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import StoreError, StoreHeld
+from perftrail.store.location import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +72,15 @@ def hold(path: str, *, wait: bool, on_wait: Callable[[Holder], None] = _ignore) 
             os.close(descriptor)
 
 
+def writing(path: str) -> Holder | None:
+    """Give who writes to the store at `path` now; `None` when nobody does. Takes no lock, so it stops nobody."""
+    try:
+        holder = _parse(Path(f"{Path(path).resolve()}.lock").read_bytes())
+    except OSError:
+        return None
+    return holder if holder is not None and _lives(holder.pid) else None
+
+
 def _open(name: Path) -> int:
     try:
         name.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +121,8 @@ def _lock(descriptor: int, path: str) -> bool:
 
 def _write(descriptor: int) -> None:
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    words = {"pid": os.getpid(), "command": sys.argv, "started": started}
+    command = [without_secrets(word) for word in sys.argv]
+    words = {"pid": os.getpid(), "command": command, "started": started}
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(words).encode(), 0)
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StoreError
 from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
+from perftrail.model.notes import Mark
 from perftrail.model.trail import StepRecord
 from perftrail.store.accepted import (
     accepted,
+    accepted_note,
     accepted_runnable,
     identifier,
     storable,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
+    from perftrail.model.notes import RegressionNote
     from perftrail.model.trail import Json, SearchRecord
 
 WHERE = "store in memory"
@@ -56,6 +59,9 @@ class MemoryStore:
         self._runnables: dict[Runnable, Runnable] = {}
         self._outcomes: dict[str, dict[InvocationKey, Outcome]] = {}
         self._searches: list[_Search] = []
+        self._order: list[Outcome] = []
+        self._builds_kept = 0
+        self._notes: list[RegressionNote] = []
 
     def __enter__(self) -> Self:
         return self
@@ -81,6 +87,7 @@ class MemoryStore:
     def add_build(self, record: BuildRecord) -> None:
         """Keep what came of a build; a later record of the same key stands for it from then on."""
         self._write()
+        self._builds_kept += 1
         self._builds[identifier(record.key, "build")] = replace(
             record,
             revision=storable(record.revision),
@@ -132,6 +139,7 @@ class MemoryStore:
             new[key] = outcome
         for key, outcome in new.items():
             self._outcomes.setdefault(key.runnable, {})[key] = outcome
+        self._order.extend(new.values())
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
         """Give the outcomes of runnables on a machine: warm-ups first, then by ordinal."""
@@ -190,6 +198,34 @@ class MemoryStore:
         """Give the steps of a search in order; none when there is no such search."""
         search = self._find(key, machine)
         return [] if search is None else [search.steps[number] for number in sorted(search.steps)]
+
+    def mark(self) -> Mark:
+        """Say how far the store is."""
+        return Mark(
+            invocations=len(self._order),
+            builds=self._builds_kept,
+            searches=len(self._searches),
+            answers=sum(search.record.answer is not None for search in self._searches),
+            steps=sum(len(search.steps) for search in self._searches),
+            notes=len(self._notes),
+        )
+
+    def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
+        """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
+        stands: dict[str, Runnable] = {}
+        for runnable in self._runnables.values():
+            stands.setdefault(runnable.key, runnable)
+        latest = reversed(self._order[-most:])
+        return [(stands[each.key.runnable], each) for each in latest if each.key.runnable in stands]
+
+    def notes(self) -> Sequence[RegressionNote]:
+        """Give what was said of regressions, oldest first."""
+        return list(self._notes)
+
+    def add_note(self, note: RegressionNote) -> None:
+        """Keep what was said of a regression."""
+        self._write()
+        self._notes.append(accepted_note(note))
 
     def _write(self) -> None:
         if self._refusal:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import insert, select
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from perftrail.store.accepted import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection, Table
+
+    Insert = postgresql.Insert | sqlite.Insert
 
 Item = TypeVar("Item")
 
@@ -31,7 +36,8 @@ class Names:
 
     def find_all(self, connection: Connection, texts: Collection[str]) -> dict[str, int]:
         """Give the ids of those texts that the table has."""
-        for chunk in chunks([text for text in texts if text not in self._known]):
+        # A database refuses to be asked for a text that it could not hold.
+        for chunk in chunks([text for text in texts if text not in self._known and text == storable(text)]):
             rows = connection.execute(select(self._text, self._table.c.id).where(self._text.in_(chunk)))
             self._known.update((text, number) for text, number in rows)
         return {text: self._known[text] for text in texts if text in self._known}
@@ -41,9 +47,19 @@ class Names:
         found = self.find(connection, text)
         if found is not None:
             return found
-        added = insert(self._table).values({self._text.name: text}).returning(self._table.c.id)
-        self._known[text] = connection.scalars(added).one()
-        return self._known[text]
+        added = insert_unless_there(connection, self._table).values({self._text.name: text})
+        made = connection.scalars(added.returning(self._table.c.id)).one_or_none()
+        if made is None:  # another writer has put it there a moment ago
+            made = self.find_all(connection, [text])[text]
+        self._known[text] = made
+        return made
+
+    def intern_all(self, connection: Connection, texts: Iterable[str]) -> None:
+        """Make sure that the table has texts, always in the same order: two writers then never wait for each other."""
+        wanted = sorted(set(texts))
+        self.find_all(connection, wanted)
+        for text in wanted:
+            self.intern(connection, text)
 
     def by_id(self, connection: Connection) -> dict[int, str]:
         """Give every text of the table by its id."""
@@ -53,6 +69,23 @@ class Names:
     def forget(self) -> None:
         """Remember nothing: a transaction was undone, and with it perhaps ids that it gave."""
         self._known.clear()
+
+
+def insert_unless_there(connection: Connection, table: Table) -> Insert:
+    """Give an insert that does nothing where its row's key is there, once whoever is putting it there is done."""
+    return _insert(connection, table).on_conflict_do_nothing()
+
+
+def insert_or_replace(connection: Connection, table: Table, columns: Iterable[str]) -> Insert:
+    """Give an insert that replaces some columns where its row's primary key is there."""
+    new = _insert(connection, table)
+    replaced = {name: new.excluded[name] for name in columns}
+    return new.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
+
+
+def _insert(connection: Connection, table: Table) -> Insert:
+    """Give the insert of the database's own kind: SQL has no word for what both can do."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

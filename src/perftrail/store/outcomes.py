@@ -18,7 +18,7 @@ from perftrail.store.names import Names, chunks
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import ColumnElement, Connection, Row, Select
 
     from perftrail.model.measurement import Outcome, Phase
 
@@ -46,6 +46,9 @@ def write(connection: Connection, outcomes: Sequence[Outcome], interned: Interne
     """Insert accepted outcomes. Raises `StoreError` when a machine or runnable is unknown."""
     version = interned.perftrails.intern(connection, perftrail)
     interned.runnables.find_all(connection, {outcome.key.runnable for outcome in outcomes})
+    measured = [outcome for outcome in outcomes if isinstance(outcome, Measurement)]
+    interned.metrics.intern_all(connection, (name for each in measured for name in each.values))
+    interned.methods.intern_all(connection, (method for each in measured for method in each.methods.values()))
     for chunk in chunks(outcomes):
         rows = [_invocation(connection, outcome, interned, version) for outcome in chunk]
         ids = connection.scalars(
@@ -132,6 +135,19 @@ def first_kept(connection: Connection, outcomes: Sequence[Outcome], interned: In
     return None
 
 
+def all_kept(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> bool:
+    """Whether the store has every one of some accepted outcomes, as it is."""
+    by_machine: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_machine[outcome.key.machine].append(outcome)
+    for machine, wanted in by_machine.items():
+        held = read(connection, {each.key.runnable for each in wanted}, machine, interned)
+        by_key = {each.key: each for group in held.values() for each in group}
+        if any(by_key.get(each.key) != each for each in wanted):
+            return False
+    return True
+
+
 def read(
     connection: Connection, runnables: Collection[str], machine: str, interned: Interned
 ) -> Mapping[str, tuple[Outcome, ...]]:
@@ -178,26 +194,30 @@ def _outcome(row: Row[Any], runnable: str, machine: str, kept: _Values) -> Outco
 
 
 def _invocations(runnables: Sequence[int], machine: int) -> Select[Any]:
-    table, failure = schema.invocation, schema.failure
+    table = schema.invocation
     return (
-        select(
-            table.c.id,
-            table.c.runnable_id,
-            table.c.phase,
-            table.c.ordinal,
-            table.c.started,
-            table.c.seconds,
-            table.c.flags,
-            table.c.log,
-            failure.c.stage,
-            failure.c.message,
-            failure.c.log.label("failure_log"),
-            failure.c.seconds.label("failure_seconds"),
-        )
-        .outerjoin_from(table, failure)
+        _whole_invocation()
         .where(table.c.runnable_id.in_(runnables), table.c.machine_id == machine)
         .order_by(table.c.runnable_id, table.c.phase, table.c.ordinal)
     )
+
+
+def _whole_invocation() -> Select[Any]:
+    table, failure = schema.invocation, schema.failure
+    return select(
+        table.c.id,
+        table.c.runnable_id,
+        table.c.phase,
+        table.c.ordinal,
+        table.c.started,
+        table.c.seconds,
+        table.c.flags,
+        table.c.log,
+        failure.c.stage,
+        failure.c.message,
+        failure.c.log.label("failure_log"),
+        failure.c.seconds.label("failure_seconds"),
+    ).outerjoin_from(table, failure)
 
 
 def _read_values(
@@ -207,16 +227,47 @@ def _read_values(
     metrics: Mapping[int, str],
     methods: Mapping[int, str],
 ) -> _Values:
+    table = schema.invocation
+    return _values_where(
+        connection,
+        (table.c.runnable_id.in_(runnables), table.c.machine_id == machine),
+        metrics,
+        methods,
+    )
+
+
+def _values_where(
+    connection: Connection,
+    wanted: Sequence[ColumnElement[bool]],
+    metrics: Mapping[int, str],
+    methods: Mapping[int, str],
+) -> _Values:
     table, value = schema.invocation, schema.value
-    wanted = (
+    chosen = (
         select(value.c.invocation_id, value.c.metric_id, value.c.value, value.c.method_id)
         .join_from(table, value)
-        .where(table.c.runnable_id.in_(runnables), table.c.machine_id == machine)
+        .where(*wanted)
     )
     values: dict[int, dict[str, float]] = defaultdict(dict)
     got_by: dict[int, dict[str, str]] = defaultdict(dict)
-    for invocation, metric, number, method in connection.execute(wanted).all():
+    for invocation, metric, number, method in connection.execute(chosen).all():
         values[invocation][metrics[metric]] = number
         if method is not None:
             got_by[invocation][metrics[metric]] = methods[method]
     return _Values(values=values, methods=got_by)
+
+
+def read_recent(connection: Connection, most: int, interned: Interned) -> Sequence[tuple[int, Outcome]]:
+    """Give the outcomes that were kept last, newest first, each with the number of its runnable."""
+    table, machine, runnable = schema.invocation, schema.machine, schema.runnable
+    rows = connection.execute(
+        _whole_invocation()
+        .add_columns(machine.c.fingerprint, runnable.c.key)
+        .join(machine, machine.c.id == table.c.machine_id)
+        .join(runnable, runnable.c.id == table.c.runnable_id)
+        .order_by(table.c.id.desc())
+        .limit(most)
+    ).all()
+    metrics, methods = interned.metrics.by_id(connection), interned.methods.by_id(connection)
+    values = _values_where(connection, (table.c.id.in_([row.id for row in rows]),), metrics, methods)
+    return [(row.runnable_id, _outcome(row, row.key, row.fingerprint, values)) for row in rows]

@@ -172,3 +172,15 @@ step = Table(
     Column("words", Text, nullable=False),
 )
 """The steps of a search; `action`, `news` and `belief` are JSON objects."""
+
+regression_note = Table(
+    "regression_note",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("regression", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("written", Text, nullable=False),
+)
+"""What people say of regressions, which `regression` names by figure, variant and culprit; only ever appended."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import case, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from perftrail import __version__
@@ -17,52 +16,65 @@ from perftrail.store import outcomes as kept
 from perftrail.store import schema
 from perftrail.store.accepted import (
     accepted,
+    accepted_note,
     accepted_runnable,
     identifier,
     storable,
     taken,
     to_json,
     unknown_machine,
-    unknown_search,
 )
+from perftrail.store.lately import read_mark, recent
+from perftrail.store.names import insert_unless_there
+from perftrail.store.notes import read_notes, write_note
 from perftrail.store.rows import (
     build_from_row,
     build_outcome_to_json,
     point_to_json,
     runnable_from_row,
-    search_from_row,
-    step_from_row,
 )
 from perftrail.store.samples import read_samples
-from perftrail.store.sqlite import BEGIN, told
+from perftrail.store.searches import Searches, answer_text, search_row, step_row
+from perftrail.store.transactions import Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import ColumnElement, Connection
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import Outcome, Runnable, Samples
+    from perftrail.model.notes import Mark, RegressionNote
     from perftrail.model.trail import Json, SearchRecord, StepRecord
+    from perftrail.store.away import Patience
+    from perftrail.store.transactions import Database
 
 
 class SqlStore:
     """A `perftrail.ports.Store` in a database: each call is one transaction, durable when it returns.
 
-    `where` names the store in errors. `machine` is the id of the machine that builds are made on, when one is
-    known; it must have been kept with `add_machine` before the first build is. With a `refusal` nothing can
-    be written: every attempt raises `StoreError` with that text.
+    `machine` is the id of the machine that builds are made on, when one is known; it must have been kept with
+    `add_machine` before the first build is. Of builds with one key, those made there count before others'. With a
+    `refusal` nothing can be written: every attempt raises `StoreError` with that text. `patience` says how long a
+    server that went away is waited for.
     """
 
-    def __init__(self, engine: Engine, *, where: str, machine: str = "", refusal: str = "") -> None:
-        self._engine = engine
-        self._writing = engine.execution_options(**{BEGIN: "BEGIN IMMEDIATE"})
-        self._where = where
-        self._machine = machine
-        self._refusal = refusal
+    def __init__(
+        self,
+        database: Database,
+        *,
+        machine: str = "",
+        refusal: str = "",
+        patience: Patience | None = None,
+    ) -> None:
         self._interned = kept.Interned()
+        self._transactions = Transactions(
+            database, undone=self._interned.forget, refusal=refusal, patience=patience
+        )
+        self._searches = Searches(self._interned, where=database.where)
+        self._machine = machine
 
     def __enter__(self) -> Self:
         return self
@@ -74,22 +86,26 @@ class SqlStore:
 
     def close(self) -> None:
         """Close every connection; the store is not used afterwards."""
-        self._engine.dispose()
+        self._transactions.close()
 
     def add_machine(self, machine: Machine) -> None:
         """Keep what a machine is; one that is there already keeps its first facts."""
         fingerprint = identifier(machine.id, "machine")
         facts = to_json(dict(machine.facts), f"machine {fingerprint}")
-        with self._write() as connection:
+
+        def keep(connection: Connection) -> None:
             if self._interned.machines.find(connection, fingerprint) is None:
-                connection.execute(insert(schema.machine).values(fingerprint=fingerprint, facts=facts))
+                new = insert_unless_there(connection, schema.machine)
+                connection.execute(new.values(fingerprint=fingerprint, facts=facts))
+
+        self._transactions.write(keep)
 
     def machines(self) -> Mapping[str, Machine]:
         """Give every machine seen, by id, in the order they were first kept."""
         table = schema.machine
-        with self._read() as connection:
-            rows = connection.execute(select(table.c.fingerprint, table.c.facts).order_by(table.c.id))
-            return {id: Machine(id=id, facts=json.loads(facts)) for id, facts in rows}
+        wanted = select(table.c.fingerprint, table.c.facts).order_by(table.c.id)
+        rows = self._transactions.read(lambda connection: connection.execute(wanted).all())
+        return {id: Machine(id=id, facts=json.loads(facts)) for id, facts in rows}
 
     def add_build(self, record: BuildRecord) -> None:
         """Keep what came of a build; a later record of the same key stands for it from then on."""
@@ -102,28 +118,46 @@ class SqlStore:
             "succeeded": not isinstance(record.outcome, Failure),
             "outcome": build_outcome_to_json(record),
         }
-        with self._write() as connection:
+        table = schema.build
+
+        def keep(connection: Connection) -> None:
             machine = self._machine_id(connection, self._machine) if self._machine else None
-            connection.execute(
-                insert(schema.build).values(
-                    row | {"machine_id": machine, "perftrail_id": self._version_id(connection)}
-                )
-            )
+            about = {"machine_id": machine, "perftrail_id": self._version_id(connection)}
+            connection.execute(insert(table).values(row | about))
+
+        def there(connection: Connection) -> bool:
+            same = (table.c[name] == value for name, value in row.items())
+            return connection.scalar(select(table.c.id).where(*same).limit(1)) is not None
+
+        self._transactions.write(keep, settled=there)
 
     def build(self, key: str) -> BuildRecord | None:
-        """Give what came of a build last, `None` when it was never tried."""
+        """Give what came of a build last, on this machine if it was tried here; `None` when it never was."""
+        if key != storable(key):
+            return None
         table = schema.build
-        latest = select(table).where(table.c.key == key).order_by(table.c.id.desc()).limit(1)
-        with self._read() as connection:
-            row = connection.execute(latest).one_or_none()
-        return None if row is None else build_from_row(row)
+
+        def latest(connection: Connection) -> Sequence[Any]:
+            order = [each.desc() for each in self._builds_order(connection)]
+            return connection.execute(select(table).where(table.c.key == key).order_by(*order).limit(1)).all()
+
+        rows = self._transactions.read(latest)
+        return build_from_row(rows[0]) if rows else None
 
     def builds(self) -> Mapping[str, BuildRecord]:
-        """Give what came of every build last, by key."""
-        table = schema.build
-        with self._read() as connection:
-            rows = {row.key: row for row in connection.execute(select(table).order_by(table.c.id))}
+        """Give what came of every build last, on this machine if it was tried here, by key."""
+
+        def every(connection: Connection) -> Sequence[Any]:
+            return connection.execute(select(schema.build).order_by(*self._builds_order(connection))).all()
+
+        rows = {row.key: row for row in self._transactions.read(every)}
         return {key: build_from_row(row) for key, row in rows.items()}
+
+    def _builds_order(self, connection: Connection) -> Sequence[ColumnElement[int]]:
+        """Order builds so that the one that counts comes last: what another machine makes may differ in its bytes."""
+        table = schema.build
+        here = self._interned.machines.find(connection, self._machine) if self._machine else None
+        return (table.c.id,) if here is None else (case((table.c.machine_id == here, 1), else_=0), table.c.id)
 
     def add_runnable(self, runnable: Runnable) -> None:
         """Keep what a runnable stands for: every revision, variant, benchmark and point, each once."""
@@ -135,11 +169,15 @@ class SqlStore:
             "point": point_to_json(plain.point),
         }
         table = schema.stands_for
-        with self._write() as connection:
+
+        def keep(connection: Connection) -> None:
             row_of = {"runnable_id": self._interned.runnables.intern(connection, plain.key), **row}
             there = select(table.c.id).where(*(table.c[name] == value for name, value in row_of.items()))
             if connection.scalar(there) is None:
-                connection.execute(insert(table).values(**row_of, artefact=plain.artefact))
+                new = insert_unless_there(connection, table)
+                connection.execute(new.values(**row_of, artefact=plain.artefact))
+
+        self._transactions.write(keep)
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
         """Give every runnable, or those of one benchmark, in the order they were first kept.
@@ -149,14 +187,14 @@ class SqlStore:
         table = schema.stands_for
         wanted = select(schema.runnable.c.key, table).join_from(table, schema.runnable).order_by(table.c.id)
         if benchmark is not None:
-            wanted = wanted.where(table.c.benchmark == benchmark)
-        with self._read() as connection:
-            return [runnable_from_row(row) for row in connection.execute(wanted)]
+            wanted = wanted.where(table.c.benchmark == storable(benchmark))
+        rows = self._transactions.read(lambda connection: connection.execute(wanted).all())
+        return [runnable_from_row(row) for row in rows]
 
     def revisions(self) -> frozenset[str]:
         """Give the ids of the revisions that runnables stand for."""
-        with self._read() as connection:
-            return frozenset(connection.scalars(select(schema.stands_for.c.revision).distinct()))
+        wanted = select(schema.stands_for.c.revision).distinct()
+        return frozenset(self._transactions.read(lambda connection: connection.scalars(wanted).all()))
 
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome, on disk when this returns. Raises `StoreError` when its key is there already."""
@@ -166,113 +204,83 @@ class SqlStore:
         """Keep many outcomes in one transaction, all or none. Raises `StoreError` as `add` does."""
         plain = [accepted(outcome) for outcome in outcomes]
         try:
-            with self._write() as connection:
-                kept.write(connection, plain, self._interned, perftrail=__version__)
+            self._transactions.write(
+                lambda connection: kept.write(connection, plain, self._interned, perftrail=__version__),
+                settled=lambda connection: kept.all_kept(connection, plain, self._interned),
+            )
         except StoreError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise
             raise self._conflict(plain, error) from error
 
     def _conflict(self, outcomes: Sequence[Outcome], error: StoreError) -> StoreError:
-        with self._read() as connection:
-            culprit = kept.first_kept(connection, outcomes, self._interned)
-        if culprit is None:
-            return error
-        return taken(culprit.key, self._where)
+        culprit = self._transactions.read(
+            lambda connection: kept.first_kept(connection, outcomes, self._interned)
+        )
+        return error if culprit is None else taken(culprit.key, self._transactions.where)
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
         """Give the outcomes of runnables on a machine: warm-ups first, then by ordinal.
 
         Every runnable asked for is there, with an empty tuple when it has none.
         """
-        with self._read() as connection:
-            return kept.read(connection, runnables, machine, self._interned)
+        return self._transactions.read(
+            lambda connection: kept.read(connection, runnables, machine, self._interned)
+        )
 
     def samples(
         self, runnables: Collection[str], machine: str, metrics: Collection[str]
     ) -> Mapping[str, Samples]:
         """Give what the samples of runnables on a machine are of some metrics; nothing of what was never started."""
-        with self._read() as connection:
-            return read_samples(connection, runnables, machine, metrics, self._interned)
+        return self._transactions.read(
+            lambda connection: read_samples(connection, runnables, machine, metrics, self._interned)
+        )
 
     def open_search(self, record: SearchRecord) -> None:
         """Keep that a search began; one that is there already is left as it is."""
-        key = identifier(record.key, "search")
-        row = {
-            "key": key,
-            "question": to_json(dict(record.question), f"search {key}"),
-            "started": storable(record.started),
-            "answer": None if record.answer is None else to_json(dict(record.answer), f"search {key}"),
-        }
-        with self._write() as connection:
-            machine = self._machine_id(connection, record.machine)
-            if self._search_id(connection, key, record.machine) is None:
-                connection.execute(
-                    insert(schema.search).values(
-                        **row, machine_id=machine, perftrail_id=self._version_id(connection)
-                    )
-                )
+        row = search_row(record)
+        self._transactions.write(
+            lambda connection: self._searches.begin(
+                connection, row, record.machine, self._version_id(connection)
+            )
+        )
 
     def close_search(self, key: str, machine: str, answer: Mapping[str, Json]) -> None:
         """Keep a search's answer; a later answer to the same question replaces it."""
-        text = to_json(dict(answer), f"search {key}")
-        with self._write() as connection:
-            search = self._open_search_id(connection, key, machine)
-            connection.execute(update(schema.search).where(schema.search.c.id == search).values(answer=text))
+        text = answer_text(key, answer)
+        self._transactions.write(lambda connection: self._searches.answer(connection, key, machine, text))
 
     def searches(self) -> Sequence[SearchRecord]:
         """Give every search, the one begun last at the end."""
-        table = schema.search
-        wanted = (
-            select(table, schema.machine.c.fingerprint).join_from(table, schema.machine).order_by(table.c.id)
-        )
-        with self._read() as connection:
-            return [search_from_row(row) for row in connection.execute(wanted)]
+        return self._transactions.read(self._searches.every)
 
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
         """Keep a step of a search; the same number again replaces it."""
-        where = f"search {key}, step {step.number}"
-        table = schema.step
-        row = {
-            "action": to_json(dict(step.action), where),
-            "news": to_json(dict(step.news), where),
-            "belief": to_json(dict(step.belief), where),
-            "words": storable(step.words),
-        }
-        with self._write() as connection:
-            search = self._open_search_id(connection, key, machine)
-            connection.execute(
-                delete(table).where(table.c.search_id == search, table.c.number == step.number)
-            )
-            connection.execute(insert(table).values(**row, search_id=search, number=step.number))
+        row = step_row(key, step)
+        self._transactions.write(
+            lambda connection: self._searches.step(connection, key, machine, step.number, row)
+        )
 
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
         """Give the steps of a search in order; none when there is no such search."""
-        table = schema.step
-        with self._read() as connection:
-            search = self._search_id(connection, key, machine)
-            rows = connection.execute(
-                select(table).where(table.c.search_id == search).order_by(table.c.number)
-            )
-            return [step_from_row(row) for row in rows]
+        return self._transactions.read(lambda connection: self._searches.steps(connection, key, machine))
 
-    @contextmanager
-    def _write(self) -> Iterator[Connection]:
-        """Give a transaction that is on disk at the end, or undone."""
-        if self._refusal:
-            raise StoreError(self._refusal)
-        try:
-            with told(self._where), self._writing.begin() as connection:
-                yield connection
-        except BaseException:
-            self._interned.forget()
-            raise
+    def mark(self) -> Mark:
+        """Say how far the store is, cheaply."""
+        return self._transactions.read(read_mark)
 
-    @contextmanager
-    def _read(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the store throughout."""
-        with told(self._where), self._engine.connect() as connection:
-            yield connection
+    def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
+        """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
+        return self._transactions.read(lambda connection: recent(connection, most, self._interned))
+
+    def notes(self) -> Sequence[RegressionNote]:
+        """Give what was said of regressions, oldest first."""
+        return self._transactions.read(read_notes)
+
+    def add_note(self, note: RegressionNote) -> None:
+        """Keep what was said of a regression; another may write meanwhile."""
+        plain = accepted_note(note)
+        self._transactions.write(lambda connection: write_note(connection, plain))
 
     def _version_id(self, connection: Connection) -> int:
         return self._interned.perftrails.intern(connection, __version__)
@@ -280,18 +288,5 @@ class SqlStore:
     def _machine_id(self, connection: Connection, machine: str) -> int:
         found = self._interned.machines.find(connection, machine)
         if found is None:
-            raise unknown_machine(machine, self._where)
-        return found
-
-    def _search_id(self, connection: Connection, key: str, machine: str) -> int | None:
-        table = schema.search
-        machine_id = self._interned.machines.find(connection, machine)
-        return connection.scalar(
-            select(table.c.id).where(table.c.key == key, table.c.machine_id == machine_id)
-        )
-
-    def _open_search_id(self, connection: Connection, key: str, machine: str) -> int:
-        found = self._search_id(connection, key, machine)
-        if found is None:
-            raise unknown_search(key, machine, self._where)
+            raise unknown_machine(machine, self._transactions.where)
         return found

@@ -14,6 +14,7 @@ from sqlalchemy.pool import QueuePool
 
 from perftrail.errors import StoreError
 from perftrail.store.migrations import shipped
+from perftrail.store.transactions import Database
 from perftrail.store.upgrade import NOTHING, refuse_newer, refuse_older, upgrade, version
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def told(where: str) -> Iterator[None]:
         yield
     except DBAPIError as error:
         raise StoreError(f"{where}: {error.orig}: {_remedy(error.orig)}") from error
+    except sqlite3.Error as error:
+        raise StoreError(f"{where}: {error}: {_remedy(error)}") from error
 
 
 def _remedy(error: BaseException | None) -> str:
@@ -56,6 +59,12 @@ def _remedy(error: BaseException | None) -> str:
         if name.startswith(prefix):
             return remedy
     return f"this is a defect of perftrail ({name or type(error).__name__}); please report it"
+
+
+def database(engine: Engine, *, where: str) -> Database:
+    """Give a store's file as a database: a reader asks for no write lock, a writer for nothing else first."""
+    writing = engine.execution_options(**{BEGIN: "BEGIN IMMEDIATE"})
+    return Database(where=where, reading=engine, writing=writing, told=told)
 
 
 def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -> Engine:
@@ -81,7 +90,7 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
 def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
     """Open a store's file without ever changing it; `None` when it is there, but nothing in it yet."""
     _refuse_directory(path)
-    engine = _engine(lambda: _connect_to_read(path))
+    engine = _engine(lambda: connect_to_read(path))
     known = newest or shipped()[-1].number
     with told(path), _disposing(engine):
         with engine.connect() as connection:
@@ -92,6 +101,11 @@ def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
         engine.dispose()
         return None
     return engine
+
+
+def bare_engine(path: str) -> Engine:
+    """Open a file of tables that nobody else uses, whatever is in it."""
+    return _engine(lambda: _connect(path))
 
 
 def _refuse_directory(path: str) -> None:
@@ -151,7 +165,7 @@ def _connect(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _connect_to_read(path: str) -> sqlite3.Connection:
+def connect_to_read(path: str) -> sqlite3.Connection:
     """Open a file read-only.
 
     In a directory that may not be written, SQLite cannot make the shared index of its journal; when there is

@@ -40,7 +40,7 @@ def version(connection: Connection, *, where: str) -> int:
     if applied.name not in tables:
         raise StoreError(
             f"{where}: this database belongs to something else, with tables {', '.join(sorted(tables)[:5])}; "
-            "name another file with --store"
+            "name another with --store"
         )
     return connection.scalar(select(func.max(applied.c.version))) or NOTHING
 

@@ -1,0 +1,103 @@
+"""Outcomes as a long study has them, to fill a store with."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from perftrail.model.build import content_key
+from perftrail.model.measurement import InvocationKey, Machine, Measurement, Runnable
+from perftrail.model.metrics import MEASURED
+from perftrail.model.parameters import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from perftrail.store.sql import SqlStore
+
+
+MACHINE = Machine(id="0123456789abcdef", facts={})
+INVOCATIONS = 30
+"""How often each runnable is run: the default at most."""
+
+BATCH = 1000
+"""How many outcomes go into one transaction when they come in bulk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What a store was filled with, and how long that took: each outcome by itself, and all that came in batches."""
+
+    runnables: list[Runnable]
+    outcomes: int
+    single_ms: list[float]
+    batch_seconds: float
+
+
+def outcomes_of(samples: int) -> int:
+    """Give how many outcomes have so many values, all metrics together."""
+    return max(1, samples // len(MEASURED))
+
+
+def make_runnables(count: int) -> list[Runnable]:
+    """Give as many runnables as a long study has, each at a point of its own."""
+    return [
+        Runnable(
+            key=content_key(number),
+            revision=f"{number:040x}",
+            variant="plain",
+            benchmark="mt",
+            point=Point((("threads", 1 + number % 8),)),
+            artefact=content_key("artefact", number),
+        )
+        for number in range(count)
+    ]
+
+
+def make_outcomes(
+    runnables: Sequence[Runnable], rng: random.Random, machine: Machine = MACHINE
+) -> Iterator[Measurement]:
+    """Give outcomes as `run` makes them: all metrics that are always measured, interleaved over runnables."""
+    for ordinal in range(INVOCATIONS):
+        for runnable in runnables:
+            yield Measurement(
+                key=InvocationKey(runnable=runnable.key, machine=machine.id, phase="sample", ordinal=ordinal),
+                started=f"2025-11-21T02:{ordinal % 60:02}:00.123456+00:00",
+                seconds=rng.lognormvariate(0.0, 0.03),
+                values={
+                    name: rng.lognormvariate(0.0, 0.03)
+                    if metric.unit == "s"
+                    else float(round(rng.lognormvariate(8.0, 0.1)) * (4096 if metric.unit == "B" else 1))
+                    for name, metric in MEASURED.items()
+                },
+                methods={"peak_memory": "rusage", "peak_memory_tree": "sampled"},
+                log=f"logs/{runnable.key[:2]}/{runnable.key[2:16]}-{ordinal}.log",
+            )
+
+
+def milliseconds(action: Callable[[], object]) -> float:
+    """Give how long an action takes."""
+    began = time.perf_counter()
+    action()
+    return (time.perf_counter() - began) * 1e3
+
+
+def fill(store: SqlStore, samples: int, *, seed: int, durable: int = 0) -> Filled:
+    """Fill a store: so many outcomes one by one, each on disk before the next, the rest in batches."""
+    rng = random.Random(seed)
+    wanted = outcomes_of(samples)
+    runnables = make_runnables(-(-wanted // INVOCATIONS))
+    outcomes = islice(make_outcomes(runnables, rng), wanted)
+    store.add_machine(MACHINE)
+    for runnable in runnables:
+        store.add_runnable(runnable)
+    single = []
+    for outcome in islice(outcomes, durable):
+        single.append(milliseconds(lambda: store.add(outcome)))  # noqa: B023 - called at once
+    seconds = 0.0
+    while batch := list(islice(outcomes, BATCH)):
+        seconds += milliseconds(lambda: store.add_all(batch)) / 1e3
+    return Filled(runnables=runnables, outcomes=wanted, single_ms=single, batch_seconds=seconds)

@@ -1,0 +1,271 @@
+"""Backups: a store as it is at one moment, in a file that says what it holds, and back from there.
+
+A backup is an SQLite file of the same tables, whatever the store is in, with a table more: the note, by which a
+restore knows that it has everything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, inspect, select
+
+from perftrail import __version__
+from perftrail.errors import NoAnswer, StoreError
+from perftrail.store import schema, sqlite
+from perftrail.store.content import Digest, digests
+from perftrail.store.copying import Copying
+from perftrail.store.databases import looked_at, to_write
+from perftrail.store.location import on_server, shown
+from perftrail.store.migrations import shipped
+from perftrail.store.upgrade import refuse_newer, version
+from perftrail.store.upkeep import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from sqlalchemy import Connection
+
+    from perftrail.model.trail import Json
+
+note = Table(
+    "perftrail_backup",
+    MetaData(),
+    Column("made", Text, nullable=False),
+    Column("perftrail", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("digests", Text, nullable=False),
+)
+"""What a backup says of itself: when and by which perftrail it was made, its schema, and the digests of its rows."""
+
+
+FIRST_FILLED = (schema.machine, schema.build, schema.runnable)
+"""Tables one of which has a row in any store that holds something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What a backup holds: when it was made, the version of its schema, and its rows by kind."""
+
+    file: str
+    made: str
+    version: int
+    digests: Mapping[str, Digest]
+    size_bytes: int
+
+    def as_json(self) -> dict[str, Json]:
+        """As `store backup --json` prints it."""
+        return {
+            "file": self.file,
+            "made": self.made,
+            "schema": self.version,
+            "bytes": self.size_bytes,
+            "rows": {kind: digest.rows for kind, digest in self.digests.items()},
+            "digests": {kind: digest.sum for kind, digest in self.digests.items()},
+        }
+
+
+def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lambda *_: None) -> Noted:
+    """Write a store as it is now into a new file; others may go on writing to the store meanwhile.
+
+    `tell` is told how many invocations of a server's database are done, and of how many. Raises `StoreError` for a
+    file that is there, `NoAnswer` for a store that is not.
+    """
+    if file.exists():
+        raise StoreError(f"{file}: it is there already; name another file, or remove it")
+    with _new(file) as fresh:
+        with looked_at(location) as connection:
+            if on_server(location):
+                _copy_from_server(connection, fresh, tell, where=shown(location))
+            else:
+                _copy_file(location, fresh)
+        with _open(fresh) as connection:
+            note.create(connection)
+            connection.execute(
+                insert(note).values(
+                    made=datetime.now(UTC).isoformat(timespec="seconds"),
+                    perftrail=__version__,
+                    version=version(connection, where=str(file)),
+                    digests=json.dumps(
+                        {kind: [each.rows, each.sum] for kind, each in digests(connection).items()}
+                    ),
+                )
+            )
+    return read_note(file)
+
+
+def restore(file: Path, location: str, *, tell: Callable[[int, int], None] = lambda *_: None) -> Noted:
+    """Bring a backup back as a store that is not there yet, or empty; it then holds what the backup noted.
+
+    Raises `StoreError` for a file that is damaged or not whole, and for a store that holds anything.
+    """
+    noted = read_note(file)
+    with guarded(location), _whole(file, noted) as sound:
+        _refuse_full(location)
+        if on_server(location):
+            _copy_to_server(sound, location, tell)
+            with looked_at(location) as connection:
+                _refuse_different(noted, connection, where=shown(location))
+        else:
+            with _new(Path(location)) as fresh:
+                _copy_file(str(sound), fresh)
+                with _open(fresh) as connection:
+                    _refuse_different(noted, connection, where=location)
+                    note.drop(connection)
+                for suffix in ("-wal", "-shm"):  # of the empty store that was there
+                    Path(f"{location}{suffix}").unlink(missing_ok=True)
+    return noted
+
+
+def read_note(file: Path) -> Noted:
+    """Read what a backup says of itself. Raises `StoreError` for a file that is none."""
+    if not file.is_file():
+        raise StoreError(
+            f"{file}: there is no such file; name a backup that perftrail store backup has written"
+        )
+    with _open(file) as connection:
+        if not inspect(connection).has_table(note.name):
+            raise StoreError(
+                f"{file}: this is no backup of a store, or one that was not finished; a store itself is copied with "
+                "perftrail store copy"
+            )
+        row = connection.execute(select(note)).one()
+    return Noted(
+        file=str(file),
+        made=row.made,
+        version=row.version,
+        digests={kind: Digest(rows=rows, sum=sum) for kind, (rows, sum) in json.loads(row.digests).items()},
+        size_bytes=file.stat().st_size,
+    )
+
+
+@contextmanager
+def _whole(file: Path, noted: Noted) -> Iterator[Path]:
+    """Give a backup that was found to be whole; of an older schema, a copy brought up to date."""
+    newest = shipped()[-1].number
+    refuse_newer(noted.version, newest, where=str(file))
+    with _open(file) as connection:
+        sound = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+        if sound != "ok":
+            raise StoreError(f"{file}: this backup is damaged ({sound}); use another one")
+        if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+            raise StoreError(f"{file}: this backup is not whole, rows refer to missing ones; use another one")
+        if noted.version == newest:
+            _refuse_different(noted, connection, where=str(file))
+    if noted.version == newest:
+        yield file
+        return
+    with tempfile.TemporaryDirectory(prefix="perftrail-restore-") as directory:
+        copy = Path(directory) / file.name
+        shutil.copyfile(file, copy)
+        to_write(str(copy)).close()
+        yield copy
+
+
+def _refuse_different(noted: Noted, connection: Connection, *, where: str) -> None:
+    """Raise `StoreError` unless a store holds what was noted; an upgrade changes rows, but not their number."""
+    exact = noted.version == version(connection, where=where)
+    found = digests(connection)
+    for kind, wanted in noted.digests.items():
+        if found[kind].rows != wanted.rows:
+            raise StoreError(
+                f"{where}: {found[kind].rows} {kind} where the backup of {noted.made} noted {wanted.rows}; "
+                "use another backup"
+            )
+        if exact and found[kind] != wanted:
+            raise StoreError(
+                f"{where}: its {kind} are not those that the backup of {noted.made} noted; use another backup"
+            )
+
+
+def _refuse_full(location: str) -> None:
+    """Raise `StoreError` for a store that holds anything."""
+    try:
+        with looked_at(location) as connection:
+            held = any(connection.execute(select(table).limit(1)).first() for table in FIRST_FILLED)
+    except NoAnswer:
+        return
+    if held:
+        raise StoreError(
+            f"{shown(location)}: something is kept here already; restore to another place with --store, or add what "
+            "it lacks with perftrail store copy"
+        )
+
+
+def _copy_file(source: str, target: Path) -> None:
+    """Copy a file of tables in one go, as it is at one moment."""
+    with (
+        sqlite.told(source),
+        closing(sqlite.connect_to_read(source)) as old,
+        closing(sqlite3.connect(target)) as new,
+    ):
+        old.backup(new)
+        new.execute("PRAGMA journal_mode=DELETE")
+
+
+def _copy_from_server(
+    source: Connection, target: Path, tell: Callable[[int, int], None], *, where: str
+) -> None:
+    """Copy a server's database, all of one state of it, into a file; both must then hold the same."""
+    made = to_write(str(target))
+    try:
+        Copying(source, made, tell=tell).run()
+    finally:
+        made.close()
+    with closing(sqlite3.connect(target)) as settled:
+        settled.execute("PRAGMA journal_mode=DELETE")
+    with _open(target) as connection:
+        if digests(connection) != digests(source):
+            raise StoreError(
+                f"{where}: the backup is not what it holds; this is a defect of perftrail, please report it"
+            )
+
+
+def _copy_to_server(file: Path, location: str, tell: Callable[[int, int], None]) -> None:
+    target = to_write(location)
+    try:
+        with _open(file) as connection:
+            done = Copying(connection, target, tell=tell).run()
+        done.refuse_differences(target.where)
+    finally:
+        target.close()
+
+
+@contextmanager
+def _open(file: Path) -> Iterator[Connection]:
+    """Open a file of tables that nobody else uses; what was changed is kept at the end."""
+    engine = sqlite.bare_engine(str(file))
+    try:
+        with sqlite.told(str(file)), engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _new(file: Path) -> Iterator[Path]:
+    """Give a file beside one that is to be, which takes its place once it is whole and on disk."""
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh.unlink(missing_ok=True)
+        fresh.touch()
+    except OSError as error:
+        raise StoreError(f"{file}: it cannot be made: {error.strerror}; name another place") from error
+    try:
+        yield fresh
+        with fresh.open("rb+") as written:
+            os.fsync(written.fileno())
+        fresh.replace(file)
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{fresh}{suffix}").unlink(missing_ok=True)

@@ -1,0 +1,239 @@
+"""Copies what one store holds into another: what is there is left, what differs under the same key is told.
+
+Rows go in batches, each a transaction of its own: a copy that was cut short goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, insert, select, tuple_, update
+
+from perftrail.store import schema
+from perftrail.store.content import invocations, named_rows
+from perftrail.store.copied_invocations import put_invocations
+from perftrail.store.names import chunks, insert_unless_there
+from perftrail.store.numbering import NAMED, Copied, Numbering
+from perftrail.store.transactions import Transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sqlalchemy import Connection, Row, Table
+
+    from perftrail.store.transactions import Database
+
+    Named = Mapping[str, Any]
+
+STANDS_FOR = ("runnable_id", "revision", "variant", "benchmark", "point")
+"""What names a row that says what a runnable stands for."""
+
+
+class Copying:
+    """One copy, from a connection that sees one state of a store throughout, into another store.
+
+    `tell` is told how many invocations are done, and of how many.
+    """
+
+    def __init__(
+        self, source: Connection, target: Database, *, tell: Callable[[int, int], None] = lambda *_: None
+    ) -> None:
+        self._source = source
+        self._numbering = Numbering()
+        self._target = Transactions(target, undone=self._numbering.forget)
+        self._tell = tell
+        self.done = Copied()
+
+    def run(self) -> Copied:
+        """Copy everything; differences are noted, and change nothing."""
+        self._machines()
+        for table, column in NAMED:
+            self._texts(table, column)
+        self._builds()
+        self._stands_for()
+        self._invocations()
+        self._searches()
+        self._steps()
+        self._notes()
+        return self.done
+
+    def _put(self, work: Callable[[Connection, Copied], None]) -> None:
+        """Do a part of the copy in one transaction; what it notes counts once, however often it is tried."""
+        part = Copied()
+
+        def attempt(connection: Connection) -> None:
+            nonlocal part
+            part = Copied()
+            work(connection, part)
+
+        self._target.write(attempt)
+        self.done.include(part)
+
+    def _rows(self, table: Table) -> Sequence[Named]:
+        return [_named(row) for row in self._source.execute(named_rows(table))]
+
+    def _machines(self) -> None:
+        """Copy machines; one that is there keeps its first facts."""
+        rows = self._rows(schema.machine)
+
+        def put(connection: Connection, _: Copied) -> None:
+            if rows:
+                connection.execute(insert_unless_there(connection, schema.machine), rows)
+
+        self._put(put)
+
+    def _texts(self, table: Table, column: str) -> None:
+        names = self._numbering.names[table.name]
+        for chunk in chunks([row[column] for row in self._rows(table)]):
+
+            def put(connection: Connection, _: Copied, wanted: Sequence[str] = chunk) -> None:
+                known = names.find_all(connection, wanted)
+                missing = [{column: text} for text in wanted if text not in known]
+                if missing:
+                    connection.execute(insert_unless_there(connection, table), missing)
+
+            self._put(put)
+
+    def _builds(self) -> None:
+        """Copy builds, of which several rows have one key, and the last counts: older ones never come after newer."""
+        table = schema.build
+        held: dict[str, list[Named]] = defaultdict(list)
+        for row in self._rows(table):
+            held[row["key"]].append(row)
+        for keys in chunks(list(held)):
+
+            def put(connection: Connection, part: Copied, keys: Sequence[str] = keys) -> None:
+                there: dict[str, list[Named]] = defaultdict(list)
+                for row in connection.execute(named_rows(table).where(table.c.key.in_(keys))):
+                    there[row.key].append(_named(row))
+                new = [row for key in keys for row in _newer(held[key], there[key])]
+                if new:
+                    connection.execute(insert(table), [self._numbering.row(connection, row) for row in new])
+                part.count("builds", added=len(new), of=sum(len(held[key]) for key in keys))
+
+            self._put(put)
+
+    def _stands_for(self) -> None:
+        table = schema.stands_for
+        columns = [table.c[name] for name in STANDS_FOR]
+        for chunk in chunks(self._rows(table)):
+
+            def put(connection: Connection, part: Copied, wanted: Sequence[Named] = chunk) -> None:
+                rows = {_key(row): row for row in (self._numbering.row(connection, each) for each in wanted)}
+                found = connection.execute(select(table).where(tuple_(*columns).in_(list(rows))))
+                there = {_key(row._asdict()): row.artefact for row in found}
+                new = [row for key, row in rows.items() if key not in there]
+                if new:
+                    connection.execute(insert(table), new)
+                part.count("runnables", added=len(new), of=len(wanted))
+                part.differs += (
+                    f"{row['benchmark']} of {row['revision']} ({row['variant']})"
+                    for key, row in rows.items()
+                    if there.get(key, row["artefact"]) != row["artefact"]
+                )
+
+            self._put(put)
+
+    def _invocations(self) -> None:
+        total = self._source.scalar(select(func.count()).select_from(schema.invocation)) or 0
+        done = 0
+        for batch in invocations(self._source):
+            own = batch
+            self._put(lambda connection, part: put_invocations(connection, own, self._numbering, part))  # noqa: B023 - called at once
+            done += len(batch)
+            self._tell(done, total)
+
+    def _searches(self) -> None:
+        """Copy searches; an answer goes to where there is none yet."""
+        table = schema.search
+        for named in self._rows(table):
+
+            def put(connection: Connection, part: Copied, named: Named = named) -> None:
+                row = self._numbering.row(connection, named)
+                same = (table.c.key == row["key"], table.c.machine_id == row["machine_id"])
+                found = connection.execute(select(table).where(*same)).one_or_none()
+                part.count("searches", added=found is None, of=1)
+                if found is None:
+                    connection.execute(insert(table).values(row))
+                elif _contradict(found, row):
+                    part.differs.append(f"search {row['key']} on machine {named['machine_id']}")
+                elif found.answer is None:
+                    told = update(table).where(table.c.id == found.id)
+                    connection.execute(told.values(answer=row["answer"]))
+
+            self._put(put)
+
+    def _steps(self) -> None:
+        step, search, machine = schema.step, schema.search, schema.machine
+        searches = select(search.c.id, search.c.key, machine.c.fingerprint).join_from(search, machine)
+        for own, key, of in self._source.execute(searches.order_by(search.c.id)).all():
+            wanted = self._source.execute(select(step).where(step.c.search_id == own)).all()
+
+            def put(
+                connection: Connection,
+                part: Copied,
+                key: str = key,
+                of: str = of,
+                wanted: Sequence[Row[Any]] = wanted,
+            ) -> None:
+                id = connection.scalars(
+                    searches.where(search.c.key == key, machine.c.fingerprint == of)
+                ).one()
+                found = connection.execute(select(step).where(step.c.search_id == id))
+                there = {row.number: row._asdict() for row in found}
+                rows = [row._asdict() | {"search_id": id} for row in wanted]
+                new = [row for row in rows if row["number"] not in there]
+                if new:
+                    connection.execute(insert(step), new)
+                part.count("steps", added=len(new), of=len(rows))
+                part.differs += (
+                    f"step {row['number']} of search {key} on machine {of}"
+                    for row in rows
+                    if there.get(row["number"], row) != row
+                )
+
+            self._put(put)
+
+    def _notes(self) -> None:
+        """Copy what people said of regressions: rows without a key, that are appended and never changed."""
+        table = schema.metadata.tables.get("regression_note")
+        if table is None:
+            return
+        rows = self._rows(table)
+
+        def put(connection: Connection, part: Copied) -> None:
+            there = [_named(row) for row in connection.execute(named_rows(table))]
+            new = [row for row in rows if row not in there]
+            if new:
+                connection.execute(insert(table), new)
+            part.count("notes", added=len(new), of=len(rows))
+
+        self._put(put)
+
+
+def _named(row: Row[Any]) -> Named:
+    """Give a row by its columns, without the number that stands for it."""
+    return {name: value for name, value in row._asdict().items() if name != "id"}
+
+
+def _key(row: Named) -> tuple[Any, ...]:
+    return tuple(row[name] for name in STANDS_FOR)
+
+
+def _contradict(found: Row[Any], row: Named) -> bool:
+    """Whether two searches with one key are not the same search, at two of its moments perhaps."""
+    if (found.question, found.started) != (row["question"], row["started"]):
+        return True
+    return None not in (found.answer, row["answer"]) and found.answer != row["answer"]
+
+
+def _newer(rows: Sequence[Named], there: Sequence[Named]) -> Sequence[Named]:
+    """Give what of a build's rows comes after the last one that is there."""
+    if not there:
+        return rows
+    last = there[-1]
+    if last in rows:
+        place = max(number for number, row in enumerate(rows) if row == last)
+        return rows[place + 1 :]
+    return [row for row in rows if row["finished"] > last["finished"]]

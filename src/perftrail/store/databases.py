@@ -1,0 +1,54 @@
+"""Opens the database that a store is in, whichever kind it is."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import NoAnswer
+from perftrail.store import sqlite
+from perftrail.store.location import on_server, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+    from perftrail.store.transactions import Database
+
+
+def to_write(location: str) -> Database:
+    """Open a store's database, made or upgraded when need be. Raises `StoreError` where that cannot be."""
+    if on_server(location):
+        from perftrail.store import postgresql  # noqa: PLC0415 - psycopg is an extra, and takes long to import
+
+        return postgresql.database(postgresql.open_to_write(location), where=shown(location))
+    return sqlite.database(sqlite.open_to_write(location), where=location)
+
+
+def to_read(location: str) -> Database | None:
+    """Open a store's database without ever changing it; `None` where it is there, but nothing in it yet."""
+    if on_server(location):
+        from perftrail.store import postgresql  # noqa: PLC0415 - as above
+
+        engine = postgresql.open_to_read(location)
+        return None if engine is None else postgresql.database(engine, where=shown(location))
+    engine = sqlite.open_to_read(location)
+    return None if engine is None else sqlite.database(engine, where=location)
+
+
+@contextmanager
+def looked_at(location: str) -> Iterator[Connection]:
+    """Look at a store, all of one state of it. Raises `NoAnswer` where nothing was kept yet."""
+    missing = not on_server(location) and not Path(location).exists()
+    database = None if missing else to_read(location)
+    if database is None:
+        raise NoAnswer(
+            f"{shown(location)}: nothing is kept here yet; perftrail run or perftrail find measures something"
+        )
+    try:
+        with database.told(database.where), database.reading.connect() as connection:
+            yield connection
+    finally:
+        database.close()

@@ -1,0 +1,108 @@
+"""Where a store is: a file, or a database of a PostgreSQL server, whose address is never shown with its secrets."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote, urlencode
+
+from perftrail.errors import UsageError
+
+SERVERS = ("postgresql://", "postgres://")
+
+HARMLESS = {
+    *("host", "hostaddr", "port", "dbname", "user", "options", "service", "passfile", "connect_timeout"),
+    *("target_session_attrs", "load_balance_hosts", "channel_binding", "gssencmode"),
+    *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"),
+}
+"""The parameters of an address that may be shown; a misspelt one could hold a password."""
+
+HIDDEN = "postgresql://…"
+"""Stands for an address that cannot be told from its password."""
+
+ADDRESS = re.compile(
+    r"postgres(?:ql)?://(?:(?P<user>[^:@/?]*)(?::(?P<password>[^@/]*))?@)?"
+    r"(?P<hosts>[^/?@]*)(?:/(?P<database>[^?@]*))?(?:\?(?P<query>[^@]*))?"
+)
+"""What libpq takes, but for an @ or a / that it would take for the end of something else."""
+
+HOST = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^:\[\]]*)(?::[0-9]*)?")
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def on_server(location: str) -> bool:
+    """Whether a store is in a database of a server."""
+    return location.startswith(SERVERS)
+
+
+def server_of(named: str | None) -> str | None:
+    """Give the address that `--store` names, `None` where it names a directory or nothing.
+
+    Raises `UsageError` for an address of another kind, and for one that cannot be understood.
+    """
+    if named is None or not SCHEME.match(named):
+        return None
+    if not on_server(named):
+        scheme = named.partition("://")[0]
+        raise UsageError(
+            f"--store {scheme}://…: results live in a directory, or in PostgreSQL: "
+            "postgresql://USER@HOST/DATABASE"
+        )
+    if _parts(named) is None:
+        raise UsageError(
+            f"--store {HIDDEN}: this is no address such as postgresql://USER@HOST:5432/DATABASE; in a user name "
+            "or a password, @ is written %40, / is %2F and : is %3A (better, leave the password to ~/.pgpass)"
+        )
+    return named
+
+
+def shown(location: str) -> str:
+    """Write where a store is for people and files: the address of a server without password.
+
+    >>> shown("postgresql://ada:secret@db:5433/tcl?sslmode=require&password=secret")
+    'postgresql://ada@db:5433/tcl?sslmode=require'
+    >>> shown("postgresql:///tcl?host=/run/postgresql&options=-csearch_path%3Dold&passwrd=secret")
+    'postgresql:///tcl?host=/run/postgresql&options=-csearch_path%3Dold'
+    >>> shown("postgresql://ada:sec/ret@db/tcl")
+    'postgresql://…'
+    >>> shown("/srv/tcl/results.db")
+    '/srv/tcl/results.db'
+    """
+    if not on_server(location):
+        return location
+    parts = _parts(location)
+    if parts is None:
+        return HIDDEN
+    user = f"{parts['user']}@" if parts["user"] else ""
+    database = f"/{parts['database']}" if parts["database"] else ""
+    kept = [(name, value) for name, value in parameters(location) if name in HARMLESS]
+    query = f"?{urlencode(kept, safe='/:,', quote_via=quote)}" if kept else ""
+    return f"postgresql://{user}{parts['hosts']}{database}{query}"
+
+
+def parameters(location: str) -> list[tuple[str, str]]:
+    """Give the parameters that stand after the question mark of a server's address."""
+    parts = _parts(location)
+    query = (parts or {}).get("query") or ""
+    named = (each.partition("=") for each in query.split("&") if each)
+    return [(unquote(name), unquote(value)) for name, _, value in named]
+
+
+def without_secrets(word: str) -> str:
+    """Give a word of a command line with the address of a server in it as `shown` writes it.
+
+    >>> without_secrets("--store=postgresql://ada:secret@db/tcl")
+    '--store=postgresql://ada@db/tcl'
+    """
+    before, scheme, rest = word.partition(next((each for each in SERVERS if each in word), "://"))
+    return before + shown(scheme + rest) if scheme in SERVERS else word
+
+
+def _parts(location: str) -> dict[str, str | None] | None:
+    """Take an address apart; `None` where a part of its password could be taken for something else."""
+    found = ADDRESS.fullmatch(location)
+    if found is None or not location.isprintable():
+        return None
+    parts: dict[str, str | None] = found.groupdict()
+    hosts = (parts["hosts"] or "").split(",")
+    return parts if all(HOST.fullmatch(host) for host in hosts) else None

@@ -1,0 +1,101 @@
+"""What a PostgreSQL server's errors mean to people, and which of them say that it went away."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+
+from perftrail.errors import StoreAway, StoreError
+from perftrail.store.transactions import Contended
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REFUSALS = {
+    "password": (
+        "give the right one in PGPASSWORD, or in ~/.pgpass, which only you may be able to read (chmod 600); "
+        "is the user right?"
+    ),
+    "no pg_hba.conf entry": "the server lets this user in from elsewhere only; its pg_hba.conf says who may",
+    "authentication": "the server does not know you as this user; name another, or see its pg_hba.conf",
+    "database .* does not exist": "make it (createdb NAME), or name another with --store",
+    "role .* does not exist": "name a user that the server knows: postgresql://USER@HOST/DATABASE",
+    "role .* is not permitted to log in": "name another user: postgresql://USER@HOST/DATABASE",
+    "SSL|certificate|sslmode": "see what sslmode and sslrootcert in the address ask for, and what the server has",
+    "permission denied for database": "have its owner run GRANT CONNECT ON DATABASE for you, or name another",
+    "^invalid": "correct it in the address, or in the variables whose names begin with PG",
+}
+"""What a server says to whom it will not let in, however long he waits, with what to do; the first that fits."""
+
+ABSENCES = {
+    "failed to resolve host": "is the host's name right, and is there a network?",
+    "too many|remaining connection slots": "wait for others to end, or raise the server's max_connections",
+    "starting up|shutting down|recovery mode|not yet accepting": "wait until it has started, and try again",
+    "": "is the server running, and is its address right?",
+}
+"""What is said of a server that does not answer now, with what to do; the first that fits."""
+
+REMEDIES = {
+    "42501": (
+        "you may not do that there; have the database's owner run GRANT CREATE, USAGE ON SCHEMA public, or name a "
+        "database of your own (createdb -O USER NAME)"
+    ),
+    "25006": "this server can only be read, it follows another: name that one with --store",
+    "53100": "the server's disk is full; make room and start again, everything up to here is kept",
+    "53200": "the server is out of memory; start again when it is not, everything up to here is kept",
+    "54000": "a name or the values of a point are longer than its indexes take, 2700 bytes; shorten them",
+    "55P03": "another program keeps the tables locked; wait for it, or stop it",
+    "57014": "the server's statement_timeout or its administrator ended this; raise that time for this user",
+    "XX001": "the store is damaged; restore a backup (perftrail store restore)",
+    "XX002": "the store is damaged; restore a backup (perftrail store restore)",
+    "58": "the server's disk answered with an error; see its log",
+}
+"""What to do about errors of the server, by how their codes begin."""
+
+GONE = ("08", "57P01", "57P02", "57P03", "53300")
+"""How the codes begin of errors that say that a server, or the way to it, is away."""
+
+CONTENDED = ("40001", "40P01")
+"""Two transactions got in each other's way, and one of them was undone."""
+
+
+@contextmanager
+def told(where: str) -> Iterator[None]:
+    """Turn a server's error into a `StoreError` that says where, what is wrong and what to do."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _explained(where, error.orig) from error
+    except psycopg.Error as error:
+        raise _explained(where, error) from error
+
+
+def _explained(where: str, error: BaseException | None) -> StoreError:
+    code = getattr(error, "sqlstate", None) or ""
+    why = _first_line(error)
+    if code in CONTENDED:
+        return Contended(f"{where}: {why}: others write at the same time; start again")
+    if isinstance(error, psycopg.OperationalError) and (not code or code.startswith(GONE)):
+        refused = _fitting(why, REFUSALS)
+        if refused is not None:
+            return StoreError(f"{where}: {why}: {refused}")
+        return StoreAway(f"{where}: {why}: {_fitting(why, ABSENCES)}", why=why)
+    known = next((remedy for prefix, remedy in REMEDIES.items() if code.startswith(prefix)), None)
+    kind = code or type(error).__name__
+    return StoreError(
+        f"{where}: {why}: {known or f'this is a defect of perftrail ({kind}); please report it'}"
+    )
+
+
+def _fitting(why: str, remedies: dict[str, str]) -> str | None:
+    return next((remedy for pattern, remedy in remedies.items() if re.search(pattern, why)), None)
+
+
+def _first_line(error: BaseException | None) -> str:
+    """Give what is wrong in the server's words, without what psycopg puts before them."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"^connection (failed|is bad): |FATAL:  ", "", lines[0])

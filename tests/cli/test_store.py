@@ -1,0 +1,146 @@
+"""The commands of `perftrail store`: what they say, and that they end by naming the next useful one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.cli.again import again
+from perftrail.cli.store_words import moment_before, placed
+from perftrail.cli.walking import Walking
+from perftrail.cli.writing import Writing
+from perftrail.errors import UsageError
+from perftrail.store import open_store
+from tests.starting import start
+from tests.store.examples import acquaint, key, measurement
+from tests.store.test_migrations import fill
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A directory of results."""
+    with open_store(str(tmp_path / "one" / "results.db"), access="write") as store:
+        fill(store)
+    return tmp_path / "one"
+
+
+def last_line(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def test_statistics_are_a_line_and_a_table_each_by_machine_and_benchmark(results: Path) -> None:
+    done = start("store", "stats", "--store", results)
+    assert done.returncode == 0, done.stderr
+    assert f"{results}/results.db: SQLite, schema " in done.stdout
+    assert "rows: value 11, invocation 5, " in done.stdout
+    assert "0123456789abcdef            4        2       1  2025-11-21T02:37:00" in done.stdout
+    assert last_line(done.stdout) == f"perftrail store backup --store {results} FILE keeps a copy of it"
+    told = json.loads(start("store", "stats", "--store", results, "--json").stdout)
+    assert told["rows"]["invocation"] == 5
+    assert told["machines"][0]["samples"] == 2
+
+
+def test_a_store_is_copied_there_and_back_again_with_nothing_left_to_do(
+    results: Path, postgresql: str
+) -> None:
+    there = start("store", "copy", results, postgresql)
+    assert there.returncode == 0, there.stderr
+    assert "5 invocations" in there.stdout
+    assert last_line(there.stdout).startswith("perftrail store stats --store 'postgresql://ada@/t")
+    back = start("store", "copy", postgresql, results, "--json")
+    told = json.loads(back.stdout)
+    assert told["there"]["invocations"] == 5
+    assert not any(told["added"].values())
+    assert "cret" not in there.stdout + there.stderr + back.stdout + back.stderr
+
+
+def test_a_copy_that_meets_something_else_exits_1_and_names_it(results: Path, tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "other.db"), access="write") as store:
+        acquaint(store)
+        store.add(measurement(key(0), wall=9.0))
+    done = start("store", "copy", results, tmp_path / "other.db")
+    assert done.returncode == 1
+    assert "other.db: it holds something else already as sample 0 of aaaaaaaaaaaa" in done.stderr
+
+
+def test_a_backup_is_brought_back_by_the_command_that_it_names(results: Path, tmp_path: Path) -> None:
+    saved = start("store", "backup", tmp_path / "a copy", "--store", results)
+    assert saved.returncode == 0, saved.stderr
+    assert "5 invocations" in saved.stdout
+    assert (
+        last_line(saved.stdout) == f"perftrail store restore '{tmp_path}/a copy' --store DIR brings it back"
+    )
+    back = start("store", "restore", tmp_path / "a copy", "--store", tmp_path / "new")
+    assert back.returncode == 0, back.stderr
+    assert "all as the backup noted" in back.stdout
+    again = start("store", "restore", tmp_path / "a copy", "--store", tmp_path / "new")
+    assert again.returncode == 1
+    assert "something is kept here already" in again.stderr
+
+
+def test_nothing_is_forgotten_without_yes(results: Path) -> None:
+    asked = start("store", "forget", "--older-than", "1d", "--store", results)
+    assert asked.returncode == 0, asked.stderr
+    assert "5 invocations with 11 values" in asked.stdout
+    assert "would be taken away" in asked.stdout
+    assert last_line(asked.stdout).startswith("add --yes to do it; perftrail store backup FILE")
+    done = start("store", "forget", "--older-than", "1d", "--yes", "--store", results, "--json")
+    assert json.loads(done.stdout)["invocations"] == 5
+    assert json.loads(start("store", "stats", "--store", results, "--json").stdout)["rows"]["invocation"] == 0
+    small = start("store", "compact", "--store", results)
+    assert small.returncode == 0, small.stderr
+    assert last_line(small.stdout) == f"perftrail store stats --store {results} says what it holds"
+
+
+def test_a_server_that_is_not_there_is_one_sentence_with_its_remedy(tmp_path: Path) -> None:
+    done = start("store", "stats", "--store", f"postgresql://ada:secret@/t1?host={tmp_path}")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert "is the server running, and is its address right?" in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_an_address_that_makes_no_sense_is_wrong_usage() -> None:
+    for address in ("mysql://ada:secret@host/db", "postgresql://ada:se/cret@host/db"):
+        done = start("store", "stats", "--store", address)
+        assert done.returncode == 2
+        assert "cret" not in done.stderr
+
+
+def test_a_store_is_named_by_its_directory_its_file_or_its_study(results: Path, tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "perftrail.toml").touch()
+    expected = {
+        results: results / "results.db",
+        results / "results.db": results / "results.db",
+        tmp_path: tmp_path / "results.db",
+        study: study / ".perftrail" / "results.db",
+        tmp_path / "new": tmp_path / "new" / "results.db",
+        tmp_path / "new.db": tmp_path / "new.db",
+    }
+    for word, location in expected.items():
+        assert placed(str(word)).location == str(location)
+
+
+def test_an_age_is_days_weeks_or_years() -> None:
+    assert moment_before("1y") < moment_before("26w") < moment_before("90d") < moment_before("1d")
+    assert moment_before("1 y")[:16] == moment_before("365d")[:16]
+    for odd in ("", "0d", "1", "y", "1m", "-1d", "1d2d", "9999999y", "999999y"):
+        with pytest.raises(UsageError, match="--older-than"):
+            moment_before(odd)
+
+
+def test_a_command_that_is_suggested_names_a_server_without_password() -> None:
+    writing = Writing(store="postgresql://ada:secret@host/db", wait=True, retry_failed=False, sandbox=None)
+    assert again("study", Walking(along=None, at=()), writing) == (
+        "study",
+        "--store",
+        "postgresql://ada@host/db",
+    )

@@ -1,0 +1,91 @@
+"""A line to a server that can be cut: it passes on what each end says to the other, over a socket of its own."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NAME = ".s.PGSQL.5432"
+
+
+class Line:
+    """A line that loses the server's answer to some words, once: the server does what they ask, and nobody knows.
+
+    The server keeps its end of a line that was cut, as it does when a network fails.
+    """
+
+    def __init__(self, server: Path) -> None:
+        self._server = server
+        self._dead: list[socket.socket] = []
+        self.cut_after: bytes | None = None
+        self.cuts = 0
+
+    def serve(self, listening: socket.socket) -> None:
+        """Take one connection after the other, until the socket is closed."""
+        with suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
+
+    def close(self) -> None:
+        """Let the server know that its ends are dead."""
+        for end in self._dead:
+            end.close()
+
+    def _pass_on(self, client: socket.socket) -> None:
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(str(self._server / NAME))
+        lost = threading.Event()
+
+        def answers() -> None:
+            with suppress(OSError):
+                while said := server.recv(65_536):
+                    if lost.is_set():
+                        break
+                    client.sendall(said)
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
+        answering = threading.Thread(target=answers, daemon=True)
+        answering.start()
+        with suppress(OSError), client:
+            while said := client.recv(65_536):
+                if self.cut_after is not None and self.cut_after in said:
+                    self.cut_after = None
+                    self.cuts += 1
+                    lost.set()
+                server.sendall(said)
+        if lost.is_set():
+            self._dead.append(server)
+            return
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+        answering.join()
+        server.close()
+
+
+@contextmanager
+def line_to(server: Path) -> Iterator[tuple[Line, str]]:
+    """Give a line to the server whose socket is in a directory, and the directory of its own socket."""
+    line = Line(server)
+    with (
+        tempfile.TemporaryDirectory(prefix="perftrail-line-") as directory,
+        socket.socket(socket.AF_UNIX) as listening,
+    ):
+        listening.bind(f"{directory}/{NAME}")
+        listening.listen()
+        thread = threading.Thread(target=line.serve, args=(listening,), daemon=True)
+        thread.start()
+        try:
+            yield line, directory
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            line.close()

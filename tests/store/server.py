@@ -1,0 +1,168 @@
+"""A PostgreSQL server of the tests' own: started where it is installed, gone with them, with nothing of it left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
+
+import psycopg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOBODY = 65534
+"""The server refuses to run as root."""
+
+PASSWORD = "se cret/@:%?"
+"""Of the user ada, who owns the databases: no part of it may ever be seen."""
+
+START_SECONDS = 30.0
+
+
+def programs() -> Path | None:
+    """Give the directory with the newest server's programs, `None` where none is installed."""
+    found = shutil.which("postgres")
+    installed = [Path(found).resolve()] if found else []
+    installed += Path("/usr/lib/postgresql").glob("*/bin/postgres")
+    newest = max(
+        installed, key=lambda path: [int(part) for part in path.parts if part.isdigit()], default=None
+    )
+    return None if newest is None else newest.parent
+
+
+class Server:
+    """A server that listens on a socket of its own directory, and can be stopped as in an accident."""
+
+    def __init__(self, programs: Path, directory: Path, *, durable: bool) -> None:
+        self._programs = programs
+        self._directory = directory
+        self._durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+        self._made = 0
+        self._shared = ""
+
+    def make(self) -> Self:
+        """Make its files: user ada must give her password, postgres none."""
+        self._directory.chmod(0o755)
+        own = self._directory / "own"
+        own.mkdir()
+        if os.geteuid() == 0:
+            os.chown(own, NOBODY, NOBODY)
+        data = own / "data"
+        self._run(
+            "initdb", "--no-sync", "-D", data, "-U", "postgres", "-E", "UTF8", "--locale=C", "-A", "trust"
+        )
+        (data / "pg_hba.conf").write_text("local all ada scram-sha-256\nlocal all postgres trust\n")
+        return self
+
+    @property
+    def socket(self) -> Path:
+        """The directory of the socket that it listens on."""
+        return self._directory / "own"
+
+    def start(self) -> None:
+        """Start it; it answers when this returns."""
+        own = self._directory / "own"
+        fsync = f"fsync={'on' if self._durable else 'off'}"
+        settings = ("listen_addresses=", "max_connections=60", "shared_buffers=32MB", fsync)
+        words = [word for setting in settings for word in ("-c", setting)]
+        with (self._directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._as_nobody("postgres", "-D", own / "data", "-k", own, *words),
+                stdout=log,
+                stderr=log,
+                cwd=own,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self.answers():
+            assert self._process.poll() is None, (self._directory / "log").read_text()
+            assert time.monotonic() < deadline, (self._directory / "log").read_text()
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Stop it at once, as `pg_ctl stop -m immediate`: nothing that is not committed is kept."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(START_SECONDS)
+            self._process = None
+
+    def answers(self) -> bool:
+        """Whether it answers now."""
+        try:
+            psycopg.connect(self.url("postgres", user="postgres")).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def url(self, database: str, *, user: str = "ada") -> str:
+        """Give a database's address; ada's has her password."""
+        who = f"{user}:{quote(PASSWORD, safe='')}" if user == "ada" else user
+        return f"postgresql://{who}@/{database}?host={self._directory / 'own'}"
+
+    def database(self, *, encoding: str = "UTF8") -> str:
+        """Make a database of ada's; give its address."""
+        self._made += 1
+        name = f"t{self._made}"
+        if self._made == 1:
+            password = psycopg.sql.quote(PASSWORD)
+            self.execute(f"CREATE ROLE ada LOGIN PASSWORD {password}")
+        self.execute(f"CREATE DATABASE {name} OWNER ada ENCODING '{encoding}' TEMPLATE template0")
+        return self.url(name)
+
+    def schema(self) -> str:
+        """Make a schema of ada's in a database that has others too, which takes less time; give its address."""
+        self._shared = self._shared or self.database()
+        self._made += 1
+        name = f"s{self._made}"
+        with psycopg.connect(self._shared, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{self._shared}&options=-csearch_path%3D{name}"
+
+    def execute(self, statement: str, *, database: str = "postgres") -> list[tuple[object, ...]]:
+        """Do something as the server's administrator; give the rows that it gives."""
+        with psycopg.connect(self.url(database, user="postgres"), autocommit=True) as connection:
+            found = connection.execute(statement.encode())
+            return found.fetchall() if found.description else []
+
+    def _run(self, program: str, *words: str | Path) -> None:
+        done = subprocess.run(self._as_nobody(program, *words), capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+
+    def _as_nobody(self, program: str, *words: str | Path) -> list[str]:
+        """Give the words that start a program as somebody without rights, that ends with who started it."""
+        nobody = ["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"] if os.geteuid() == 0 else []
+        return [
+            "setpriv",
+            *map(str, nobody),
+            "--pdeathsig",
+            "QUIT",
+            str(self._programs / program),
+            *map(str, words),
+        ]
+
+
+@contextmanager
+def running(*, durable: bool = False) -> Iterator[Server | None]:
+    """Give a server that runs, and takes its files along when it goes; `None` where none is installed.
+
+    Unless `durable`, it leaves it to the system when to write to the disk, which only a crash of the machine shows.
+    """
+    installed = programs()
+    if installed is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="perftrail-pg-") as directory:
+        server = Server(installed, Path(directory), durable=durable).make()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()

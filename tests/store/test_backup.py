@@ -1,0 +1,211 @@
+"""Backups while others write, and that a restore gives all of it back or says what is missing."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.errors import NoAnswer, StoreError
+from perftrail.store import open_store
+from perftrail.store.backup import backup, restore
+from tests.store.examples import MACHINE, RUNNABLE, key, measurement
+from tests.store.processes import heard, start
+from tests.store.test_migrations import FILES, assert_filled, fill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    found = tmp_path / "results.db" if request.param == "sqlite" else request.getfixturevalue("postgresql")
+    with open_store(str(found), access="write", machine=MACHINE.id) as store:
+        fill(store)
+    yield str(found)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A backup of a store in a file."""
+    with open_store(str(tmp_path / "source.db"), access="write") as store:
+        fill(store)
+    backup(str(tmp_path / "source.db"), tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def change(file: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+
+
+# There and back
+
+
+def test_a_backup_restored_is_what_was_there(location: str, tmp_path: Path) -> None:
+    noted = backup(location, tmp_path / "saved")
+    assert noted.digests["invocations"].rows == 5
+    again = restore(tmp_path / "saved", str(tmp_path / "again" / "results.db"))
+    assert again.digests == noted.digests
+    with open_store(str(tmp_path / "again" / "results.db"), access="write") as store:
+        assert_filled(store)
+        store.add(measurement(key(99)))
+    assert sorted(file.name for file in (tmp_path / "again").iterdir()) == ["results.db", "results.db.lock"]
+
+
+def test_a_backup_goes_back_into_a_server(saved: Path, postgresql: str) -> None:
+    restore(saved, postgresql)
+    with open_store(postgresql, access="read") as store:
+        assert_filled(store)
+
+
+def test_a_backup_says_nothing_of_an_address(location: str, tmp_path: Path) -> None:
+    backup(location, tmp_path / "saved")
+    assert b"cret" not in (tmp_path / "saved").read_bytes()
+
+
+def test_a_backup_while_another_writes_is_of_one_moment(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with start("writes", path) as writer:
+        assert heard(writer) == "started"
+        assert heard(writer) == "ready"
+        for number in range(3):
+            heard(writer)
+            noted = backup(str(path), tmp_path / f"saved{number}")
+            restore(tmp_path / f"saved{number}", str(tmp_path / f"again{number}.db"))
+            with open_store(str(tmp_path / f"again{number}.db"), access="read") as store:
+                kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+            assert len(kept) == noted.digests["invocations"].rows
+            assert kept == tuple(measurement(key(ordinal), wall=ordinal / 7) for ordinal in range(len(kept)))
+        assert int(heard(writer)) > 0
+        assert writer.poll() is None
+
+
+def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    """As if it had been made when that schema was the newest."""
+
+    for file in sorted(FILES.glob("version-*.sql")):
+        number = int(file.stem.removeprefix("version-"))
+        old = tmp_path / f"{number}.db"
+        with closing(sqlite3.connect(old)) as database:
+            database.executescript(file.read_text())
+        saved = tmp_path / f"saved{number}"
+        current = tmp_path / f"current{number}.db"
+        shutil.copyfile(old, current)
+        open_store(str(current), access="write").close()
+        backup(str(current), saved)
+        with closing(sqlite3.connect(saved)) as database:
+            note = database.execute("SELECT made, perftrail, digests FROM perftrail_backup").fetchone()
+        shutil.copyfile(old, saved)
+        change(
+            saved, "CREATE TABLE perftrail_backup (made TEXT, perftrail TEXT, version INTEGER, digests TEXT)"
+        )
+        with closing(sqlite3.connect(saved)) as database:
+            database.execute("INSERT INTO perftrail_backup VALUES (?, ?, ?, ?)", (*note[:2], number, note[2]))
+            database.commit()
+        restore(saved, str(tmp_path / f"again{number}.db"))
+        with open_store(str(tmp_path / f"again{number}.db"), access="write") as store:
+            assert_filled(store)
+
+
+# What is no backup, or no whole one
+
+
+def test_a_backup_with_a_row_less_is_refused_and_nothing_restored(saved: Path, tmp_path: Path) -> None:
+    change(saved, "DELETE FROM value WHERE invocation_id = 5", "DELETE FROM invocation WHERE id = 5")
+    with pytest.raises(StoreError, match=r"saved: 4 invocations where the backup of .* noted 5"):
+        restore(saved, str(tmp_path / "again.db"))
+    assert not (tmp_path / "again.db").exists()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE value SET value = value + 1e-16 WHERE metric_id = (SELECT id FROM metric WHERE name = 'wall')",
+        "UPDATE invocation SET started = '' WHERE id = 3",
+        "UPDATE build SET outcome = replace(outcome, 'file', 'directory') WHERE id = 1",
+        "UPDATE step SET words = 'others'",
+        "UPDATE machine SET facts = '{}' WHERE id = 1",
+        "DELETE FROM value WHERE invocation_id = 2 AND metric_id = 2",
+    ],
+)
+def test_a_backup_with_a_row_that_was_changed_is_refused(saved: Path, tmp_path: Path, statement: str) -> None:
+    change(saved, statement)
+    with pytest.raises(StoreError, match=r"saved: its \w+ are not those that the backup of .* noted"):
+        restore(saved, str(tmp_path / "again.db"))
+
+
+def test_a_backup_whose_rows_refer_to_missing_ones_is_refused(saved: Path, tmp_path: Path) -> None:
+    change(saved, "DELETE FROM machine WHERE id = 1")
+    with pytest.raises(StoreError, match="this backup is not whole, rows refer to missing ones"):
+        restore(saved, str(tmp_path / "again.db"))
+
+
+def test_a_damaged_backup_is_refused(saved: Path, tmp_path: Path) -> None:
+    whole = saved.read_bytes()
+    for damaged in (
+        whole[: len(whole) // 2],
+        whole[:8192] + b"\xff" * (len(whole) - 8192),
+        b"no database" * 99,
+    ):
+        saved.write_bytes(damaged)
+        with pytest.raises(StoreError, match=r"damaged|no such table|malformed|is no backup"):
+            restore(saved, str(tmp_path / "again.db"))
+    assert not (tmp_path / "again.db").exists()
+
+
+def test_a_store_is_no_backup_and_a_missing_file_neither(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="this is no backup of a store"):
+        restore(tmp_path / "source.db", str(tmp_path / "again.db"))
+    with pytest.raises(StoreError, match="there is no such file"):
+        restore(tmp_path / "nowhere", str(tmp_path / "again.db"))
+
+
+def test_a_backup_of_a_newer_schema_is_refused(saved: Path, tmp_path: Path) -> None:
+    change(saved, "UPDATE perftrail_backup SET version = 999")
+    with pytest.raises(StoreError, match="a newer perftrail has written this store"):
+        restore(saved, str(tmp_path / "again.db"))
+
+
+# Where a backup and a restore go
+
+
+def test_a_store_that_holds_something_is_not_restored_over(saved: Path, location: str) -> None:
+    with pytest.raises(
+        StoreError, match="something is kept here already; restore to another place with --store"
+    ):
+        restore(saved, location)
+    with open_store(location, access="read") as store:
+        assert_filled(store)
+
+
+def test_an_empty_store_is_restored_over(saved: Path, tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "again.db"), access="write"):
+        pass
+    restore(saved, str(tmp_path / "again.db"))
+    with open_store(str(tmp_path / "again.db"), access="read") as store:
+        assert_filled(store)
+
+
+def test_a_file_that_is_there_is_not_written_over(saved: Path, tmp_path: Path) -> None:
+    content = saved.read_bytes()
+    with pytest.raises(StoreError, match="it is there already; name another file"):
+        backup(str(tmp_path / "source.db"), saved)
+    assert saved.read_bytes() == content
+
+
+def test_a_backup_of_nothing_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(NoAnswer, match="nothing is kept here yet"):
+        backup(str(tmp_path / "results.db"), tmp_path / "saved")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_where_no_file_can_be_made_is_said_so(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="it cannot be made"):
+        backup(str(tmp_path / "source.db"), saved / "below")

@@ -1,0 +1,234 @@
+"""Copying one store into another: nothing is lost, nothing twice, and what differs is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.errors import NoAnswer, StoreError, StoreHeld, UsageError
+from perftrail.model.build import Failure
+from perftrail.store import hold, open_store
+from perftrail.store.content import digests
+from perftrail.store.copying import Copying
+from perftrail.store.databases import looked_at, to_write
+from perftrail.store.keeping import copy_store
+from tests.store.examples import (
+    BUILD,
+    BUILT,
+    FAILED_BUILD,
+    MACHINE,
+    RUNNABLE,
+    SEARCH,
+    acquaint,
+    key,
+    measurement,
+    step,
+)
+from tests.store.test_migrations import assert_filled, fill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from perftrail.store.content import Digest
+
+    Kinds = tuple[str, str]
+
+KINDS = [("sqlite", "postgresql"), ("postgresql", "sqlite"), ("sqlite", "sqlite")]
+
+
+@pytest.fixture
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, str], str]:
+    """Give where a store of a kind and a name is; there is one of each server's database."""
+
+    def located(kind: str, name: str) -> str:
+        found: str = str(tmp_path / name) if kind == "sqlite" else request.getfixturevalue("postgresql")
+        return found
+
+    return located
+
+
+def contents(location: str) -> Mapping[str, Digest]:
+    with looked_at(location) as connection:
+        return digests(connection)
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_a_copy_holds_what_the_other_one_does(place: Callable[[str, str], str], kinds: Kinds) -> None:
+    one, other = place(kinds[0], "one.db"), place(kinds[1], "other.db")
+    with open_store(one, access="write", machine=MACHINE.id) as store:
+        fill(store)
+    done = copy_store(one, other)
+    assert done.added["invocations"] == 5
+    assert done.there.total() == 0
+    with open_store(other, access="read") as store:
+        assert_filled(store)
+    assert contents(one) == contents(other)
+
+
+def test_a_second_copy_changes_nothing(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    with open_store(one, access="write") as store:
+        fill(store)
+    copy_store(one, other)
+    before = contents(other)
+    done = copy_store(one, other)
+    assert done.added.total() == 0
+    assert done.there["invocations"] == 5
+    assert contents(other) == before
+
+
+def test_a_copy_that_was_cut_short_goes_on(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    with open_store(one, access="write") as store:
+        acquaint(store)
+        store.add_all(measurement(key(ordinal)) for ordinal in range(2500))
+
+    def stop(done: int, total: int) -> None:
+        assert (done, total) == (1000, 2500)
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        copy_store(one, other, tell=stop)
+    done = copy_store(one, other)
+    assert (done.added["invocations"], done.there["invocations"]) == (1500, 1000)
+    assert contents(one) == contents(other)
+
+
+def test_stores_of_two_machines_become_one(tmp_path: Path) -> None:
+    both = str(tmp_path / "both.db")
+    for number in range(2):
+        own = str(tmp_path / f"{number}.db")
+        with open_store(own, access="write") as store:
+            acquaint(store)
+            store.add_all(measurement(key(2 * ordinal + number)) for ordinal in range(5))
+        copy_store(own, both).refuse_differences(both)
+    with open_store(both, access="read") as store:
+        kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+        assert [each.key.ordinal for each in kept] == list(range(10))
+        assert len(store.runnables()) == 2
+
+
+def test_what_differs_under_one_key_is_named_and_left_and_all_else_is_copied(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    for location, wall in ((one, 1.0), (other, 2.0)):
+        with open_store(location, access="write") as store:
+            acquaint(store)
+            store.add(measurement(key(0), wall=wall))
+            store.open_search(replace(SEARCH, started=f"at {wall}"))
+            store.add_step(SEARCH.key, MACHINE.id, step(1, words=f"{wall}"))
+    with open_store(one, access="write") as store:
+        store.add(measurement(key(1)))
+    done = copy_store(one, other)
+    assert done.differs == [
+        "sample 0 of aaaaaaaaaaaa on machine 0123456789ab",
+        f"search {SEARCH.key} on machine {MACHINE.id}",
+        f"step 1 of search {SEARCH.key} on machine {MACHINE.id}",
+    ]
+    with pytest.raises(StoreError, match=r"other\.db: it holds something else already as sample 0 of a"):
+        done.refuse_differences(other)
+    with open_store(other, access="read") as store:
+        kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+    assert kept == (measurement(key(0), wall=2.0), measurement(key(1)))
+
+
+@pytest.mark.parametrize("part", ["values", "methods", "flags", "log", "started", "seconds"])
+def test_two_outcomes_that_differ_in_any_part_differ(tmp_path: Path, part: str) -> None:
+    others = {
+        "values": {"wall": 5.0},
+        "methods": {},
+        "flags": (),
+        "log": "/logs/2",
+        "started": "",
+        "seconds": 9.0,
+    }
+    first = measurement(key(0))
+    second = replace(first, **{part: others[part]}, **({"methods": {}} if part == "values" else {}))  # type: ignore[arg-type]  # of each part its kind
+    locations = [str(tmp_path / f"{number}.db") for number in range(2)]
+    for location, outcome in zip(locations, (first, second), strict=True):
+        with open_store(location, access="write") as store:
+            acquaint(store)
+            store.add(outcome)
+    assert copy_store(*locations).differs == ["sample 0 of aaaaaaaaaaaa on machine 0123456789ab"]
+    assert contents(locations[0])["invocations"] != contents(locations[1])["invocations"]
+
+
+def test_the_answer_of_a_search_follows_and_is_not_taken_back(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    with open_store(one, access="write") as store:
+        acquaint(store)
+        store.open_search(SEARCH)
+    copy_store(one, other)
+    with open_store(one, access="write") as store:
+        store.close_search(SEARCH.key, MACHINE.id, {"verdict": "none"})
+    copy_store(one, other).refuse_differences(other)
+    with open_store(other, access="write") as store:
+        assert store.searches() == [replace(SEARCH, answer={"verdict": "none"})]
+    with open_store(str(tmp_path / "third.db"), access="write") as store:
+        acquaint(store)
+        store.open_search(SEARCH)
+    copy_store(str(tmp_path / "third.db"), other).refuse_differences(other)
+    with open_store(other, access="read") as store:
+        assert store.searches() == [replace(SEARCH, answer={"verdict": "none"})]
+
+
+def test_of_a_build_the_newer_outcome_counts_whichever_store_has_it(tmp_path: Path) -> None:
+    old = replace(FAILED_BUILD, finished="2025-01-01T00:00:00+00:00")
+    new = replace(BUILD, finished="2025-06-01T00:00:00+00:00")
+    for number, (ours, theirs) in enumerate(((old, new), (new, old))):
+        one, other = str(tmp_path / f"one{number}.db"), str(tmp_path / f"other{number}.db")
+        for location, record in ((one, ours), (other, theirs)):
+            with open_store(location, access="write") as store:
+                store.add_build(record)
+        for _ in range(2):
+            copy_store(one, other)
+            with open_store(other, access="read") as store:
+                assert store.build(BUILT.key) == new
+
+
+def test_a_build_tried_again_is_copied_with_what_came_of_it_before(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    tried = [
+        replace(FAILED_BUILD, outcome=Failure(stage="build", message=f"{number}")) for number in range(3)
+    ]
+    with open_store(one, access="write") as store:
+        store.add_build(tried[0])
+    copy_store(one, other)
+    with open_store(one, access="write") as store:
+        for record in (*tried[1:], BUILD):
+            store.add_build(record)
+    assert copy_store(one, other).added["builds"] == 3
+    assert contents(one) == contents(other)
+
+
+def test_a_copy_into_a_file_that_another_writes_to_is_refused(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    with open_store(one, access="write") as store:
+        fill(store)
+    with hold(other, wait=False), pytest.raises(StoreHeld):
+        copy_store(one, other)
+
+
+def test_a_copy_of_nothing_or_onto_itself_makes_no_sense(tmp_path: Path) -> None:
+    with pytest.raises(NoAnswer, match="nothing is kept here yet"):
+        copy_store(str(tmp_path / "one.db"), str(tmp_path / "other.db"))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match="A and B are the same store"):
+        copy_store(str(tmp_path / "one.db"), str(tmp_path / "." / "one.db"))
+
+
+def test_a_copy_sees_one_state_of_what_others_go_on_writing_to(postgresql: str, tmp_path: Path) -> None:
+    with open_store(postgresql, access="write") as store:
+        acquaint(store)
+        store.add_all(measurement(key(ordinal)) for ordinal in range(1500))
+
+        def add_more(done: int, _: int) -> None:
+            store.add(measurement(key(10_000 + done)))
+
+        target = to_write(str(tmp_path / "other.db"))
+        with looked_at(postgresql) as connection:
+            done = Copying(connection, target, tell=add_more).run()
+        target.close()
+    assert done.added["invocations"] == 1500

@@ -1,0 +1,284 @@
+"""A store in a PostgreSQL server's database: opening it, and what is said when that cannot be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from sqlalchemy import create_engine, inspect
+
+from perftrail.errors import StoreAway, StoreError, UsageError
+from perftrail.store import open_store, schema, server_of, shown
+from perftrail.store.postgresql import open_to_read, open_to_write
+from tests.store.examples import BUILD, BUILT, MACHINE, OTHER_MACHINE, RUNNABLE, acquaint, key, measurement
+from tests.store.server import PASSWORD
+from tests.store.test_migrations import FAILING, FIRST, SECOND, assert_filled, fill
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from perftrail.store import Access
+    from tests.store.server import Server
+
+ACCESSES: tuple[Access, Access] = ("read", "write")
+
+
+def refusal(url: str, access: Access = "write") -> str:
+    """Open a store in vain; give what is said, which is one line and holds no part of the password."""
+    with pytest.raises((StoreError, UsageError)) as refused:
+        open_store(url, access=access)
+    said = str(refused.value)
+    assert "\n" not in said
+    assert_secret_kept(said)
+    return said
+
+
+def assert_secret_kept(text: str) -> None:
+    for part in (PASSWORD, quote(PASSWORD, safe=""), "se cret", "se%20cret"):
+        assert part not in text
+
+
+# Not there, or not yet
+
+
+def test_a_database_without_tables_reads_as_empty_and_is_left_alone(postgresql: str) -> None:
+    with open_store(postgresql, access="read") as store:
+        assert store.machines() == {}
+        with pytest.raises(StoreError, match="it was opened to be read") as refused:
+            store.add_machine(MACHINE)
+    assert_secret_kept(str(refused.value))
+    assert tables(postgresql) == []
+
+
+def test_a_store_that_is_there_is_read_and_not_written(postgresql: str) -> None:
+    with open_store(postgresql, access="write") as store:
+        fill(store)
+    with open_store(postgresql, access="read") as store:
+        assert_filled(store)
+        with pytest.raises(StoreError, match="it was opened to be read"):
+            store.add(measurement(key(99)))
+
+
+# What cannot be opened
+
+
+def test_a_wrong_password_is_said_with_the_places_for_the_right_one(postgresql: str) -> None:
+    wrong = postgresql.replace(quote(PASSWORD, safe=""), "guessed")
+    for access in ACCESSES:
+        said = refusal(wrong, access)
+        assert 'password authentication failed for user "ada"' in said
+        assert "PGPASSWORD" in said
+        assert "guessed" not in said
+
+
+def test_a_missing_password_is_said(postgresql: str) -> None:
+    assert "~/.pgpass" in refusal(postgresql.replace(f":{quote(PASSWORD, safe='')}", ""))
+
+
+def test_the_password_may_come_from_the_environment(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    open_store(postgresql.replace(f":{quote(PASSWORD, safe='')}", ""), access="write").close()
+    assert tables(postgresql) != []
+
+
+def test_a_missing_database_is_said_with_the_command_that_makes_it(postgresql_server: Server) -> None:
+    said = refusal(postgresql_server.url("nowhere"))
+    assert 'database "nowhere" does not exist: make it (createdb NAME)' in said
+
+
+def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
+    url = f"postgresql://ada:{quote(PASSWORD, safe='')}@/t1?host={tmp_path}"
+    assert "is the server running, and is its address right?" in refusal(url)
+    with pytest.raises(StoreAway):
+        open_store(url, access="read")
+
+
+def test_a_host_that_nobody_knows_is_said() -> None:
+    assert "is the host's name right" in refusal("postgresql://ada:se%20cret@host.invalid/t1")
+
+
+def test_a_user_who_may_not_make_tables_is_told_what_to_grant(postgresql_server: Server) -> None:
+    postgresql_server.execute("CREATE DATABASE others")
+    postgresql_server.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC", database="others")
+    said = refusal(postgresql_server.url("others"))
+    assert "permission denied for schema public" in said
+    assert "GRANT CREATE, USAGE ON SCHEMA public" in said
+
+
+def test_a_database_that_cannot_keep_every_name_is_refused(postgresql_server: Server) -> None:
+    said = refusal(postgresql_server.database(encoding="SQL_ASCII"))
+    assert "createdb --encoding UTF8 --template template0" in said
+
+
+def test_a_database_of_something_else_is_refused_and_left_alone(postgresql: str) -> None:
+    with psycopg.connect(postgresql) as connection:
+        connection.execute("CREATE TABLE cookies (name text)")
+    for access in ACCESSES:
+        assert "belongs to something else, with tables cookies" in refusal(postgresql, access)
+    assert tables(postgresql) == ["cookies"]
+
+
+def test_a_store_of_a_newer_perftrail_is_refused(postgresql: str) -> None:
+    open_store(postgresql, access="write").close()
+    with psycopg.connect(postgresql) as connection:
+        connection.execute("INSERT INTO perftrail_schema VALUES (999, 'later', '9')")
+    for access in ACCESSES:
+        assert "a newer perftrail has written this store" in refusal(postgresql, access)
+
+
+def test_an_unknown_parameter_is_said_with_the_one_that_was_meant(postgresql: str) -> None:
+    said = refusal(f"{postgresql}&sslmod=require")
+    assert 'unknown parameter "sslmod"; did you mean "sslmode"?' in said
+
+
+def test_a_parameter_that_has_another_meaning_than_it_should_is_said(postgresql: str) -> None:
+    assert 'invalid sslmode value: "perhaps"' in refusal(f"{postgresql}&sslmode=perhaps")
+
+
+def test_a_percent_sign_that_stands_for_nothing_is_said_without_showing_it() -> None:
+    address = "postgresql://ada:%zz@127.0.0.1:1/t1"
+    assert "a % is written %25" in refusal(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://ada:se/cret@host/db",
+        "postgresql://ada:se@cret@host/db",
+        "postgresql://ada:se?cret/@host/db",
+        "postgresql://ada:secret/db",
+        "postgresql://ada@host:secret/db",
+        "postgresql://host/db?passwrd=a@secret",
+        "postgresql://ho\nst/db",
+    ],
+)
+def test_an_address_of_which_a_password_cannot_be_told_is_refused_unseen(address: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        server_of(address)
+    assert "cret" not in str(refused.value)
+    assert shown(address) == "postgresql://…"
+
+
+def test_an_address_of_another_kind_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"--store mysql://…: results live in a directory, or in PostgreSQL"):
+        server_of("mysql://ada:secret@host/db")
+    assert server_of("some/directory") is None
+    assert server_of(None) is None
+
+
+def test_without_psycopg_it_is_said_how_to_have_it() -> None:
+    script = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from perftrail.cli.main import main\n"
+        "main(['store', 'stats', '--store', 'postgresql://ada:secret@host/db'])"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    said = subprocess.run(
+        [sys.executable, "-c", script], env=environment, check=False, capture_output=True, text=True
+    )
+    assert said.returncode == 1
+    assert said.stderr == (
+        "results in PostgreSQL need psycopg, which is not installed: pip install 'perftrail[postgresql]'\n"
+    )
+
+
+# Tables
+
+
+def tables(url: str) -> list[str]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1"
+        )
+        return [name for (name,) in rows]
+
+
+def structure(connection: Connection) -> dict[str, object]:
+    """Give what makes up each table: its columns and what is unique, indexed and referred to."""
+    seen = inspect(connection)
+    return {
+        name: (
+            [(each["name"], str(each["type"]), each["nullable"]) for each in seen.get_columns(name)],
+            seen.get_pk_constraint(name)["constrained_columns"],
+            sorted(each["column_names"] for each in seen.get_unique_constraints(name)),
+            sorted(str(each["column_names"]) for each in seen.get_indexes(name)),
+            sorted(
+                str((each["constrained_columns"], each["referred_table"]))
+                for each in seen.get_foreign_keys(name)
+            ),
+        )
+        for name in seen.get_table_names()
+    }
+
+
+@pytest.fixture
+def another(postgresql_server: Server) -> str:
+    return postgresql_server.schema()
+
+
+def test_the_migrations_end_in_the_schema_that_the_code_uses(postgresql: str, another: str) -> None:
+    migrated = open_to_write(postgresql)
+    made = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(another))
+    with made.begin() as connection:
+        schema.metadata.create_all(connection)
+    with migrated.connect() as one, made.connect() as other:
+        found = structure(one)
+        assert found.pop("perftrail_schema")
+        assert found == structure(other)
+    migrated.dispose()
+    made.dispose()
+
+
+def test_an_older_store_gets_only_what_it_lacks(postgresql: str) -> None:
+    open_to_write(postgresql, migrations=[FIRST]).dispose()
+    with psycopg.connect(postgresql) as connection:
+        connection.execute("INSERT INTO one VALUES (41)")
+    open_to_write(postgresql, migrations=[FIRST, SECOND]).dispose()
+    with psycopg.connect(postgresql) as connection:
+        assert connection.execute("SELECT a, b FROM one").fetchall() == [(41, 42)]
+
+
+def test_a_migration_that_fails_changes_nothing(postgresql: str) -> None:
+    open_to_write(postgresql, migrations=[FIRST]).dispose()
+    with pytest.raises(StoreError, match="syntax error"):
+        open_to_write(postgresql, migrations=[FIRST, SECOND, FAILING])
+    with psycopg.connect(postgresql) as connection:
+        assert connection.execute("SELECT version FROM perftrail_schema").fetchall() == [(1,)]
+        assert [each.name for each in connection.execute("SELECT * FROM one").description or ()] == ["a"]
+
+
+def test_an_older_store_is_not_read_but_says_how_it_can_be(postgresql: str) -> None:
+    open_to_write(postgresql, migrations=[FIRST]).dispose()
+    with pytest.raises(StoreError, match="`perftrail run` brings it up to date and keeps every sample"):
+        open_to_read(postgresql, newest=2)
+
+
+# What only a store of several machines has to decide
+
+
+def test_of_builds_with_one_key_those_of_the_own_machine_count_first(postgresql: str) -> None:
+    with open_store(postgresql, access="write") as store:
+        acquaint(store)
+    own = replace(BUILD, outcome=replace(BUILT, artefact="1" * 32))
+    others = replace(BUILD, outcome=replace(BUILT, artefact="2" * 32))
+    for machine, record in ((MACHINE, own), (OTHER_MACHINE, others)):
+        with open_store(postgresql, access="write", machine=machine.id) as store:
+            store.add_build(record)
+    for asking, expected in ((MACHINE.id, own), (OTHER_MACHINE.id, others), ("", others)):
+        with open_store(postgresql, access="read", machine=asking) as store:
+            assert store.build(BUILD.key) == expected
+            assert store.builds() == {BUILD.key: expected}
+
+
+def test_a_name_that_is_too_long_for_an_index_is_said_so(postgresql: str) -> None:
+    noise = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(9000))
+    with open_store(postgresql, access="write") as store, pytest.raises(StoreError, match="shorten them"):
+        store.add_runnable(replace(RUNNABLE, variant=noise))

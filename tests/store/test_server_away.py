@@ -1,0 +1,195 @@
+"""A server that goes away in the middle: it is waited for, nothing is lost, nothing is there twice."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+import pytest
+
+from perftrail.errors import StoreAway, StoreError, StoreHeld
+from perftrail.store import Away, Back, open_shared, open_store
+from tests.store.examples import BUILD, MACHINE, RUNNABLE, acquaint, key, measurement
+from tests.store.line import line_to
+from tests.store.server import running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perftrail.store.sql import SqlStore
+    from tests.store.server import Server
+
+Result = TypeVar("Result")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of this module's own that keeps what it promised through an accident."""
+    with running(durable=True) as started:
+        if started is None:
+            pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+        yield started
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    return server.schema()
+
+
+def shared(url: str, told: list[object], *, limit_seconds: float = 60.0) -> SqlStore:
+    return open_shared(url, machine=MACHINE.id, wait=False, on_wait=told.append, limit_seconds=limit_seconds)
+
+
+def ordinals(url: str) -> list[int]:
+    with open_store(url, access="read") as store:
+        return [each.key.ordinal for each in store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]]
+
+
+def while_away(server: Server, told: list[object], work: Callable[[], Result]) -> Result:
+    """Do something while a server is stopped, which starts again as soon as somebody was told that it is away."""
+    with ThreadPoolExecutor(1) as thread:
+        server.stop()
+        doing = thread.submit(work)
+        while not any(isinstance(each, Away) for each in told) and not doing.done():
+            time.sleep(0.05)
+        server.start()
+        return doing.result()
+
+
+def test_what_is_added_while_the_server_is_away_is_there_once_it_is_back(server: Server, url: str) -> None:
+    told: list[object] = []
+    with shared(url, told) as store:
+        acquaint(store)
+        store.add(measurement(key(0)))
+        while_away(server, told, lambda: store.add(measurement(key(1))))
+        store.add(measurement(key(2)))
+    assert ordinals(url) == [0, 1, 2]
+    assert [type(each) for each in told] == [Away, Back]
+    assert "cret" not in repr(told)
+
+
+def test_what_is_read_while_the_server_is_away_is_given_once_it_is_back(server: Server, url: str) -> None:
+    told: list[object] = []
+    with shared(url, told) as store:
+        acquaint(store)
+        assert while_away(server, told, lambda: store.runnables("mt")) == [RUNNABLE]
+    assert [type(each) for each in told] == [Away, Back]
+
+
+def test_a_restart_that_nobody_noticed_is_not_told(server: Server, url: str) -> None:
+    told: list[object] = []
+    with shared(url, told) as store, open_store(url, access="write") as other:
+        acquaint(store)
+        server.stop()
+        server.start()
+        store.add(measurement(key(0)))
+        assert other.revisions() == store.revisions()
+    assert told == []
+    assert ordinals(url) == [0]
+
+
+def test_a_server_that_stays_away_is_an_error_with_its_remedy(server: Server, url: str) -> None:
+    told: list[object] = []
+    with shared(url, told, limit_seconds=0.2) as store, open_store(url, access="read") as reader:
+        acquaint(store)
+        server.stop()
+        try:
+            with pytest.raises(
+                StoreError, match=r"has not answered for .*; start it, and the same command goes on"
+            ):
+                store.add(measurement(key(0)))
+            with pytest.raises(StoreAway, match="is the server running"):
+                reader.machines()
+        finally:
+            server.start()
+    assert [type(each) for each in told] == [Away]
+    assert ordinals(url) == []
+
+
+def test_the_turn_of_a_machine_comes_back_with_the_server(server: Server, url: str) -> None:
+    told: list[object] = []
+    with shared(url, told) as store:
+        acquaint(store)
+        server.stop()
+        server.start()
+        store.add(measurement(key(0)))
+        with pytest.raises(StoreHeld):
+            shared(url, [])
+
+
+def test_who_lost_the_turn_to_another_while_the_server_was_away_ends(server: Server, url: str) -> None:
+    told: list[object] = []
+    with shared(url, told) as store:
+        acquaint(store)
+        server.stop()
+        server.start()
+        with shared(url, []) as other:
+            with pytest.raises(
+                StoreHeld, match="has begun to measure on this machine; everything up to here is kept"
+            ):
+                store.add(measurement(key(0)))
+            other.add(measurement(key(0), wall=2.0))
+    assert ordinals(url) == [0]
+
+
+def test_a_connection_that_the_server_does_not_know_to_be_dead_gives_its_turn_to_its_owner(
+    server: Server, url: str
+) -> None:
+    told: list[object] = []
+    with line_to(server.socket) as (line, directory), shared(over(url, server, directory), told) as store:
+        acquaint(store)
+        line.cut_after = b"COMMIT"
+        store.add(measurement(key(0)))
+    assert line.cuts == 1
+    assert ordinals(url) == [0]
+
+
+def over(url: str, server: Server, directory: str) -> str:
+    """Give the address of a database over another line."""
+    return url.replace(str(server.socket), directory)
+
+
+# A commit of which nobody knows whether it took place
+
+
+def test_an_outcome_whose_commit_was_not_answered_is_there_once(server: Server, url: str) -> None:
+    with (
+        line_to(server.socket) as (line, directory),
+        open_store(over(url, server, directory), access="write") as store,
+    ):
+        acquaint(store)
+        for ordinal in range(3):
+            line.cut_after = b"COMMIT"
+            store.add(measurement(key(ordinal), wall=ordinal / 7))
+    assert line.cuts == 3
+    with open_store(url, access="read") as store:
+        kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+    assert kept == tuple(measurement(key(ordinal), wall=ordinal / 7) for ordinal in range(3))
+
+
+def test_a_build_whose_commit_was_not_answered_is_there_once(server: Server, url: str) -> None:
+    with (
+        line_to(server.socket) as (line, directory),
+        open_store(over(url, server, directory), access="write") as store,
+    ):
+        line.cut_after = b"COMMIT"
+        store.add_build(BUILD)
+    assert line.cuts == 1
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM build").fetchone() == (1,)
+
+
+def test_another_outcome_under_the_key_is_no_proof_of_an_unanswered_commit(server: Server, url: str) -> None:
+    with (
+        line_to(server.socket) as (line, directory),
+        open_store(over(url, server, directory), access="write") as store,
+    ):
+        acquaint(store)
+        with open_store(url, access="write") as other:
+            other.add(measurement(key(0), wall=9.0))
+        line.cut_after = b"INSERT INTO invocation"
+        with pytest.raises(StoreError, match="is there already"):
+            store.add(measurement(key(0), wall=1.0))
+    assert line.cuts == 1

@@ -1,0 +1,139 @@
+"""What a store holds and what room it takes, what may go, and what stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.errors import NoAnswer, StoreHeld
+from perftrail.store import hold, open_store
+from perftrail.store.statistics import statistics
+from perftrail.store.upkeep import compact, forget, to_forget
+from tests.store.examples import (
+    MACHINE,
+    OTHER_MACHINE,
+    OTHER_RUNNABLE,
+    RUNNABLE,
+    acquaint,
+    failed,
+    key,
+    measurement,
+)
+from tests.store.test_migrations import fill
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perftrail.model.measurement import Outcome
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    found = (
+        str(tmp_path / "results.db") if request.param == "sqlite" else request.getfixturevalue("postgresql")
+    )
+    return str(found)
+
+
+def dated(outcome: Outcome, started: str) -> Outcome:
+    return replace(outcome, started=started)
+
+
+OLD, NEW = "2024-01-01T00:00:00.000+00:00", "2025-01-01T00:00:00.000+00:00"
+
+
+@pytest.fixture
+def aged(location: str) -> str:
+    """A store with outcomes of two years, and one of which nobody knows when it was."""
+    with open_store(location, access="write") as store:
+        fill_with_ages = [
+            dated(measurement(key(0, phase="warmup")), OLD),
+            dated(measurement(key(0)), OLD),
+            dated(failed(key(1)), OLD),
+            dated(measurement(key(2)), NEW),
+            dated(measurement(key(3)), ""),
+            dated(measurement(key(machine=OTHER_MACHINE, runnable=OTHER_RUNNABLE)), OLD),
+        ]
+        acquaint(store)
+        store.add_all(fill_with_ages)
+    return location
+
+
+def test_statistics_count_what_is_there(location: str) -> None:
+    with open_store(location, access="write") as store:
+        fill(store)
+        store.add_runnable(replace(RUNNABLE, revision="4" * 40))
+    found = statistics(location)
+    assert found.size_bytes > 10_000
+    assert (found.rows["invocation"], found.rows["value"], found.rows["failure"]) == (5, 11, 1)
+    assert [(part.name, part.invocations, part.samples, part.failures) for part in found.machines] == [
+        (MACHINE.id, 4, 2, 1),
+        (OTHER_MACHINE.id, 1, 1, 0),
+    ]
+    assert [(part.name, part.invocations) for part in found.benchmarks] == [("mt", 4), ("st", 1)]
+    assert found.machines[0].oldest == "2025-11-21T02:37:00.123456+00:00"
+    assert found.machines[0].newest == "2025-11-21T02:38:00+00:00"
+    assert "cret" not in str(found.as_json())
+
+
+def test_a_time_that_nobody_noted_is_neither_the_first_nor_the_last(aged: str) -> None:
+    (own, _) = statistics(aged).machines
+    assert (own.oldest, own.newest, own.invocations) == (OLD, NEW, 5)
+
+
+def test_statistics_of_nothing_say_what_to_do(location: str) -> None:
+    with pytest.raises(NoAnswer, match="nothing is kept here yet; perftrail run or perftrail find"):
+        statistics(location)
+
+
+def test_what_would_go_is_said_and_stays(aged: str) -> None:
+    gone = to_forget(aged, "2024-06-01")
+    assert (gone.invocations, gone.values, gone.done) == (4, 9, False)
+    assert [(part.name, part.invocations) for part in gone.machines] == [
+        (MACHINE.id, 3),
+        (OTHER_MACHINE.id, 1),
+    ]
+    assert statistics(aged).rows["invocation"] == 6
+
+
+def test_what_is_forgotten_is_gone_with_its_values_and_all_else_stays(aged: str) -> None:
+    gone = forget(aged, "2024-06-01")
+    assert (gone.invocations, gone.values, gone.done) == (4, 9, True)
+    found = statistics(aged)
+    assert (found.rows["invocation"], found.rows["value"], found.rows["failure"]) == (2, 6, 0)
+    assert found.rows["stands_for"] == 2
+    with open_store(aged, access="write") as store:
+        kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+        assert [each.key.ordinal for each in kept] == [2, 3]
+        store.add(measurement(key(0)))
+    assert forget(aged, "2024-06-01").invocations == 0
+
+
+def test_the_moment_itself_is_not_before_it(aged: str) -> None:
+    assert to_forget(aged, OLD).invocations == 0
+    assert to_forget(aged, "2024-01-01T00:00:00.001+00:00").invocations == 4
+
+
+def test_a_compacted_store_is_smaller_and_holds_the_same(location: str) -> None:
+    with open_store(location, access="write") as store:
+        acquaint(store)
+        store.add_all(dated(measurement(key(ordinal)), OLD if ordinal else NEW) for ordinal in range(3000))
+    forget(location, "2024-06-01")
+    done = compact(location)
+    assert done.after_bytes < 0.7 * done.before_bytes
+    assert statistics(location).size_bytes == done.after_bytes
+    with open_store(location, access="read") as store:
+        assert len(store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]) == 1
+
+
+@pytest.mark.parametrize("change", [lambda path: forget(path, NEW), compact])
+def test_a_file_that_another_writes_to_is_left_alone(tmp_path: Path, change: object) -> None:
+    path = str(tmp_path / "results.db")
+    with open_store(path, access="write") as store:
+        fill(store)
+    with hold(path, wait=False), pytest.raises(StoreHeld):
+        change(path)  # type: ignore[operator]  # both take a path
+    with pytest.raises(NoAnswer):
+        change(str(tmp_path / "none.db"))  # type: ignore[operator]  # as above
