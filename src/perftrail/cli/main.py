@@ -29,6 +29,7 @@ COMMANDS = {
     "explain": "Say what differs between a revision and the one before it.",
     "show": "Show what was measured, or how a search went.",
     "report": "Write a page with the answer, its figures and where they come from.",
+    "serve": "Show studies in a browser, while they are measured too.",
     "export": "Write what was measured in the format of another tool.",
     "import": "Make a study of what other tools measured.",
     "store": "Look after what was measured: how much, copies, backups.",

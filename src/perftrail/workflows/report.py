@@ -39,7 +39,13 @@ def make_report(
     `results` is the directory whose logs it quotes, `findings` gives what is told after the figures. Raises `NoAnswer`
     when there is nothing to tell of.
     """
-    gathered = gather(view, results)
+    return report_of(gather(view, results), findings=findings)
+
+
+def report_of(
+    gathered: Gathered, *, findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: ()
+) -> Page:
+    """Put a report together of what was gathered already, as `make_report` does."""
     if not gathered.rows and not gathered.searches:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
     beside = compare_subjects(gathered)
@@ -51,7 +57,7 @@ def make_report(
     search = search_section(gathered)
     lead = first[0] if first else None
     return Page(
-        question=shown(view.study.title or "What does it cost?", longest=200),
+        question=shown(gathered.view.study.title or "What does it cost?", longest=200),
         verdict=_answer(gathered, beside, claims),
         lead=lead,
         sections=(

@@ -1,0 +1,1 @@
+"""How quick the dashboard's pages are over a store that is full."""

@@ -1,0 +1,107 @@
+"""`perftrail serve`: studies in a browser, and what is done to them right now."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import click
+
+from perftrail.cli.options import store_option
+from perftrail.errors import UsageError
+
+DEFAULT_PORT = 8457
+
+
+@click.command("serve")
+@click.argument("study", required=False, type=click.Path())
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen; beyond this machine, keep the door.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Which port; 0 takes any that is free.",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    help="Let in only who knows a token: lines of read TOKEN or write TOKEN; else that of PERFTRAIL_TOKEN, if set.",
+)
+@click.option(
+    "--trust-header",
+    metavar="NAME",
+    default="",
+    help="Let in only whom a proxy names in this header, which it must take from nobody else.",
+)
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Where that proxy is, if not here; may be repeated.",
+)
+@click.option(
+    "--writer", "writers", multiple=True, metavar="USER", help="Whom of those may write; may be repeated."
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Another name of this server; may be repeated.",
+)
+@store_option
+def command(
+    study: str | None,
+    host: str,
+    port: int,
+    token_file: str | None,
+    trust_header: str,
+    proxies: tuple[str, ...],
+    writers: tuple[str, ...],
+    hosts: tuple[str, ...],
+    store: str | None,
+) -> None:
+    """Show studies in a browser: the answer, what runs right now, histories from all revisions to one, every sample.
+
+    STUDY is a study, or a directory of studies, which are all shown. Nothing is made or measured. Only this machine's
+    users can reach it; --host with another address needs tokens or a proxy that knows its users. Also an API, which
+    /api/openapi.json describes.
+    """
+    _refuse_without_libraries()
+    from perftrail.web.access import LOOPBACK, Access, read_tokens
+    from perftrail.web.app import make_app
+    from perftrail.web.server import bind, make_server, own_names
+    from perftrail.web.studies import desks, find_studies
+
+    if (proxies or writers) and not trust_header:
+        raise UsageError("--proxy and --writer are for --trust-header; name the header, or leave them out")
+    access = Access(
+        tokens=read_tokens(token_file),
+        header=trust_header,
+        proxies=frozenset(proxies) or LOOPBACK,
+        writers=frozenset(writers),
+        hosts=own_names(host) | frozenset(name.lower() for name in hosts),
+    )
+    files = find_studies(study)
+    if store is not None and len(files) > 1:
+        raise UsageError(f"--store {store}: is for one study; {study} has {len(files)}")
+    with bind(host, port, access) as bound, desks(files, store=store) as found:
+        shown = f"[{host}]" if ":" in host else host
+        click.echo(f"http://{shown}:{bound.getsockname()[1]}/ shows {', '.join(found)}; Ctrl-C ends it")
+        with suppress(KeyboardInterrupt):
+            make_server(make_app(found, access)).run(sockets=[bound])
+
+
+def _refuse_without_libraries() -> None:
+    """Raise `UsageError` with the remedy where what the dashboard needs is not installed."""
+    try:
+        import starlette  # noqa: F401 - only whether they are there
+        import uvicorn  # noqa: F401 - as above
+    except ModuleNotFoundError as error:
+        raise UsageError(f"serve: {error.name} is not installed; pip install 'perftrail[web]'") from error

@@ -1,0 +1,165 @@
+"""Who may see a study and who may write to it: tokens, visits, and users that a proxy vouches for."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from perftrail.errors import UsageError
+
+Role = Literal["read", "write"]
+
+ROLES: tuple[Role, ...] = get_args(Role)
+
+VARIABLE = "PERFTRAIL_TOKEN"
+
+SHORTEST = 20
+"""A token of fewer characters can be guessed."""
+
+VISIT_SECONDS = 12 * 3600.0
+MOST_VISITS = 2000
+
+LOOPBACK = frozenset({"127.0.0.1", "::1"})
+"""Where only this machine's own users come from."""
+
+
+class Tokens:
+    """The tokens that open the door, kept as digests, and the role that each gives."""
+
+    def __init__(self, roles: dict[str, Role]) -> None:
+        self._digests = [(_digest(token), role) for token, role in roles.items()]
+
+    def role(self, token: str) -> Role | None:
+        """Give the role of a token, `None` of one that is not known. Takes as long for each."""
+        asked, found = _digest(token), None
+        for digest, role in self._digests:
+            if hmac.compare_digest(digest, asked):
+                found = role
+        return found
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def read_tokens(file: str | None) -> Tokens | None:
+    """Read the tokens of a file, or that of `PERFTRAIL_TOKEN`; `None` where there are none.
+
+    Each line is ``read TOKEN`` or ``write TOKEN``; a token alone may write, as the variable's may. Raises `UsageError`
+    for a file that others may read, and for what is no token.
+    """
+    if file is None:
+        token = os.environ.get(VARIABLE, "")
+        return Tokens(dict([_parsed(token, VARIABLE)])) if token else None
+    path = Path(file)
+    try:
+        mode, text = path.stat().st_mode, path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"--token-file {file}: cannot be read: {error}; name a file of lines as read TOKEN"
+        ) from error
+    if mode & 0o077:
+        raise UsageError(f"--token-file {file}: others may read it; chmod 600 {file}")
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    found = [_parsed(line, f"{file}:{number}") for number, line in lines if line and not line.startswith("#")]
+    if not found:
+        raise UsageError(
+            f"--token-file {file}: it holds no token; write one to a line, as read TOKEN or write TOKEN"
+        )
+    return Tokens(dict(found))
+
+
+def _parsed(line: str, where: str) -> tuple[str, Role]:
+    first, _, rest = line.partition(" ")
+    token, role = (rest.strip(), first) if rest else (line, "write")
+    known = next((each for each in ROLES if each == role), None)
+    if known is None or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(f"{where}: no token; write read TOKEN or write TOKEN, in letters and digits")
+    if len(token) < SHORTEST:
+        raise UsageError(
+            f"{where}: a token of {len(token)} characters can be guessed; take {SHORTEST} or more, as of "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe())'"
+        )
+    return token, known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How the door is kept. With neither tokens nor a trusted header it is open: only this machine's users reach it.
+
+    `header` is one in which a proxy names its user; it is believed from `proxies` alone. Of those users `writers` may
+    write. `hosts` are the names that a request may call this server by, beside its numbers.
+    """
+
+    tokens: Tokens | None = None
+    header: str = ""
+    proxies: frozenset[str] = LOOPBACK
+    writers: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset({"localhost"})
+
+    @property
+    def open(self) -> bool:
+        """Whether nobody is asked who they are."""
+        return self.tokens is None and not self.header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """Who asks: `role` is `None` for nobody known. `visit` is the name of their cookie, `program` one without any."""
+
+    role: Role | None
+    name: str = ""
+    visit: str = ""
+    program: bool = False
+
+    @property
+    def may_write(self) -> bool:
+        """Whether they may write."""
+        return self.role == "write"
+
+
+@dataclass(slots=True)
+class Visits:
+    """Browsers by the secret name in their cookie, and the role that a token gave them."""
+
+    _roles: dict[str, tuple[Role, float]] = field(default_factory=dict)
+    _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+
+    def begin(self, role: Role | None) -> str:
+        """Begin a visit, a new one whenever somebody logs in; give its name."""
+        name = secrets.token_urlsafe(32)
+        if role is not None:
+            self._forget()
+            self._roles[name] = (role, time.monotonic() + VISIT_SECONDS)
+        return name
+
+    def role(self, name: str) -> Role | None:
+        """Give the role that a visit has, `None` of one that is not logged in."""
+        role, until = self._roles.get(name, (None, 0.0))
+        return role if time.monotonic() < until else None
+
+    def end(self, name: str) -> None:
+        """Log a visit out."""
+        self._roles.pop(name, None)
+
+    def form_token(self, name: str) -> str:
+        """Give what every form of a visit must carry: nobody else can know it."""
+        return hmac.new(self._secret, name.encode(), hashlib.sha256).hexdigest()
+
+    def is_form_token(self, name: str, token: str) -> bool:
+        """Whether a form carries it. Takes as long whatever it carries."""
+        return bool(name) and hmac.compare_digest(
+            self.form_token(name).encode(), token.encode("utf-8", "replace")
+        )
+
+    def _forget(self) -> None:
+        at = time.monotonic()
+        kept = {name: each for name, each in self._roles.items() if each[1] > at}
+        newest = sorted(kept.items(), key=lambda item: item[1][1])[-(MOST_VISITS - 1) :]
+        self._roles = dict(newest)

@@ -1,0 +1,206 @@
+"""What stands before every page: who is asked, from where, how often, and what a browser may do with the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
+
+from perftrail.web.access import Visitor, Visits
+from perftrail.web.pace import Pace
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from perftrail.web.access import Access, Role
+
+COOKIE = "perftrail"
+
+OPEN = ("/login", "/static/")
+"""What is shown to everybody: the way in, and what it looks like."""
+
+SAFE = frozenset({"GET", "HEAD"})
+
+BODY_BYTES = 20_000
+BODY_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
+"""Who takes longer than this to take a piece of an answer has gone, or means no good."""
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # with none, browsers hide where a form comes from even from its own site
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+@dataclass(slots=True)
+class Guard:
+    """Lets through who may pass. Every answer, a refusal too, bears the headers that keep a browser strict."""
+
+    app: ASGIApp
+    access: Access
+    visits: Visits
+    pace: Pace = field(default_factory=lambda: Pace(burst=300.0, each_second=30.0))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or let the pages do it."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        kept = _keeping(send)
+        headers = Headers(scope=scope)
+        visitor = self._visitor(scope, headers)
+        refusal = self._refusal(scope, headers, visitor)
+        if refusal is not None:
+            await refusal(scope, receive, kept)
+            return
+        scope.setdefault("state", {})["visitor"] = visitor
+        body = await _body(receive, headers) if scope["method"] not in SAFE else b""
+        if body is None:
+            await PlainTextResponse("too large, or too slow", 413)(scope, receive, kept)
+            return
+        await self.app(scope, _replaying(body, receive), kept)
+
+    def _refusal(self, scope: Scope, headers: Headers, visitor: Visitor) -> Response | None:
+        """Say no, with the reason; `None` lets pass."""
+        if not _known_host(headers.get("host", ""), self.access):
+            return PlainTextResponse(
+                "this server is not called so; --allow-host names another name of it", 421
+            )
+        if not self.pace.allows(visitor.name or _address(scope)):
+            return PlainTextResponse("too many requests; slow down", 429, {"Retry-After": "5"})
+        if scope["method"] not in SAFE and _from_elsewhere(scope, headers):
+            return PlainTextResponse("this came from another site", 403)
+        path = str(scope["path"])
+        if visitor.role is None and not path.startswith(OPEN):
+            return self._who_are_you(path)
+        return None
+
+    def _who_are_you(self, path: str) -> Response:
+        if path.startswith("/api/"):
+            return JSONResponse({"error": "a token is needed"}, 401, {"WWW-Authenticate": "Bearer"})
+        if self.access.tokens is None:
+            return PlainTextResponse("the proxy did not say who you are", 401)
+        return RedirectResponse(f"/login?next={quote(path)}", 303)
+
+    def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
+        visit = _cookie(headers)
+        if self.access.open:
+            return Visitor(role="write", visit=visit)
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if self.access.tokens is not None and scheme.lower() == "bearer":
+            return Visitor(role=self.access.tokens.role(token.strip()), program=True)
+        user = headers.get(self.access.header, "").strip() if self.access.header else ""
+        if user and _address(scope) in self.access.proxies:
+            role: Role = "write" if user in self.access.writers else "read"
+            return Visitor(role=role, name=user, visit=visit)
+        return Visitor(role=self.visits.role(visit), visit=visit)
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _known_host(host: str, access: Access) -> bool:
+    """Whether a request calls this server by a name of its own, or by a number: others' pages may bend only names."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name in access.hosts:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _from_elsewhere(scope: Scope, headers: Headers) -> bool:
+    """Whether a browser says that another site's page sent this."""
+    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return True
+    origin = headers.get("origin")
+    if origin is None:
+        return False
+    forwarded = headers.get("x-forwarded-proto", str(scope.get("scheme", "http")))
+    return origin not in {f"{scheme}://{headers.get('host', '')}" for scheme in (forwarded, "https", "http")}
+
+
+def _keeping(send: Send) -> Send:
+    """Give a sender that adds the headers, and gives up on who does not take what is sent."""
+
+    async def keeping(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-store")
+            if "server" in headers:
+                del headers["server"]
+        await asyncio.wait_for(send(message), ANSWER_SECONDS)
+
+    return keeping
+
+
+async def _body(receive: Receive, headers: Headers) -> bytes | None:
+    """Take a request's body; `None` where it is too long, or does not come."""
+    told = headers.get("content-length", "0")
+    if not told.isdecimal() or int(told) > BODY_BYTES:
+        return None
+    try:
+        return await asyncio.wait_for(_whole(receive), BODY_SECONDS)
+    except TimeoutError:
+        return None
+
+
+async def _whole(receive: Receive) -> bytes | None:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """Give a receiver that hands out what was taken already, then what comes after it."""
+    given = False
+
+    async def replaying() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replaying

@@ -1,0 +1,1 @@
+"""What the dashboard tells, worked out from what is stored: it makes and measures nothing."""

@@ -1,0 +1,189 @@
+"""A figure along a history, from all of it down to one revision: as many points as can be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.figures.curve import Labels
+from perftrail.figures.history import history, plain
+from perftrail.figures.thinning import MOST, Along
+from perftrail.workflows.reporting.happened import events
+from perftrail.workflows.reporting.history import along_history
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.figures.frame import Figure
+    from perftrail.figures.marks import Events
+    from perftrail.model.trail import Json
+    from perftrail.workflows.reporting.gathered import Followed, Gathered
+    from perftrail.workflows.showing.changes import HistoryChange
+
+MOST_MARKS = 200
+"""So many failed revisions are marked in one drawing at most: more would be a bar."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """A figure along the history: `points` in the order of subject and position, and what happened on the way."""
+
+    gathered: Gathered
+    followed: Followed
+    points: tuple[Along, ...]
+
+    @property
+    def title(self) -> str:
+        """What is followed, in words."""
+        point = f" at {self.followed.point}" if self.followed.point.values else ""
+        return f"{self.followed.benchmark}.{self.followed.metric}{point}"
+
+    @property
+    def length(self) -> int:
+        """How many revisions the history has."""
+        return len(self.gathered.revisions)
+
+    def changed(self, first: int, last: int) -> tuple[HistoryChange, ...]:
+        """Where it changed between two positions, the oldest change first."""
+        found = (each for each in self.gathered.changes if self.followed.is_of(each.row))
+        inside = [each for each in found if first <= each.point.position <= last]
+        return tuple(sorted(inside, key=lambda each: each.point.position))
+
+    @cached_property
+    def events(self) -> Events:
+        """What happened along the whole history."""
+        return events(self.gathered, self.followed)
+
+    def within(self, first: int, last: int, *, most: int = MOST) -> tuple[Along, ...]:
+        """Give the points from one position to another; of more than `most`, neighbours stand together.
+
+        Each subject's points are put together over equal stretches of the history: their median, and the whole
+        range of their intervals, so that nothing that sticks out is hidden.
+        """
+        columns = self._columns
+        inside = np.flatnonzero((columns.position >= first) & (columns.position <= last))
+        if len(inside) <= most:
+            return tuple(self.points[place] for place in inside)
+        subjects = len(np.unique(columns.subject[inside]))
+        width = -(-(last - first + 1) * subjects // most)
+        stretch = (columns.position[inside] - first) // width
+        starts = np.flatnonzero(np.diff(stretch) | np.diff(columns.subject[inside])) + 1
+        groups = np.split(inside, starts)
+        lows = np.minimum.reduceat(columns.low[inside], [0, *starts])
+        highs = np.maximum.reduceat(columns.high[inside], [0, *starts])
+        counts = np.add.reduceat(columns.count[inside], [0, *starts])
+        return tuple(
+            self._together(group, float(low), float(high), int(count))
+            for group, low, high, count in zip(groups, lows, highs, counts, strict=True)
+        )
+
+    def _together(self, group: npt.NDArray[np.intp], low: float, high: float, count: int) -> Along:
+        first, last = self.points[int(group[0])], self.points[int(group[-1])]
+        if first is last:
+            return first
+        return Along(
+            position=first.position,
+            subject=first.subject,
+            revision=f"{first.revision} to {last.revision}",
+            value=float(np.median(self._columns.value[group])),
+            low=low,
+            high=high,
+            count=count,
+            last=last.position,
+            of=len(group),
+        )
+
+    def figure(self, first: int, last: int) -> Figure:
+        """Draw the part from one position to another."""
+        part = self.within(first, last)
+        labels = Labels(
+            name="history",
+            title=self.title,
+            axis="position in the history",
+            metric=self.followed.metric,
+            unit=self.followed.unit,
+        )
+        drawn = history(part, self._happened(first, last), labels=labels, palette=self.gathered.palette)
+        return replace(drawn, spec=_framed(drawn.spec, first, last))
+
+    def rows(self, first: int, last: int, *, divisor: float) -> list[Json]:
+        """Give the part as the data of a drawing whose values were divided by `divisor`."""
+        return [plain(point, divisor) for point in self.within(first, last)]
+
+    def _happened(self, first: int, last: int) -> Events:
+        whole = self.events
+        failed = [mark for mark in whole.failed if first <= mark.position <= last]
+        thin = -(-len(failed) // MOST_MARKS) or 1
+        return replace(
+            whole,
+            changes=tuple(mark for mark in whole.changes if first <= mark.position <= last),
+            releases=tuple(mark for mark in whole.releases if first <= mark.position <= last),
+            failed=tuple(failed[::thin]),
+            gaps=tuple(
+                replace(gap, first=max(gap.first, first), last=min(gap.last, last))
+                for gap in whole.gaps
+                if gap.first <= last and gap.last >= first
+            ),
+            steps=tuple(mark for mark in whole.steps if first <= mark.position <= last),
+        )
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        subjects = {name: number for number, name in enumerate(dict.fromkeys(p.subject for p in self.points))}
+        return _Columns(
+            position=np.array([point.position for point in self.points], dtype=np.int64),
+            subject=np.array([subjects[point.subject] for point in self.points], dtype=np.int64),
+            value=np.array([point.value for point in self.points]),
+            low=np.array([point.low for point in self.points]),
+            high=np.array([point.high for point in self.points]),
+            count=np.array([point.count for point in self.points], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """The points as arrays, one element for each."""
+
+    position: npt.NDArray[np.int64]
+    subject: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    count: npt.NDArray[np.int64]
+
+
+def courses(gathered: Gathered) -> Iterator[Course]:
+    """Give each figure that was measured along the history, the one that the question is about first."""
+    lead = gathered.lead
+    known: Sequence[Followed] = list(
+        dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
+    )
+    for followed in (*([lead] if lead is not None else []), *(each for each in known if each != lead)):
+        points = along_history(gathered, followed)
+        if points:
+            ordered = sorted(points, key=lambda point: (point.subject, point.position))
+            yield Course(gathered=gathered, followed=followed, points=tuple(ordered))
+
+
+def _framed(spec: dict[str, Json], first: int, last: int) -> dict[str, Json]:
+    """Let a drawing along the history, which is nobody else's, show a part of it on its horizontal axis."""
+    layers = spec["layer"]
+    assert isinstance(layers, list)
+    for layer in layers:
+        assert isinstance(layer, dict)
+        encoding = layer["encoding"]
+        assert isinstance(encoding, dict)
+        along = encoding.get("x")
+        if isinstance(along, dict) and isinstance(along.get("scale"), dict):
+            scale = along["scale"]
+            assert isinstance(scale, dict)
+            scale["domain"] = [first - 0.5, last + 0.5]
+        mark = layer["mark"]
+        if isinstance(mark, dict):
+            mark["clip"] = mark.get("type") != "text"
+    return spec

@@ -1,0 +1,67 @@
+"""The studies that the dashboard's tests look at, made once, and a browser's end of it without a network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from starlette.testclient import TestClient
+
+from perftrail.web.access import Access, Tokens
+from perftrail.web.app import make_app
+from perftrail.web.studies import desks, find_studies
+from tests.web.studies import Hostile, make_studies
+
+WRITE, READ = "w" * 24, "r" * 24
+HERE = "http://127.0.0.1"
+PATIENCE_SECONDS = 60.0
+
+
+class Client(TestClient):
+    """A browser that waits for pages which come by themselves."""
+
+    def page(self, path: str, status: int = 200) -> httpx.Response:
+        """Get a page, once its study was read."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            response = self.get(path)
+            waits = "refresh" in response.headers or (
+                response.status_code == 503 and "retry-after" in response.headers
+            )
+            if not waits or time.monotonic() > until:
+                assert response.status_code == status, response.text
+                return response
+            time.sleep(0.05)
+
+
+@contextmanager
+def served(
+    root: Path, access: Access | None = None, *, address: str = "127.0.0.1", base: str = HERE
+) -> Iterator[Client]:
+    """Serve the studies below a directory, to one who comes from an address."""
+    with desks(find_studies(str(root)), store=None) as found:
+        app = make_app(found, access or Access())
+        with Client(app, base_url=base, client=(address, 5000), follow_redirects=False) as client:
+            yield client
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
+    return make_studies(tmp_path_factory.mktemp("studies"))
+
+
+@pytest.fixture(scope="module")
+def client(hostile: Hostile) -> Iterator[Client]:
+    with served(hostile.root) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def guarded(hostile: Hostile) -> Iterator[Client]:
+    """The same behind tokens, with nobody logged in."""
+    with served(hostile.root, Access(tokens=Tokens({WRITE: "write", READ: "read"}))) as client:
+        yield client

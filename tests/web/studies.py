@@ -1,0 +1,208 @@
+"""Studies for the dashboard's tests: real repositories with full stores, every text in them as hostile as it can be."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.report.filling import Size, fill
+from perftrail import studyfile
+from perftrail.machine import read_machine
+from perftrail.model.build import BuildRecord, Failure
+from perftrail.model.measurement import FailedInvocation, InvocationKey, Machine, Measurement
+from perftrail.model.trail import SearchRecord, StepRecord
+from perftrail.store import open_store
+from perftrail.workflows.opening import DATABASE, open_view, results_directory
+
+if TYPE_CHECKING:
+    from perftrail.model.subject import Revision
+    from perftrail.model.trail import Json
+
+SCRIPT = "<script>alert('in')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
+"""What every field holds that a repository, a benchmark or a person may fill."""
+
+SECRET = "what lies outside the results"
+REVISIONS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hostile:
+    """A directory with two studies, and where in the first one things are."""
+
+    root: Path
+    study: str
+    revisions: tuple[Revision, ...]
+    runnable: str
+    machine: str
+    other_machine: str
+    broken: str
+    search: str
+
+
+def make_studies(root: Path) -> Hostile:
+    """Make both: `alpha` was searched, and everything in it is hostile; `beta` was only run."""
+    for name, size in (
+        ("alpha", Size(revisions=REVISIONS, benchmarks=2, invocations=5, more=1)),
+        ("beta", Size(revisions=12, benchmarks=1, invocations=8)),
+    ):
+        (root / name).mkdir()
+        fill(root / name, size, seed=7)
+    (root / "secret.txt").write_text(SECRET)
+    return _poison(root, root / "alpha" / "perftrail.toml")
+
+
+def _poison(root: Path, file: Path) -> Hostile:
+    text = file.read_text().splitlines()
+    at = next(number for number, line in enumerate(text) if line.startswith("title"))
+    text[at] = f"title = '''{SCRIPT}'''"
+    file.write_text("\n".join(text) + "\n")
+    study = studyfile.load(str(file))
+    results = results_directory(study, None)
+    _commit(root / "alpha" / "history")
+    shutil.rmtree(results / "sources", ignore_errors=True)  # or it would answer from what it was told before
+    with open_view(study, store=None) as view:
+        revisions = view.source.history()
+    machine, other = read_machine().id, "f" * 16
+    log = results / "logs" / "runs" / "one.out"
+    log.parent.mkdir(parents=True)
+    log.write_text(f"printed {SCRIPT}\n")
+    key = SearchRecord(
+        key="5" * 64, machine=machine, question=_question(revisions), started="2025-11-21T10:00:00+00:00"
+    )
+    with open_store(str(results / DATABASE), access="write") as store:
+        store.add_machine(Machine(id=other, facts={SCRIPT: SCRIPT}))
+        runnable = store.runnables()[0].key
+        for ordinal, named in enumerate(
+            (str(log), str(root / "secret.txt"), f"{results}/logs/../../../secret.txt")
+        ):
+            store.add(
+                Measurement(
+                    key=InvocationKey(runnable=runnable, machine=other, phase="sample", ordinal=ordinal),
+                    started=SCRIPT,
+                    seconds=1.0,
+                    values={"seconds": 1.0, SCRIPT: 2.0},
+                    methods={SCRIPT: SCRIPT},
+                    flags=(SCRIPT,),
+                    log=named,
+                )
+            )
+        store.add(
+            FailedInvocation(
+                key=InvocationKey(runnable=runnable, machine=machine, phase="sample", ordinal=99),
+                started="2025-11-21T02:03:04+00:00",
+                seconds=0.1,
+                failure=Failure(stage="crash", message=SCRIPT, log=str(log)),
+            )
+        )
+        store.add_build(
+            BuildRecord(
+                key="b" * 64,
+                revision=revisions[3].id,
+                variant="plain",
+                benchmark=SCRIPT,
+                finished="2025-11-21T02:03:04+00:00",
+                outcome=Failure(stage="build", message=SCRIPT, log=str(log)),
+            )
+        )
+        store.open_search(key)
+        for step in _steps(revisions):
+            store.add_step(key.key, machine, step)
+        store.close_search(key.key, machine, _answer(revisions))
+        later = replace(key, key="6" * 64, question={**_question(revisions), "metric": SCRIPT})
+        store.open_search(later)
+    return Hostile(
+        root=root,
+        study="alpha",
+        revisions=revisions,
+        runnable=runnable,
+        machine=machine,
+        other_machine=other,
+        broken="b" * 64,
+        search=key.key,
+    )
+
+
+def _commit(repository: Path) -> None:
+    """Add a tag and a commit whose names are scripts."""
+    git = ["git", "-C", str(repository), "-c", f"user.name={SCRIPT}", "-c", "user.email=a@example.invalid"]
+    subprocess.run([*git, "tag", "<script>alert('tag')</script>", "HEAD~5"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", SCRIPT], check=True)
+
+
+def _question(revisions: tuple[Revision, ...]) -> dict[str, Json]:
+    return {
+        "metric": "bench-00.seconds",
+        "variant": "plain",
+        "benchmark": "bench-00",
+        "revisions": len(revisions),
+        "first": revisions[0].id,
+        "last": revisions[-1].id,
+        "smallest": 0.05,
+        "confidence": 0.99,
+        "thorough": False,
+        "priors": [SCRIPT],
+    }
+
+
+def _steps(revisions: tuple[Revision, ...]) -> list[StepRecord]:
+    places = (0, 59, 30, 45, 37)
+    return [
+        StepRecord(
+            number=number,
+            action={"measure": revisions[place].id, "position": place, "readings": 3},
+            news={"values": [1.0, 1.01, 0.99], "seconds": 3.0},
+            belief={}
+            if number < 2
+            else {
+                "no_change": 0.5 / number,
+                "candidates": 60 // number,
+                "built": [
+                    {"revision": revisions[at].id, "position": at, "changed": at / 59}
+                    for at in sorted(places[:number])
+                ],
+            },
+            words=f"measured {place}: {SCRIPT}",
+        )
+        for number, place in enumerate(places, 1)
+    ]
+
+
+def _answer(revisions: tuple[Revision, ...]) -> dict[str, Json]:
+    return {
+        "verdict": "found",
+        "metric": "bench-00.seconds",
+        "benchmark": "bench-00",
+        "variant": "plain",
+        "unit": "s",
+        "better": "lower",
+        "revisions": len(revisions),
+        "builds": 5,
+        "unbuildable": [],
+        "failures": [],
+        "broke": [],
+        "invocations": 15,
+        "set_aside": 0,
+        "marked": 0,
+        "seconds": 15.0,
+        "confidence": 0.99,
+        "smallest_seen": 0.02,
+        "machine": "here",
+        "elsewhere": [SCRIPT],
+        "priors": [],
+        "reason": SCRIPT,
+        "changes": [
+            {
+                "revisions": [revisions[37].id],
+                "confidence": 0.997,
+                "before": 1.0,
+                "after": 1.1,
+                "effect": {"value": 1.1, "low": 1.08, "high": 1.12, "interval": 0.95},
+                "kind": "step",
+                "notes": [],
+                "inside": None,
+            }
+        ],
+    }

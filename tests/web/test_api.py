@@ -1,0 +1,98 @@
+"""The API gives what its document says, and the document says everything that there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import openapi_spec_validator
+import pytest
+
+from perftrail.web.openapi import plain_path
+from perftrail.web.operations import API, OPERATIONS
+from tests.web.conftest import Client
+from tests.web.studies import Hostile
+
+
+@pytest.fixture(scope="module")
+def document(client: Client) -> dict[str, Any]:
+    answer: dict[str, Any] = client.get("/api/openapi.json").json()
+    return answer
+
+
+def addresses(hostile: Hostile) -> dict[str, str]:
+    """An address of each operation that only reads."""
+    study = "/api/studies/alpha"
+    return {
+        "/api/openapi.json": "/api/openapi.json",
+        "/api/studies": "/api/studies",
+        "/api/studies/{study}": study,
+        "/api/studies/{study}/figures": f"{study}/figures",
+        "/api/studies/{study}/history/{figure}": f"{study}/history/bench-00-seconds?first=3&last=50&points=7",
+        "/api/studies/{study}/revisions/{revision}": f"{study}/revisions/{hostile.revisions[3].id}",
+        "/api/studies/{study}/samples/{key}": f"{study}/samples/{hostile.runnable}",
+        "/api/studies/{study}/compare": f"{study}/compare?a=%231&b=%2340",
+        "/api/studies/{study}/regressions": f"{study}/regressions",
+        "/api/studies/{study}/searches": f"{study}/searches",
+        "/api/studies/{study}/live": f"{study}/live",
+    }
+
+
+def test_the_document_is_an_openapi_document(document: dict[str, Any]) -> None:
+    openapi_spec_validator.validate(document)
+
+
+def test_the_document_names_exactly_the_routes(document: dict[str, Any]) -> None:
+    told = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
+    there = {
+        (plain_path(route.path), method)
+        for route in API
+        for method in (route.methods or ())
+        if method != "HEAD"  # it comes with GET
+    }
+    assert told == there
+
+
+def test_each_answer_is_of_the_form_that_is_told(
+    client: Client, document: dict[str, Any], hostile: Hostile
+) -> None:
+    known = addresses(hostile)
+    assert set(known) == {plain_path(each.path) for each in OPERATIONS if each.method == "GET"} | {
+        "/api/openapi.json"
+    }
+    for path, address in known.items():
+        answer = client.page(address)
+        schema = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        whole = {**schema, "components": document["components"]}
+        jsonschema.Draft202012Validator(whole).validate(answer.json())
+
+
+def test_refusals_are_of_the_form_that_is_told(client: Client, document: dict[str, Any]) -> None:
+    client.page("/api/studies/alpha")
+    schema = document["components"]["schemas"]["Error"]
+    for path in (
+        "/api/studies/none",
+        "/api/studies/alpha/history/none",
+        "/api/studies/alpha/compare?a=nothing",
+    ):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        jsonschema.validate(answer.json(), schema)
+
+
+def test_a_note_is_kept_and_told(client: Client, document: dict[str, Any]) -> None:
+    key = client.page("/api/studies/alpha/regressions").json()[-1]["id"]
+    address = f"/api/studies/alpha/regressions/{key}/notes"
+    answer = client.post(address, json={"status": "fixed", "text": "since the table"})
+    assert answer.status_code == 201
+    jsonschema.validate(answer.json(), document["components"]["schemas"]["Note"])
+    told = next(each for each in client.get("/api/studies/alpha/regressions").json() if each["id"] == key)
+    assert (told["status"], told["notes"][-1]["text"]) == ("fixed", "since the table")
+
+
+@pytest.mark.parametrize(
+    "said", [{"status": "gone"}, {"text": "x"}, {"status": "new", "more": "x"}, {"status": 3}, [], "new"]
+)
+def test_a_note_that_says_nothing_known_is_refused(client: Client, said: object) -> None:
+    key = client.page("/api/studies/alpha/regressions").json()[0]["id"]
+    assert client.post(f"/api/studies/alpha/regressions/{key}/notes", json=said).status_code == 422

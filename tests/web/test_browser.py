@@ -1,0 +1,261 @@
+"""Every page in a real browser: drawn without a complaint, read with keys and on a phone; live while a run runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from tests.web.studies import Hostile
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.slow
+
+Scheme = Literal["light", "dark"]
+PATIENCE_MS = 60_000
+BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
+
+LIVE = """\
+[study]
+title = "What does waiting cost?"
+
+[source]
+kind = "directory"
+location = "tree"
+
+[variants.short]
+[variants.long]
+rebuild = false
+run.env = { LONGER = "1" }
+
+[benchmark.wait]
+command = "sh {build}/wait.sh {times}"
+parameters = { times = [1] }
+timeout = "20s"
+metrics = { took = { pattern = 'took ([0-9.]+)', unit = "s" } }
+
+[measure]
+invocations = 9
+warmups = 0
+"""
+
+WAIT = """\
+sleep 0.15
+n=$(od -An -N1 -tu1 /dev/urandom)
+echo "took $(($1 + ${LONGER:-0})).$((100 + n % 10))"
+"""
+
+
+@contextmanager
+def serving(root: Path) -> Iterator[str]:
+    """The command itself, in a process of its own; gives its address."""
+    command = [sys.executable, "-m", "perftrail", "serve", "--port", "0", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().split()[0].rstrip("/")
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(scope="module")
+def address(hostile: Hostile) -> Iterator[str]:
+    with serving(hostile.root) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium."""
+    if BROWSER is None:
+        pytest.skip("no Chromium on this machine")
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def visiting(
+    browser: Browser, address: str, *, width: int = 1280, scheme: Scheme = "light", scripts: bool = True
+) -> Iterator[Page]:
+    """A visit of a site that says nothing on the console and asks nobody else for anything."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
+    page.on(
+        "request",
+        lambda request: (
+            None if request.url.startswith((address, "data:", "blob:")) else said.append(request.url)
+        ),
+    )
+    yield page
+    context.close()
+    assert said == []
+
+
+def read(page: Page, address: str) -> None:
+    """Open a page, once its study was read."""
+    page.goto(address, wait_until="domcontentloaded")
+    page.wait_for_selector("h1:not(:has-text('is being read'))")
+
+
+def until(page: Page, expression: str) -> str:
+    """Wait until something is so, and give it: the page's policy forbids the waiting that Playwright has."""
+    over = time.monotonic() + PATIENCE_MS / 1e3
+    while not (found := page.evaluate(expression)):
+        assert time.monotonic() < over, expression
+        page.wait_for_timeout(50)
+    return str(found)
+
+
+def pages(hostile: Hostile) -> dict[str, bool]:
+    """Every kind of page, and whether a figure is drawn on it."""
+    return {
+        "/": False,
+        "/s/alpha": True,
+        "/s/alpha/history": True,
+        "/s/alpha/compare?a=%232&b=%2350": True,
+        "/s/alpha/regressions": False,
+        f"/s/alpha/searches?search={hostile.search}": True,
+        f"/s/alpha/revisions/{hostile.revisions[3].id}": False,
+        f"/s/alpha/samples/{hostile.runnable}": False,
+    }
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_every_page_is_drawn_and_runs_nothing_else(
+    hostile: Hostile, address: str, browser: Browser, width: int, scheme: Scheme
+) -> None:
+    with visiting(browser, address, width=width, scheme=scheme) as page:
+        for path, drawn in pages(hostile).items():
+            read(page, address + path)
+            figures = page.query_selector_all("[data-spec]")
+            assert bool(figures) == drawn, path
+            for figure in figures[:3]:
+                figure.scroll_into_view_if_needed()
+                figure.wait_for_selector("svg.marks path")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert page.evaluate("window.pwned") is None
+            back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert back == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)")
+
+
+def test_a_history_is_looked_at_closely_and_its_address_stays(address: str, browser: Browser) -> None:
+    with visiting(browser, address) as page:
+        read(page, f"{address}/s/alpha/history")
+        page.wait_for_selector("svg.marks path")
+        page.get_by_role("link", name="closer").click()
+        page.wait_for_selector("svg.marks path")
+        assert re.search(r"first=\d+&last=\d+", page.url)
+        drawing = page.locator("svg.marks")
+        drawing.hover()
+        page.keyboard.down("Shift")
+        page.mouse.wheel(0, -600)
+        page.keyboard.up("Shift")
+        before = page.url
+        until(page, f"location.href !== {json.dumps(before)}")
+        closer = page.url
+        page.wait_for_selector("#part svg.marks path")
+        shown = page.inner_text("#part .hint")
+        read(page, closer)
+        assert page.inner_text("#part .hint") == shown, "the address leads to the same part"
+
+
+def test_what_is_under_the_pointer_is_told(address: str, browser: Browser) -> None:
+    with visiting(browser, address) as page:
+        read(page, f"{address}/s/alpha/history")
+        page.wait_for_selector("svg.marks path")
+        page.locator("svg .mark-symbol path").first.hover(force=True)
+        shown = page.wait_for_selector("#vg-tooltip-element.visible")
+        assert shown is not None
+        assert "samples" in shown.inner_text()
+
+
+def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> None:
+    with visiting(browser, address) as page:
+        read(page, f"{address}/s/alpha/regressions")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "To the content"
+        reached = set()
+        for _number in range(14):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("document.activeElement.tagName"))
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none", "what has the focus is seen"
+        assert {"A", "SUMMARY"} <= reached
+
+
+def test_a_person_says_what_becomes_of_a_regression(address: str, browser: Browser) -> None:
+    with visiting(browser, address) as page:
+        read(page, f"{address}/s/beta/regressions")
+        article = page.locator("article").first
+        article.locator("summary").click()
+        article.get_by_label("Status").select_option("acknowledged")
+        article.get_by_label("Your name").fill("Ann <b>")
+        article.get_by_label("Note").fill("It is the table.")
+        article.get_by_role("button", name="Keep").click()
+        page.wait_for_selector(".said")
+        assert "Ann <b>" in page.inner_text(".said")
+        assert page.locator("article .pill").first.inner_text() == "acknowledged"
+
+
+def test_pages_say_the_same_without_a_script(hostile: Hostile, address: str, browser: Browser) -> None:
+    with visiting(browser, address, scripts=False) as page:
+        for path in pages(hostile):
+            read_plainly(page, address + path)
+            assert page.locator("h1").inner_text()
+        read_plainly(page, f"{address}/s/alpha/history")
+        assert page.locator("tbody tr").count() > 30
+
+
+def read_plainly(page: Page, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector("h1:not(:has-text('is being read'))")
+
+
+def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
+    root = tmp_path / "waiting"
+    (root / "tree").mkdir(parents=True)
+    (root / "tree" / "wait.sh").write_text(WAIT)
+    (root / "perftrail.toml").write_text(LIVE)
+    with serving(root) as address, visiting(browser, address) as page:
+        read(page, f"{address}/s/waiting")
+        assert "Nothing has been measured yet" in page.inner_text("h1")
+        assert page.locator(".dot.on").count() == 0
+        with subprocess.Popen(
+            [sys.executable, "-m", "perftrail", "run", str(root)], stderr=subprocess.PIPE
+        ) as run:
+            page.wait_for_selector(".dot.on")
+            assert "perftrail run" in page.inner_text(".live h2")
+            page.wait_for_selector(".live progress")
+            so_far = "Number((document.querySelector('.live progress') || {}).value) > 0.1"
+            some = until(page, f"{so_far} && document.querySelector('.live').innerText")
+            assert "left: " in some, some
+            assert page.locator(".live tbody tr").count() >= 3
+            until(page, f"document.querySelector('.live').innerText !== {json.dumps(some)}")
+            run.communicate(timeout=60)
+            assert run.returncode == 0
+        page.wait_for_selector(".dot:not(.on)")
+        assert "Nothing is measured right now" in page.inner_text(".live h2")
+        page.get_by_role("link", name="show them").click()
+        until(page, "!document.querySelector('h1').textContent.includes('Nothing')")
+        assert "long" in page.inner_text("h1")

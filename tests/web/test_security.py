@@ -1,0 +1,387 @@
+"""Nothing is let through: nobody without a token, no other site's form, no script, no path, nothing too large."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from perftrail.errors import UsageError
+from perftrail.web.access import Access, Tokens, read_tokens
+from perftrail.web.app import ROUTES
+from perftrail.web.guard import BODY_BYTES, COOKIE, HEADERS, Guard
+from perftrail.web.operations import API
+from perftrail.web.pace import MOST_KNOWN, Pace
+from perftrail.web.server import bind
+from tests.web.conftest import HERE, READ, WRITE, Client, served
+from tests.web.studies import SCRIPT, SECRET, Hostile
+from tests.web.test_pages import WORSE, form_token
+
+EVIL = "https://evil.example"
+
+
+def addresses(hostile: Hostile) -> list[str]:
+    """An address of each page that is only looked at."""
+    study, revision = "/s/alpha", hostile.revisions[3].id
+    return [
+        "/",
+        study,
+        f"{study}/history",
+        f"{study}/history?figure=bench-00-seconds&first=2&last=9",
+        f"{study}/compare?a=%231&b=%2340",
+        f"{study}/regressions",
+        f"{study}/searches",
+        f"{study}/searches?search={hostile.search}",
+        f"{study}/revisions/{revision}",
+        f"{study}/revisions/{hostile.revisions[-1].id}",
+        f"{study}/samples/{hostile.runnable}",
+    ]
+
+
+def filled(path: str) -> str:
+    """An address of a route, whatever it is about."""
+    return re.sub(r"{\w+(:\w+)?}", lambda found: "1" if found[1] == ":int" else "alpha", path)
+
+
+# Who comes in
+
+
+def test_nobody_comes_in_without_a_token(guarded: Client) -> None:
+    for route in (*ROUTES, *API):
+        if route.path in ("/login", "/static/{name}"):
+            continue
+        for method in route.methods or ():
+            answer = guarded.request(method, filled(route.path))
+            wanted = 401 if route.path.startswith("/api/") else 303
+            assert answer.status_code == wanted, route.path
+            if wanted == 303:
+                assert answer.headers["location"].startswith("/login?next=")
+
+
+def test_a_wrong_token_opens_nothing(guarded: Client) -> None:
+    for token in ("", WRITE[:-1], WRITE + "w", READ.upper(), "\u00fc" * 24):
+        answer = guarded.get("/api/studies", headers={b"Authorization": f"Bearer {token}".encode()})
+        assert answer.status_code == 401
+    page = guarded.get("/login")
+    answer = guarded.post("/login", data={"form_token": form_token(page.text), "token": "x" * 24})
+    assert answer.status_code == 403
+    assert guarded.get("/s/alpha").status_code == 303
+
+
+@pytest.fixture
+def fresh(hostile: Hostile) -> Iterator[Client]:
+    with served(hostile.root, Access(tokens=Tokens({WRITE: "write", READ: "read"}))) as client:
+        yield client
+
+
+def enter(client: Client, token: str, onward: str = "/") -> httpx.Response:
+    page = client.get("/login")
+    return client.post("/login", data={"form_token": form_token(page.text), "token": token, "next": onward})
+
+
+def test_a_token_is_taken_by_a_form_and_stands_in_no_address(fresh: Client) -> None:
+    before = fresh.get("/login").cookies[COOKIE]
+    answer = enter(fresh, WRITE, "/s/alpha")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/s/alpha")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert fresh.cookies[COOKIE] != before, "a name that somebody knew before is worth nothing"
+    assert WRITE not in str(answer.headers)
+    assert fresh.page("/s/alpha").status_code == 200
+
+
+def test_a_token_in_an_address_is_none(guarded: Client) -> None:
+    assert guarded.get(f"/api/studies?token={WRITE}").status_code == 401
+
+
+@pytest.mark.parametrize("onward", ["//evil.example", EVIL, "/\\evil.example", "javascript:alert(1)"])
+def test_the_way_in_leads_nowhere_else(fresh: Client, onward: str) -> None:
+    assert enter(fresh, READ, onward).headers["location"] == "/"
+
+
+def test_whoever_leaves_is_out(fresh: Client) -> None:
+    enter(fresh, READ)
+    old = fresh.cookies[COOKIE]
+    page = fresh.page("/s/alpha")
+    assert fresh.post("/logout", data={"form_token": form_token(page.text)}).status_code == 303
+    assert fresh.get("/s/alpha", headers={"Cookie": f"{COOKIE}={old}"}).status_code == 303
+
+
+def test_a_reader_cannot_write(fresh: Client) -> None:
+    enter(fresh, READ)
+    page = fresh.page("/s/alpha/regressions")
+    key = WORSE.findall(page.text)[0]
+    assert "Say what becomes of it" not in page.text
+    told = {"form_token": form_token(page.text), "status": "fixed", "text": "no"}
+    assert fresh.post(f"/s/alpha/regressions/{key}", data=told).status_code == 403
+    note = {"status": "fixed"}
+    bearer = {"Authorization": f"Bearer {READ}"}
+    assert (
+        fresh.post(f"/api/studies/alpha/regressions/{key}/notes", json=note, headers=bearer).status_code
+        == 403
+    )
+    bearer = {"Authorization": f"Bearer {WRITE}"}
+    assert (
+        fresh.post(f"/api/studies/alpha/regressions/{key}/notes", json=note, headers=bearer).status_code
+        == 201
+    )
+
+
+def test_guessing_is_slow(fresh: Client) -> None:
+    codes = [enter(fresh, f"{number:024}").status_code for number in range(8)]
+    assert codes[:5] == [403] * 5
+    assert codes[5:] == [429] * 3
+    assert enter(fresh, WRITE).status_code == 429, "not even the right one meanwhile"
+
+
+def test_a_proxys_header_is_believed_from_the_proxy_alone(hostile: Hostile) -> None:
+    access = Access(header="X-User", proxies=frozenset({"10.0.0.1"}), writers=frozenset({"ann"}))
+    with served(hostile.root, access, address="10.0.0.9") as stranger:
+        assert stranger.get("/s/alpha", headers={"X-User": "ann"}).status_code == 401
+    with served(hostile.root, access, address="10.0.0.1") as proxy:
+        assert proxy.get("/s/alpha").status_code == 401
+        proxy.headers["X-User"] = "bob"
+        assert "Say what becomes of it" not in proxy.page("/s/alpha/regressions").text
+        proxy.headers["X-User"] = "ann"
+        assert "Say what becomes of it" in proxy.page("/s/alpha/regressions").text
+
+
+def test_beyond_this_machine_the_door_is_kept() -> None:
+    with pytest.raises(UsageError, match="--token-file"):
+        bind("0.0.0.0", 0, Access())
+    bind("127.0.0.1", 0, Access()).close()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no token"),
+        ("write short", "can be guessed"),
+        ("admin " + "x" * 30, "no token"),
+        ("x\x00" * 20, "no token"),
+    ],
+)
+def test_what_is_no_token_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(UsageError, match=why):
+        read_tokens(str(file))
+
+
+def test_tokens_that_others_can_read_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# who\nread {READ}\n{WRITE}\n")
+    file.chmod(0o644)
+    with pytest.raises(UsageError, match="chmod 600"):
+        read_tokens(str(file))
+    file.chmod(0o600)
+    tokens = read_tokens(str(file))
+    assert tokens is not None
+    assert [tokens.role(each) for each in (READ, WRITE, "x")] == ["read", "write", None]
+
+
+# Other sites
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": EVIL},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://127.0.0.1:81"},
+    ],
+)
+def test_another_sites_form_is_refused(client: Client, headers: dict[str, str]) -> None:
+    page = client.page("/s/alpha/regressions")
+    key = WORSE.findall(page.text)[0]
+    told = {"form_token": form_token(page.text), "status": "fixed"}
+    assert client.post(f"/s/alpha/regressions/{key}", data=told, headers=headers).status_code == 403
+    own = {"Origin": HERE, "Sec-Fetch-Site": "same-origin"}
+    assert client.post(f"/s/alpha/regressions/{key}", data=told, headers=own).status_code == 303
+
+
+@pytest.mark.parametrize("token", ["", "0" * 64, "\u00fc"])
+def test_a_form_without_its_visits_token_is_refused(client: Client, token: str) -> None:
+    key = WORSE.findall(client.page("/s/alpha/regressions").text)[0]
+    told = {"form_token": token, "status": "fixed"}
+    assert client.post(f"/s/alpha/regressions/{key}", data=told).status_code == 403
+
+
+def test_a_form_of_another_visit_is_refused(client: Client) -> None:
+    page = client.page("/s/alpha/regressions")
+    told = {"form_token": form_token(page.text), "status": "fixed"}
+    other = {"Cookie": f"{COOKIE}=somebody-else"}
+    address = f"/s/alpha/regressions/{WORSE.findall(page.text)[0]}"
+    assert client.post(address, data=told, headers=other).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+def test_what_a_form_can_send_is_nothing_to_the_api(client: Client, kind: str) -> None:
+    key = WORSE.findall(client.page("/s/alpha/regressions").text)[0]
+    answer = client.post(
+        f"/api/studies/alpha/regressions/{key}/notes",
+        content=b'{"status":"fixed"}',
+        headers={"Content-Type": kind},
+    )
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:80", "[::1"]
+)
+def test_a_name_that_others_bent_to_here_is_refused(client: Client, host: str) -> None:
+    assert client.get("/", headers={"Host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["localhost:8457", "127.0.0.1:8457", "[::1]:8457", "10.1.2.3"])
+def test_own_names_and_numbers_are_known(client: Client, host: str) -> None:
+    assert client.get("/", headers={"Host": host}).status_code == 200
+
+
+def test_every_answer_keeps_browsers_strict(client: Client, guarded: Client, hostile: Hostile) -> None:
+    answers = [client.page(path) for path in addresses(hostile)]
+    answers += [client.get("/none"), client.get("/", headers={"Host": EVIL}), guarded.get("/s/alpha")]
+    answers += [client.get("/static/app.css"), client.get("/api/studies"), guarded.get("/api/studies")]
+    for answer in answers:
+        for name, value in HEADERS.items():
+            assert answer.headers[name] == value
+        assert "server" not in answer.headers
+    policy = HEADERS["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+# Scripts
+
+
+def test_no_script_gets_through_any_field(client: Client, hostile: Hostile) -> None:
+    page = client.page("/s/alpha/regressions")
+    key = WORSE.findall(page.text)[0]
+    told = {"form_token": form_token(page.text), "status": "new", "text": SCRIPT, "author": SCRIPT[:80]}
+    assert client.post(f"/s/alpha/regressions/{key}", data=told).status_code == 303
+    seen = 0
+    for path in addresses(hostile):
+        text = client.page(path).text
+        found = Tags(text)
+        assert not found.names & {"img", "b", "iframe", "object"}, path
+        assert not any(name.startswith("on") for name in found.attributes), path
+        assert "<script>alert" not in text, path
+        seen += html.escape("<script>alert(") in text and "{{ 7 * 7 }}" in text
+    assert seen >= 6, "what is hostile is shown, as text"
+
+
+class Tags(HTMLParser):
+    """Which tags and attributes a page has, as a browser reads it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_pages_have_no_script_and_no_style_of_their_own(client: Client, hostile: Hostile) -> None:
+    for path in addresses(hostile):
+        text = client.page(path).text
+        assert all("src=" in each for each in re.findall(r"<script[^>]*>", text)), path
+        assert "<style" not in text
+        assert not re.search(r"<[^>]+\sstyle=", text), path
+
+
+def test_figures_and_the_api_are_no_pages(client: Client, hostile: Hostile) -> None:
+    for path in (
+        "/api/studies/alpha",
+        f"/s/alpha/searches/{hostile.search}.json",
+        "/s/alpha/history/bench-00-seconds.json",
+    ):
+        answer = client.page(path)
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+# Paths
+
+
+def test_a_store_cannot_name_files_outside_its_logs(client: Client, hostile: Hostile) -> None:
+    client.page("/s/alpha")
+    for ordinal in (1, 2):
+        answer = client.get(f"/s/alpha/logs/{hostile.runnable}/{hostile.other_machine}/sample/{ordinal}")
+        assert answer.status_code == 404
+        assert SECRET not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../access.py",
+        "/static/..%2faccess.py",
+        "/static/%2e%2e%2faccess.py",
+        "/static/....//access.py",
+        "/static/%00app.css",
+        "/s/..%2f..%2fetc",
+        "/s/alpha/logs/..%2f..%2fsecret.txt/x/sample/0",
+        "/s/alpha/build-logs/..%2f..%2fsecret.txt",
+        "/s/alpha/figures/..%2f..%2fsecret.txt.json",
+        "/s/alpha/revisions/../../secret.txt",
+    ],
+)
+def test_no_address_leads_to_a_file(client: Client, path: str) -> None:
+    client.page("/s/alpha")
+    answer = client.get(path)
+    assert answer.status_code in (303, 404)
+    assert "Role" not in answer.text
+    assert SECRET not in answer.text
+
+
+# Too much
+
+
+def test_what_is_too_large_is_not_taken(client: Client) -> None:
+    key = WORSE.findall(client.page("/s/alpha/regressions").text)[0]
+    large = b"text=" + b"x" * BODY_BYTES
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert client.post(f"/s/alpha/regressions/{key}", content=large, headers=kind).status_code == 413
+    pieces = (b"x" * 1000 for _ in range(BODY_BYTES // 1000 + 1))
+    assert client.post(f"/s/alpha/regressions/{key}", content=pieces, headers=kind).status_code == 413
+
+
+def test_a_long_note_is_not_kept(client: Client) -> None:
+    page = client.page("/s/alpha/regressions")
+    key = WORSE.findall(page.text)[0]
+    told = {"form_token": form_token(page.text), "status": "new", "text": "x" * 2001}
+    assert client.post(f"/s/alpha/regressions/{key}", data=told).status_code == 422
+    assert client.get(f"/s/alpha/compare?a={'x' * 300}").status_code == 400
+
+
+def test_who_asks_too_often_is_told_to_wait(hostile: Hostile) -> None:
+    with served(hostile.root) as client:
+        guard = client.app
+        assert isinstance(guard, Guard)
+        guard.pace = Pace(burst=5.0, each_second=0.01)
+        codes = [client.get("/static/app.css").status_code for _ in range(8)]
+    assert codes == [200] * 5 + [429] * 3
+
+
+def test_a_bucket_fills_again_and_no_crowd_is_remembered() -> None:
+    pace = Pace(burst=2.0, each_second=1e6)
+    assert all(pace.allows("one") for _ in range(100)), "it fills faster than it is emptied"
+    slow = Pace(burst=1.0, each_second=1e-6)
+    assert [slow.allows("one"), slow.allows("one"), slow.allows("other")] == [True, False, True]
+    for number in range(MOST_KNOWN + 5):
+        slow.allows(str(number))
+    assert slow.allows("one"), "whom nobody remembers may ask again"

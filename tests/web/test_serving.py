@@ -1,0 +1,114 @@
+"""What the pages tell, worked out: many points stand together and hide nothing; what is left is told honestly."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perftrail.errors import UsageError
+from perftrail.figures.thinning import Along
+from perftrail.web.asked import Part
+from perftrail.workflows.serving.course import Course
+from perftrail.workflows.serving.snapshot import Snapshot, take
+from perftrail.workflows.serving.two import named_revision
+from tests.web.studies import Hostile
+
+
+@pytest.fixture(scope="module")
+def snapshot(hostile: Hostile) -> Snapshot:
+    return take(str(hostile.root / "alpha" / "perftrail.toml"), store=None)
+
+
+def along(positions: list[int], values: list[float]) -> tuple[Along, ...]:
+    return tuple(
+        Along(
+            position=at,
+            subject="plain",
+            revision=str(at),
+            value=value,
+            low=value - 1,
+            high=value + 2,
+            count=3,
+            last=at,
+        )
+        for at, value in zip(positions, values, strict=True)
+    )
+
+
+@settings(max_examples=60)
+@given(
+    positions=st.lists(st.integers(0, 5000), min_size=1, max_size=300, unique=True).map(sorted),
+    ends=st.tuples(st.integers(0, 5000), st.integers(0, 5000)),
+    most=st.integers(1, 50),
+    data=st.data(),
+)
+def test_neighbours_stand_together_and_nothing_is_hidden(
+    snapshot: Snapshot, positions: list[int], ends: tuple[int, int], most: int, data: st.DataObject
+) -> None:
+    values = data.draw(
+        st.lists(st.floats(1.0, 1e6), min_size=len(positions), max_size=len(positions)), label="values"
+    )
+    whole = next(iter(snapshot.courses.values()))
+    course = Course(gathered=whole.gathered, followed=whole.followed, points=along(positions, values))
+    first, last = min(ends), max(ends)
+    inside = [point for point in course.points if first <= point.position <= last]
+    found = course.within(first, last, most=most)
+    assert len(found) <= max(most, 1)
+    assert sum(each.of for each in found) == len(inside)
+    assert sum(each.count for each in found) == sum(each.count for each in inside)
+    for each in found:
+        own = [point for point in inside if each.position <= point.position <= each.last]
+        assert len(own) == each.of
+        assert (each.low, each.high) == (min(p.low for p in own), max(p.high for p in own))
+        assert each.value == pytest.approx(statistics.median(p.value for p in own))
+
+
+@given(
+    st.integers(1, 100_000).flatmap(
+        lambda length: st.tuples(st.just(length), st.integers(0, length - 1), st.integers(0, length - 1))
+    ),
+    st.sampled_from([-0.5, 0.5]),
+    st.sampled_from([0.25, 4.0]),
+)
+def test_a_part_that_is_moved_or_scaled_stays_in_the_history(
+    asked: tuple[int, int, int], share: float, factor: float
+) -> None:
+    length, one, other = asked
+    part = Part(first=min(one, other), last=max(one, other), length=length)
+    for each in (part.moved(share), part.scaled(factor)):
+        assert 0 <= each.first <= each.last < length
+    assert part.moved(share).width == part.width
+
+
+def test_a_study_that_is_measured_wholly_lacks_nothing(hostile: Hostile) -> None:
+    left = take(str(hostile.root / "beta" / "perftrail.toml"), store=None).remaining
+    assert (left.builds, left.least, left.most) == (0, 0, 0)
+    assert left.planned == 12 * 8
+
+
+def test_what_a_study_lacks_is_counted(hostile: Hostile, tmp_path: Path) -> None:
+    file = hostile.root / "beta" / "perftrail.toml"
+    grown = hostile.root / "beta" / "more.toml"
+    grown.write_text(file.read_text().replace("invocations = 8", 'invocations = "10..12"'))
+    try:
+        left = take(str(grown), store=None).remaining
+    finally:
+        grown.unlink()
+    assert left.builds == 0
+    assert left.least == 12 * 2
+    assert left.most == 12 * 4
+
+
+def test_a_revision_is_named_by_place_label_or_the_beginning_of_its_id(
+    snapshot: Snapshot, hostile: Hostile
+) -> None:
+    wanted = hostile.revisions[17]
+    for text in ("#17", wanted.id, wanted.id[:12], f" {wanted.short} "):
+        assert named_revision(snapshot.gathered, text) == wanted
+    for text in ("", "ab", "#900", "nothing of the kind", "#x"):
+        with pytest.raises(UsageError):
+            named_revision(snapshot.gathered, text)
