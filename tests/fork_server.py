@@ -26,8 +26,16 @@ from perftrail.cli.main import keep_to_one_thread
 LATER = ("jinja2", "rich.live", "rich.progress", "rich.table", "scipy.special", "scipy.stats")
 """What commands import when they come to it."""
 
-LEFT_OUT = {"perftrail.__main__", "perftrail.notebook"}
-"""What starts the command line; and what imports Arrow, which starts a thread: a fork would have it only in name."""
+LEFT_OUT = {
+    "perftrail.__main__",
+    "perftrail.engines.attendance",
+    "perftrail.engines.cluster",
+    "perftrail.engines.own_workers",
+    "perftrail.notebook",
+    "perftrail.workflows.away",
+}
+"""What starts the command line; and what imports Arrow or Dask, which start threads: a fork would have them only in
+name."""
 
 LONGEST = 1 << 20
 

@@ -254,12 +254,8 @@ class LocalBuilder:
 
     def _make(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure:
         """Make a subject anew and give its artefact."""
-        if recipe.incremental and not recipe.sources:
-            made = self._reused.make(self._job(key, place, subject, recipe), place.home)
-            self._stale = made.stale
-            self._news += made.news
-            if made.outcome is not None:
-                return made.outcome
+        if (outcome := self._reusing(key, place, subject, recipe)) is not None:
+            return outcome
         tree = self._bench.tree(place, subject, recipe)
         if isinstance(tree, Failure):
             return tree
@@ -267,6 +263,14 @@ class LocalBuilder:
         if trouble is not None:
             return Failure(stage="build", message=trouble.message)
         return artefact_of(key, tree, recipe.outputs, Log(path=place.log))
+
+    def _reusing(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure | None:
+        """Make a subject in the tree of another one; `None` where it is to be made in a clean one."""
+        if not recipe.incremental or recipe.sources:
+            return None
+        made = self._reused.make(self._job(key, place, subject, recipe), place.home)
+        self._stale, self._news = made.stale, [*self._news, *made.news]
+        return made.outcome
 
     def _job(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> Job:
         def build(at: Place) -> str:

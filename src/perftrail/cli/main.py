@@ -33,6 +33,7 @@ COMMANDS = {
     "export": "Write what was measured in the format of another tool.",
     "import": "Make a study of what other tools measured.",
     "store": "Look after what was measured: how much, copies, backups.",
+    "worker": "Build and measure for others, as a machine of a cluster.",
     "doctor": "Say what on this machine spoils measurements, and fix it for a while.",
 }
 """Every command with the line that --help shows for it, so that --help imports none of them."""

@@ -57,6 +57,7 @@ FIGURES = {
     "handover_wait": "time waited at condition variables, barriers and semaphores",
     "join_wait": "time waited for threads to end",
     "spin_wait": "time spent at spin locks",
+    "ready": "time that something was ready and had no processor",
     "uncounted_wait": "waiting at no lock, queue or barrier that is counted",
     "uncounted_switches": "voluntary switches that no counted wait made",
     "joins": "threads waited for until they ended",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from perftrail.cli.options import contained, sandbox_option, store_option
+from perftrail.errors import MachineLeft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -44,28 +45,34 @@ class Writing:
         *,
         own: Patched | None = None,
         jobs: int = 1,
+        engine: str | None = None,
     ) -> Result:
         """Open the study, do the work while showing its progress, and give what it returns.
 
-        `own` is a patched revision that the source is to know beside its own. So many `jobs` are built at once.
+        `own` is a patched revision that the source is to know beside its own. So many `jobs` are built at once, or as
+        many as the machines of an `engine` offer; when the one that measures leaves, another one does it anew.
         """
         from perftrail.cli.console import Watcher
         from perftrail.workflows.opening import open_session
 
-        with (
-            Watcher() as watcher,
-            open_session(
-                self.contained(study),
-                store=self.store,
-                wait=self.wait,
-                on_wait=watcher.waiting,
-                on_noise=watcher.noisy,
-                retry_failed=self.retry_failed,
-                own=own,
-                jobs=jobs,
-            ) as session,
-        ):
-            return watcher.follow(work(session))
+        with Watcher() as watcher:
+            while True:
+                opened = open_session(
+                    self.contained(study),
+                    store=self.store,
+                    wait=self.wait,
+                    on_wait=watcher.waiting,
+                    on_noise=watcher.noisy,
+                    retry_failed=self.retry_failed,
+                    own=own,
+                    jobs=jobs,
+                    engine=engine,
+                )
+                try:
+                    with opened as session:
+                        return watcher.follow(work(session))
+                except MachineLeft as left:
+                    watcher.left(left)
 
 
 def writing_options(function: Callable[..., None]) -> Callable[..., None]:

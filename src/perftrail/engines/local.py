@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic
+
+from perftrail.ports import Done, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from perftrail.ports import Done, Job
+    from perftrail.ports import Pending
 
 
 class LocalEngine:
@@ -16,3 +19,18 @@ class LocalEngine:
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
         """Perform jobs lazily: the next one starts when the last one's outcome has been dealt with."""
         return map(perform, jobs)
+
+    def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
+        """Keep a job until its outcome is asked for."""
+        return _Kept(perform, job)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[Job, Done]):
+    """A job that is performed when its outcome is asked for."""
+
+    perform: Callable[[Job], Done]
+    job: Job
+
+    def outcome(self) -> Done:
+        return self.perform(self.job)

@@ -1,6 +1,7 @@
 """Which machine this is: a fingerprint of what matters for speed, and the facts behind it.
 
-Samples of different fingerprints are never pooled. No host name, user name or serial number is read.
+Samples of different fingerprints are never pooled. No host name, user name or serial number is read; a machine
+that works for others beside its like is given a name, by which they are told apart.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from perftrail.model.measurement import Machine
 __all__ = ["Platform", "Watch", "read_machine"]
 
 
-def read_machine(root: str = "/", platform: Platform | None = None) -> Machine:
-    """Read the machine that this process runs on.
+def read_machine(root: str = "/", platform: Platform | None = None, *, name: str = "") -> Machine:
+    """Read the machine that this process runs on; with a `name` it is another one than its like of other names.
 
     `root` is where ``proc`` and ``sys`` are; `platform` what the C library and the kernel say when asked
     directly. Read it before this process binds itself to some CPUs: their number is part of the fingerprint,
@@ -25,9 +26,10 @@ def read_machine(root: str = "/", platform: Platform | None = None) -> Machine:
     """
     facts = read_facts(Path(root), platform or asked())
     # As pairs, so that nothing depends on the order in which facts are read.
-    return Machine(
-        id=content_key("machine", [[name, facts.get(name, "")] for name in FINGERPRINT])[:16], facts=facts
-    )
+    fingerprint = [[fact, facts.get(fact, "")] for fact in FINGERPRINT]
+    if name:
+        return Machine(id=content_key("machine", fingerprint, name)[:16], facts={"name": name, **facts})
+    return Machine(id=content_key("machine", fingerprint)[:16], facts=facts)
 
 
 def asked() -> Platform:

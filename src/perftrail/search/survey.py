@@ -97,6 +97,17 @@ class Survey:
             self._next = self._decide()
         return self._next
 
+    def batch(self, count: int) -> tuple[Measure, ...]:
+        """Say what `count` idle workers may do at the same time, as `Search.batch` does; none once settled.
+
+        While several changes are told apart, or their sides read in turns, that is one thing.
+        """
+        action = self.ask()
+        if not isinstance(action, Measure):
+            return ()
+        several = self._whole.batch(count) if self._at is None else ()
+        return several if action.position in {each.position for each in several} else (action,)
+
     def allow(self, budget: Budget) -> None:
         """Replace the question's budget, for a survey that shares it with others."""
         if budget != self.question.budget:

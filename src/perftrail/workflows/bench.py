@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import InvocationKey
@@ -9,30 +10,42 @@ from perftrail.workflows.events import Invoked
 from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from perftrail.model.measurement import Machine, Outcome, Phase
-    from perftrail.ports import Engine, Store
+    from perftrail.ports import Engine, Pending, Store
     from perftrail.workflows.events import Event
     from perftrail.workflows.invoker import Invoker
     from perftrail.workflows.workshop import Ready
 
 
 class Bench:
-    """Performs starts through the engine, commits each outcome before the next, and knows all of them."""
+    """Performs starts through the engine, commits each outcome before the next, and knows all of them.
 
-    def __init__(self, *, store: Store, engine: Engine, invoker: Invoker, machine: Machine) -> None:
+    `begin` hands a start out where another machine performs it, which `machine` then is.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engine: Engine,
+        invoker: Invoker,
+        machine: Machine,
+        begin: Callable[[Start], Pending[Outcome]] | None = None,
+    ) -> None:
         self._store = store
-        self._engine = engine
+        self._begin = begin or partial(engine.begin, invoker.invoke)
         self.invoker = invoker
-        self._machine = machine
+        self.machine = machine
+        self._handed: dict[InvocationKey, Pending[Outcome]] = {}
         self._known: dict[str, dict[tuple[Phase, int], Outcome]] = {}
         self.started = 0
 
     def key(self, ready: Ready, phase: Phase, ordinal: int) -> InvocationKey:
         """Name a start of something ready on this machine."""
         return InvocationKey(
-            runnable=ready.runnable.key, machine=self._machine.id, phase=phase, ordinal=ordinal
+            runnable=ready.runnable.key, machine=self.machine.id, phase=phase, ordinal=ordinal
         )
 
     def recall(self, readies: Iterable[Ready]) -> None:
@@ -40,7 +53,7 @@ class Bench:
         unknown = {ready.runnable.key for ready in readies} - self._known.keys()
         if not unknown:
             return
-        held = self._store.outcomes(tuple(unknown), self._machine.id)
+        held = self._store.outcomes(tuple(unknown), self.machine.id)
         for key in unknown:
             self._known[key] = {(each.key.phase, each.key.ordinal): each for each in held.get(key, ())}
 
@@ -50,18 +63,25 @@ class Bench:
         return self._known[ready.runnable.key]
 
     def perform(self, starts: Sequence[Start] | Iterable[Start]) -> Generator[Event, None, None]:
-        """Perform starts in order, each committed before the next begins."""
-        cells = {}
-
-        def noted(start: Start) -> Start:
-            cells[start.key] = start.ready.cell
-            return start
-
-        for outcome in self._engine.map(self.invoker.invoke, (noted(start) for start in starts)):
+        """Perform starts in order, each committed before the next begins, but for those handed out ahead."""
+        for start in starts:
+            outcome = (self._handed.pop(start.key, None) or self._begin(start)).outcome()
             self._store.add(outcome)
             self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
             self.started += 1
-            yield Invoked(cell=cells[outcome.key], outcome=outcome)
+            yield Invoked(cell=start.ready.cell, outcome=outcome)
+
+    def hand_out(self, ready: Ready, wanted: Iterable[tuple[Phase, int]]) -> None:
+        """Hand starts out that are not known, in this order; `outcome` then waits for what came of each."""
+        known = self.known(ready)
+        for phase, ordinal in wanted:
+            key = self.key(ready, phase, ordinal)
+            if (phase, ordinal) not in known and key not in self._handed:
+                self._handed[key] = self._begin(Start(ready=ready, key=key))
+
+    def take_back(self) -> None:
+        """Forget what was handed out and not asked for; what of it was not begun yet will not be."""
+        self._handed.clear()
 
     def outcome(self, ready: Ready, phase: Phase, ordinal: int) -> Generator[Event, None, Outcome]:
         """Give one outcome, started now only when it is not known."""

@@ -27,21 +27,27 @@ SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - what is made th
 
 
 class Sandboxes:
-    """Implements `ports.Enclosing` with a sandbox of its own for each call, below a results directory.
+    """Implements `ports.Enclosing` with a sandbox of its own for each call, below a results directory, or in `rooms`.
 
     `outside` is what the launcher outside can do. Inside, the study and what was made can be read, and of the
     results nothing else is there.
     """
 
     def __init__(
-        self, sandbox: Sandbox, *, study_directory: str, results: Path, outside: Capabilities
+        self,
+        sandbox: Sandbox,
+        *,
+        study_directory: str,
+        results: Path,
+        outside: Capabilities,
+        rooms: Path | None = None,
     ) -> None:
         self._sandbox = sandbox
         self._study = os.path.realpath(study_directory)
         self._results = results.resolve()
         self._outside = outside
         self._launchers: list[Launcher] = []
-        self._rooms = self._results / "rooms"
+        self._rooms = rooms or self._results / "rooms"
         self._made = (self._results / "builds", self._results / "sources")
 
     def prepare(self) -> None:
@@ -86,6 +92,11 @@ class Sandboxes:
     def servers(self) -> tuple[int, ...]:
         """Name the launchers' own processes, whose work is not foreign."""
         return tuple(launcher.start().server_pid for launcher in self._launchers)
+
+    def cancel(self) -> None:
+        """Kill what runs in here now, which other threads have started; they go on with what comes next."""
+        for launcher in tuple(self._launchers):
+            launcher.cancel()
 
     def end(self) -> None:
         """Kill all that runs in here, which other threads have started."""

@@ -21,6 +21,7 @@ from perftrail.workflows.finding.inside import InsideMerges
 from perftrail.workflows.finding.journal import Journal, Ledger
 from perftrail.workflows.finding.probe import Probe
 from perftrail.workflows.finding.pursuit import pursue
+from perftrail.workflows.finding.rounds import Rounds
 from perftrail.workflows.finding.suspects import Beforehand, weigh, with_measured, with_notes
 from perftrail.workflows.finding.walk import Walk
 from perftrail.workflows.finding.witnesses import witnesses
@@ -89,7 +90,10 @@ class Find:
         )
         probe = Probe(self._session, target, self._revisions, self._ledger)
         survey = Survey(question, thorough=self._request.thorough)
-        answer = yield from pursue(InBlocks(survey, probe, journal), probe, journal)
+        if self._session.at_once > 1:
+            answer = yield from Rounds(self._session, survey, probe, journal, self._ledger).events()
+        else:
+            answer = yield from pursue(InBlocks(survey, probe, journal), probe, journal)
         return (yield from self._told(answer, probe, known, journal))
 
     def _several(self, targets: tuple[Target, ...], journal: Journal) -> Generator[Event, None, FindTable]:

@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perftrail.builder import Crew, LeadingBuilder, LocalBuilder, Places, Stoppable, StoppableEnclosing
+from perftrail.builder import (
+    AwayBuilder,
+    Crew,
+    LeadingBuilder,
+    LocalBuilder,
+    Places,
+    Stoppable,
+    StoppableEnclosing,
+)
 from perftrail.launcher import Launcher
 from perftrail.workflows.containment import Sandboxes
 from perftrail.workflows.pinning import open_sources
@@ -16,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from perftrail.builder import Makers
     from perftrail.model.build import Built, Failure, Recipe
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
@@ -25,10 +34,24 @@ if TYPE_CHECKING:
 
 
 class OwnHand:
-    """Implements `builder.crew.Hand`: all that it uses is its own, opened when it is first needed."""
+    """Implements `builder.crew.Hand`: all that it uses is its own, opened when it is first needed.
 
-    def __init__(self, study: Study, root: Path, *, own: Patched | None, cpus: int) -> None:
+    `kind` is the builder that it builds with; its sandboxes have their `rooms` there, or below the results.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        root: Path,
+        *,
+        own: Patched | None,
+        cpus: int,
+        kind: type[LocalBuilder] = LocalBuilder,
+        rooms: Path | None = None,
+    ) -> None:
         self._study = study
+        self._kind = kind
+        self._rooms = rooms
         self._root = root
         self._own = own
         self._cpus = cpus
@@ -39,9 +62,14 @@ class OwnHand:
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Make a subject."""
+        return self.builder.make(subject, recipe)
+
+    @property
+    def builder(self) -> LocalBuilder:
+        """What it builds with."""
         if self._builder is None:
             self._builder = self._opened()
-        return self._builder.make(subject, recipe)
+        return self._builder
 
     def confirm(self) -> None:
         """Compare what went on in used trees with clean builds. Raises `StaleBuilds` when they differ."""
@@ -51,6 +79,12 @@ class OwnHand:
     def news(self) -> tuple[str, ...]:
         """Give what was done beside making subjects."""
         return () if self._builder is None else self._builder.news()
+
+    def cancel(self) -> None:
+        """Kill what runs now, from any thread: what it was to make is not wanted any more."""
+        self._launcher.cancel()
+        if self._sandboxes is not None:
+            self._sandboxes.cancel()
 
     def stop(self) -> None:
         """Kill what runs, and start nothing more."""
@@ -67,10 +101,10 @@ class OwnHand:
 
     def _opened(self) -> LocalBuilder:
         starter = Stoppable(self._launcher, self._stop)
-        self._sandboxes = sandboxes(self._study, self._root, self._launcher)
+        self._sandboxes = sandboxes(self._study, self._root, self._launcher, rooms=self._rooms)
         enclosing = None if self._sandboxes is None else StoppableEnclosing(self._sandboxes, self._stop)
         opened = open_sources(self._study, cache=str(self._root / "sources"), starter=starter, own=self._own)
-        return LocalBuilder(
+        return self._kind(
             opened.main, starter, **_places(self._study, self._root, opened, enclosing, cpus=self._cpus)
         )
 
@@ -100,21 +134,25 @@ def open_builder(
     starter: Starter,
     *,
     enclosing: Enclosing | None,
-    crew: Crew | None = None,
+    crew: Crew | Makers | None = None,
 ) -> Builder:
-    """Open the builder of a study's subjects, with a crew if there is one."""
-    places = _places(study, root, sources, enclosing, cpus=len(os.sched_getaffinity(0)))
+    """Open the builder of a study's subjects, with a crew or others who make them if there are any."""
+    named = _places(study, root, sources, enclosing, cpus=len(os.sched_getaffinity(0)))
     if crew is None:
-        return LocalBuilder(sources.main, starter, **places)
-    return LeadingBuilder(sources.main, starter, crew=crew, **places)
+        return LocalBuilder(sources.main, starter, **named)
+    if isinstance(crew, Crew):
+        return LeadingBuilder(sources.main, starter, crew=crew, **named)
+    return AwayBuilder(sources.main, starter, makers=crew, **named)
 
 
-def sandboxes(study: Study, root: Path, starter: Launcher) -> Sandboxes | None:
+def sandboxes(study: Study, root: Path, starter: Launcher, *, rooms: Path | None = None) -> Sandboxes | None:
     """Give what keeps builds and runs in a sandbox, `None` of a study that asks for none."""
     if not study.sandbox.always:
         return None
     outside = starter.start()
-    return Sandboxes(study.sandbox, study_directory=study.directory, results=root, outside=outside)
+    return Sandboxes(
+        study.sandbox, study_directory=study.directory, results=root, outside=outside, rooms=rooms
+    )
 
 
 def _places(study: Study, root: Path, sources: Sources, enclosing: Enclosing | None, *, cpus: int) -> Places:

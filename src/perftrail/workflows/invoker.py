@@ -196,9 +196,14 @@ class Invoker:
         return self._scratch
 
     def _log(self, start: Start) -> Path:
-        directory = self._logs / "runs" / start.key.runnable
-        directory.mkdir(parents=True, exist_ok=True)
-        return directory / f"{start.key.machine[:8]}-{start.key.phase}-{start.key.ordinal}.out"
+        log = self._logs / f"{log_name(start.key)}.out"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log
+
+
+def log_name(key: InvocationKey) -> str:
+    """Name an invocation's logs below the directory of logs, but for what tells output and errors apart."""
+    return f"runs/{key.runnable}/{key.machine[:8]}-{key.phase}-{key.ordinal}"
 
 
 def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[str, ...]:

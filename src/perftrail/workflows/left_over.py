@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from perftrail.file_claim import remove_left_over as remove_claimed
 from perftrail.launcher import remove_left_over_lock_files
 from perftrail.sandbox import remove_left_over_rooms
 from perftrail.workflows.containment import SHORT_LIVED
 from perftrail.workflows.trial_sandbox import remove_left_over_homes
+
+WORKERS = "perftrail-workers-"
+"""What directories of workers that a command starts on its own machine begin with."""
 
 
 def remove_left_over() -> None:
@@ -13,3 +17,4 @@ def remove_left_over() -> None:
     remove_left_over_lock_files()
     remove_left_over_homes()
     remove_left_over_rooms(SHORT_LIVED)
+    remove_claimed(WORKERS, below=SHORT_LIVED)

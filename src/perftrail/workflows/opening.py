@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.engines.local import LocalEngine
-from perftrail.errors import UsageError
+from perftrail.errors import ClusterError, UsageError
 from perftrail.launcher import Launcher
-from perftrail.machine import Watch, read_machine
+from perftrail.machine import read_machine
 from perftrail.machine.holding import put_back_left_over
-from perftrail.store import hold, open_store
+from perftrail.store import hold, on_server, open_shared, open_store, server_of, writing
 from perftrail.workflows.bench import Bench
 from perftrail.workflows.hands import crew, open_builder, sandboxes
-from perftrail.workflows.invoker import Invoker
+from perftrail.workflows.invoking import open_invoker
 from perftrail.workflows.left_over import remove_left_over
 from perftrail.workflows.pinning import open_sources
-from perftrail.workflows.quiet import Lookout
 from perftrail.workflows.session import Session, View
 from perftrail.workflows.workshop import Workshop
 
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from perftrail.builder import Crew
+    from perftrail.builder import Crew, Makers
     from perftrail.model.build import Workplace
     from perftrail.model.measurement import Machine
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Enclosing, Starter, Store
-    from perftrail.store import Holder
-    from perftrail.workflows.containment import Sandboxes
+    from perftrail.store import Access, Away, Back, Holder
+    from perftrail.workflows.away.fleet import Fleet
     from perftrail.workflows.pinning import Sources
     from perftrail.workflows.quiet import Noise
 
@@ -42,10 +41,21 @@ RESULTS = ".perftrail"
 DATABASE = "results.db"
 SOURCES = "sources"
 
+NO_DASK = "{} needs Dask: pip install 'perftrail[cluster]'"
+
 
 def results_directory(study: Study, store: str | None) -> Path:
-    """Where a study's results live: an absolute path, for what is started works in directories of its own."""
-    return (Path(store) if store else Path(study.directory) / RESULTS).absolute()
+    """Where a study's builds and logs live: an absolute path, for what is started works in directories of its own.
+
+    They are beside the study where `store` is a server's address: it keeps what was measured, and no files.
+    """
+    own = Path(store) if store and server_of(store) is None else Path(study.directory) / RESULTS
+    return own.absolute()
+
+
+def results_database(study: Study, store: str | None) -> str:
+    """Where what was measured lives: a file's path, or a server's address."""
+    return server_of(store) or str(results_directory(study, store) / DATABASE)
 
 
 @contextmanager
@@ -61,7 +71,10 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         return
     root = results_directory(study, store)
     with ExitStack() as stack:
-        opened: AbstractContextManager[Store] = open_store(str(root / DATABASE), access="read")
+        machine = read_machine()
+        opened: AbstractContextManager[Store] = open_store(
+            results_database(study, store), access="read", machine=machine.id
+        )
         results = stack.enter_context(opened)
         starter = stack.enter_context(Launcher())
         enclosing = sandboxes(study, root, starter)
@@ -69,7 +82,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         _, workshop = _make_workshop(study, root, sources, starter, results, enclosing=enclosing)
         yield View(
             study=study,
-            machine=read_machine(),
+            machine=_measured_by(results, machine),
             source=sources.walked,
             store=results,
             workshop=workshop,
@@ -78,48 +91,83 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         )
 
 
+def _measured_by(store: Store, here: Machine) -> Machine:
+    """Give the machine whose results are looked at: this one, or where a cluster did the work, its first."""
+    known = store.machines()
+    named = [each for each in known.values() if "name" in each.facts]
+    return named[0] if named and here.id not in known else here
+
+
 @contextmanager
-def open_session(
+def open_results(study: Study, *, store: str | None, access: Access = "read") -> Iterator[Store]:
+    """Open what is stored of a study and nothing else: no source, no builder, no launcher.
+
+    To write without holding the store, as only what is said of it may be: a note takes one short transaction.
+    """
+    _refuse_samples(study)
+    with open_store(results_database(study, store), access=access) as results:
+        yield results
+
+
+def writer(study: Study, *, store: str | None) -> Holder | None:
+    """Say who measures a study now, and since when; `None` when nobody does."""
+    return writing(str(results_directory(study, store) / DATABASE))
+
+
+@contextmanager
+def open_session(  # noqa: PLR0913 - each is a choice of the command line, named where it is given
     study: Study,
     *,
     store: str | None,
     wait: bool = True,
-    on_wait: Callable[[Holder], None] = lambda _: None,
+    on_wait: Callable[[Holder | Away | Back], None] = lambda _: None,
     on_noise: Callable[[Noise], None] = lambda _: None,
     retry_failed: bool = False,
     own: Patched | None = None,
     jobs: int = 1,
+    engine: str | None = None,
 ) -> Iterator[Session]:
     """Open a study for making and measuring: holds the store, starts the launcher, ends both on leaving.
 
-    When another perftrail holds the store, `on_wait` is told who; then wait for it or raise `StoreHeld`.
+    When another perftrail holds the store, `on_wait` is told who; then wait for it or raise `StoreHeld`. It is told
+    too when the server that keeps the results goes away and is waited for, and when it is back.
     `on_noise` is told when measuring waits for the machine to become quiet. `own` is a patched revision that
-    the source is to know beside its own. So many `jobs` are built at once.
+    the source is to know beside its own. So many `jobs` are built at once, or as many as the machines of an `engine`
+    offer: then all is built and measured there. Raises `ClusterError` when they cannot be had.
     """
     _refuse_samples(study)
     root = results_directory(study, store)
     put_back_left_over()
     remove_left_over()
-    machine = read_machine()
     with ExitStack() as stack:
-        results = stack.enter_context(_held(root, machine, wait=wait, on_wait=on_wait))
+        fleet = _fleet(stack, engine, jobs=jobs)
+        machine = read_machine() if fleet is None else fleet.machines[0]
+        results = stack.enter_context(
+            _held(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
+        )
         starter = stack.enter_context(Launcher())
         if (enclosing := sandboxes(study, root, starter)) is not None:
             enclosing.prepare()
-        hands = stack.enter_context(crew(study, root, jobs=jobs, own=own))
+        hands = fleet or stack.enter_context(crew(study, root, jobs=jobs, own=own))
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
         builder, workshop = _make_workshop(
             study, root, sources, starter, results, retry_failed=retry_failed, enclosing=enclosing, crew=hands
         )
-        watch = stack.enter_context(Watch(helpers=lambda: _helpers(starter, enclosing)))
-        invoker = Invoker(
+        invoking = open_invoker(
             study,
-            starter=stack.enter_context(_measuring(root, starter, enclosing)),
             builder=builder,
-            lookout=_lookout(study, watch, on_noise),
-            scratch=root / "scratch",
+            starter=starter,
+            enclosing=enclosing,
+            place=root,
             logs=root / "logs",
+            on_noise=on_noise,
         )
+        invoker = stack.enter_context(invoking)
+        if fleet is None:
+            bench = Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
+        else:
+            fleet.settle(study, root, own=own, outputs=lambda each: workshop.makings.recipe(each).outputs)
+            bench = fleet.bench(results, invoker)
         yield Session(
             study=study,
             machine=machine,
@@ -127,8 +175,27 @@ def open_session(
             store=results,
             workshop=workshop,
             pins=sources.pins,
-            bench=Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine),
+            bench=bench,
+            at_once=1 if fleet is None else fleet.hands,
         )
+
+
+def _fleet(stack: ExitStack, engine: str | None, *, jobs: int) -> Fleet | None:
+    """Open the machines of an engine, `None` where everything is done here."""
+    if engine is None:
+        return None
+    if jobs != 1:
+        raise UsageError(
+            "--jobs and --engine: the workers say how many builds at once: perftrail worker --builds N"
+        )
+    try:
+        # Dask takes a second to import, and is not needed where one machine does everything.
+        from perftrail.workflows.away.fleet import open_fleet  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"dask", "distributed"}:
+            raise
+        raise ClusterError(NO_DASK.format("--engine")) from error
+    return stack.enter_context(open_fleet(engine))
 
 
 def _refuse_samples(study: Study) -> None:
@@ -140,14 +207,25 @@ def _refuse_samples(study: Study) -> None:
 
 
 @contextmanager
-def _held(root: Path, machine: Machine, *, wait: bool, on_wait: Callable[[Holder], None]) -> Iterator[Store]:
-    """Hold a study's results, and open them to write on this machine."""
+def _held(
+    root: Path,
+    database: str,
+    machine: Machine,
+    *,
+    wait: bool,
+    on_wait: Callable[[Holder | Away | Back], None],
+) -> Iterator[Store]:
+    """Hold a study's results, and open them to write on this machine.
+
+    The directory's own lock guards builds and logs, wherever what is measured goes to.
+    """
     root.mkdir(parents=True, exist_ok=True)
-    database = str(root / DATABASE)
-    with (
-        hold(database, wait=wait, on_wait=on_wait),
-        open_store(database, access="write", machine=machine.id) as results,
-    ):
+    with hold(str(root / DATABASE), wait=wait, on_wait=on_wait), ExitStack() as stack:
+        results = stack.enter_context(
+            open_shared(database, machine=machine.id, wait=wait, on_wait=on_wait)
+            if on_server(database)
+            else open_store(database, access="write", machine=machine.id)
+        )
         results.add_machine(machine)
         yield results
 
@@ -168,25 +246,6 @@ def shell_prefix(study: Study, place: Workplace, *, store: str | None) -> Iterat
             yield (*words[:-1], "--chdir", str(Path(place.directory).resolve()), words[-1])
 
 
-def _lookout(study: Study, watch: Watch, on_noise: Callable[[Noise], None]) -> Lookout:
-    measure = study.measure
-    return Lookout(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise)
-
-
-def _helpers(starter: Launcher, enclosing: Sandboxes | None) -> tuple[int, ...]:
-    return (starter.start().server_pid, *(() if enclosing is None else enclosing.servers()))
-
-
-def _measuring(root: Path, starter: Launcher, enclosing: Enclosing | None) -> AbstractContextManager[Starter]:
-    """Give who starts what is measured: in one sandbox for all of it, if in one."""
-    if enclosing is None:
-        return nullcontext(starter)
-    own = [root / "scratch", root / "counts"]
-    for directory in own:
-        directory.mkdir(exist_ok=True)
-    return enclosing.around("run", [str(directory) for directory in own])
-
-
 def _make_workshop(
     study: Study,
     root: Path,
@@ -196,7 +255,7 @@ def _make_workshop(
     *,
     retry_failed: bool = False,
     enclosing: Enclosing | None,
-    crew: Crew | None = None,
+    crew: Crew | Makers | None = None,
 ) -> tuple[Builder, Workshop]:
     builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=crew)
     workshop = Workshop(

@@ -12,7 +12,7 @@ from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import FailedInvocation, Measurement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.expression import Reference
     from perftrail.model.measurement import InvocationKey, Outcome, Phase
@@ -54,11 +54,10 @@ class Reader:
 
     def take(self, readies: Sequence[Ready], ordinal: int) -> Generator[Event, None, Reading]:
         """Take one reading: the same ordinal at each point, there and back in turn against drift."""
-        order = readies if ordinal % 2 == 0 else tuple(reversed(readies))
         found: dict[Point, Measurement] = {}
         seconds = 0.0
-        for ready in order:
-            for start in (*self._warming, ("sample", ordinal)):
+        for ready, starts in self._starts(readies, ordinal):
+            for start in starts:
                 outcome = yield from self._bench.outcome(ready, *start)
                 seconds += self._spent(outcome)
                 if isinstance(outcome, FailedInvocation):
@@ -66,6 +65,18 @@ class Reader:
                 found[ready.cell.point] = outcome
         marked = any(weight(measurement.flags) == 0.0 for measurement in found.values())
         return Reading(result=logarithm(self._target, found), seconds=seconds, marked=marked)
+
+    def hand_out(self, readies: Sequence[Ready], ordinals: Iterable[int]) -> None:
+        """Hand out all that readings of these ordinals start, for `take` to ask for what came of it."""
+        for ordinal in ordinals:
+            for ready, starts in self._starts(readies, ordinal):
+                self._bench.hand_out(ready, starts)
+
+    def _starts(
+        self, readies: Sequence[Ready], ordinal: int
+    ) -> Iterator[tuple[Ready, Sequence[tuple[Phase, int]]]]:
+        order = readies if ordinal % 2 == 0 else tuple(reversed(readies))
+        return ((ready, (*self._warming, ("sample", ordinal))) for ready in order)
 
     def _spent(self, outcome: Outcome) -> float:
         self._count(outcome.key, outcome.seconds)

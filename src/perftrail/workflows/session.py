@@ -42,6 +42,10 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session(View):
-    """A view that may also make and measure."""
+    """A view that may also make and measure.
+
+    So many things of a search may be done `at_once`: one, where everything is done here.
+    """
 
     bench: Bench
+    at_once: int = 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import json_option, study_argument
+from perftrail.cli.options import engine_option, json_option, study_argument
 from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
@@ -29,6 +29,7 @@ LARGEST_PATCH_BYTES = 64 << 20
 @click.option(
     "--output", metavar="FILE", help="Where the patch is written: perftrail-backport-OLD.patch by the study."
 )
+@engine_option
 @walking_options
 @writing_options
 @json_option
@@ -38,6 +39,7 @@ def command(
     onto: str,
     patch: str | None,
     output: str | None,
+    engine: str | None,
     walking: Walking,
     writing: Writing,
     as_json: bool,
@@ -71,7 +73,9 @@ def command(
     written = patch is None or output is not None
     if written:
         write_patch(file, made)
-    report = writing.follow(loaded, lambda session: Backport(session, made).events(), own=made.patched)
+    report = writing.follow(
+        loaded, lambda session: Backport(session, made).events(), own=made.patched, engine=engine
+    )
     if as_json:
         click.echo(json.dumps(report.as_json(file=str(file) if written else None), indent=1))
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.cli.again import again
-from perftrail.cli.options import jobs_option, json_option, study_argument
+from perftrail.cli.options import engine_option, jobs_option, json_option, study_argument
 from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
@@ -54,6 +54,7 @@ class Asked(TypedDict):
 @click.option("--thorough", is_flag=True, help="Look also for changes that were taken back again.")
 @click.option("--no-prior", is_flag=True, help="Take every revision for equally likely beforehand.")
 @jobs_option
+@engine_option
 @walking_options
 @writing_options
 @json_option
@@ -62,6 +63,7 @@ def command(
     metrics: tuple[str, ...],
     everything: bool,
     jobs: int,
+    engine: str | None,
     walking: Walking,
     writing: Writing,
     as_json: bool,
@@ -83,7 +85,10 @@ def command(
     loaded = writing.contained(walking.load(study))
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
     answer = writing.follow(
-        loaded, lambda session: afresh(session, lambda: Find(session, request).events()), jobs=jobs
+        loaded,
+        lambda session: afresh(session, lambda: Find(session, request).events()),
+        jobs=jobs,
+        engine=engine,
     )
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))

@@ -9,6 +9,7 @@ import click
 
 from perftrail.cli.again import again
 from perftrail.cli.options import (
+    engine_option,
     jobs_option,
     json_option,
     only_option,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @only_option
 @click.option("--dry-run", is_flag=True, help="Show the plan and what it costs; make and measure nothing.")
 @jobs_option
+@engine_option
 @walking_options
 @writing_options
 @json_option
@@ -35,6 +37,7 @@ def command(
     only: tuple[str, ...],
     dry_run: bool,
     jobs: int,
+    engine: str | None,
     walking: Walking,
     writing: Writing,
     as_json: bool,
@@ -59,7 +62,10 @@ def command(
         )
         return
     report = writing.follow(
-        loaded, lambda session: afresh(session, lambda: Run(session, selection).events()), jobs=jobs
+        loaded,
+        lambda session: afresh(session, lambda: Run(session, selection).events()),
+        jobs=jobs,
+        engine=engine,
     )
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))

@@ -34,7 +34,7 @@ def stats(study: str | None, store: str | None, as_json: bool) -> None:
         click.echo(json.dumps(found.as_json(), indent=1))
         return
     print_statistics(found)
-    click.echo(f"perftrail store backup{meant.again} FILE keeps a copy of it")
+    click.echo(f"perftrail store backup FILE{meant.again} keeps a copy of it")
 
 
 @command.command("copy")

@@ -91,6 +91,7 @@ def command(
 
 def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     """Look once."""
+    from perftrail.workflows.afresh import afresh
     from perftrail.workflows.watch import Look
     from perftrail.workflows.watching.delivery import receivers_of
     from perftrail.workflows.watching.state import read_state, write_state
@@ -99,13 +100,16 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     with alone(file.with_suffix(".lock")):
         return writing.follow(
             study,
-            lambda session: Look(
+            lambda session: afresh(
                 session,
-                read_state(file),
-                branch=policy.branch,
-                receivers=receivers_of(policy.notify),
-                save=lambda state: write_state(file, state),
-            ).events(),
+                lambda: Look(
+                    session,
+                    read_state(file),
+                    branch=policy.branch,
+                    receivers=receivers_of(policy.notify),
+                    save=lambda state: write_state(file, state),
+                ).events(),
+            ),
         )
 
 

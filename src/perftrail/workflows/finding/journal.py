@@ -13,7 +13,7 @@ from perftrail.workflows.finding.ahead import likely
 from perftrail.workflows.finding.blocks import NOWHERE, boot_of, kept_boot
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from perftrail.model.measurement import InvocationKey
     from perftrail.model.plan import Cell
@@ -61,6 +61,12 @@ class Ledger:
         if not (isinstance(result, Failure) and result.stage == "skipped"):
             self.attempted.add(cell.subject.revision.id)
         return result
+
+    def together(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
+        """Build some revisions at once; only what is asked for then counts as attempted, and its seconds."""
+        yield from self._counted(
+            self._session.workshop.ahead(_subject(revision, variant) for revision in revisions)
+        )
 
     def ahead(
         self, position: int, revisions: Sequence[Revision], *, variant: str

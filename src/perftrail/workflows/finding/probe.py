@@ -96,6 +96,14 @@ class Probe:
         before, self._boot = self._boot, boot
         return Block(name=boot.id) if boot.id != before.id else None
 
+    def hand_out(self, position: int, readings: int) -> Generator[Event, None, None]:
+        """Have readings of a position begun, for `take` to ask for what came of them."""
+        readies = yield from self._readies(position)
+        if not isinstance(readies, Failure):
+            like = self._stands.get(_runnables(readies), position)
+            first = self._next.get(like, 0)
+            self._reader.hand_out(readies, range(first, first + readings))
+
     def take(self, position: int, readings: int) -> Generator[Event, None, Taken]:
         """Build a position where that has not been done, take readings of it, and put what came of it as news.
 
@@ -103,28 +111,24 @@ class Probe:
         the same build twice.
         """
         yield from self._ledger.ahead(position, self.revisions, variant=self.target.variant)
-        subject = Subject(revision=self.revisions[position], variant=self.target.variant)
-        readies: list[Ready] = []
-        for point in self.target.points:
-            cell = Cell(subject=subject, benchmark=self.target.benchmark, point=point)
-            ready = yield from self._ledger.ready(cell)
-            if isinstance(ready, Failure):
-                self._ledger.build(subject.revision, subject.variant, ready.seconds)
-                return self.give_up(position, ready, seconds=ready.seconds)
-            readies.append(ready)
+        revision, variant = self.revisions[position], self.target.variant
+        readies = yield from self._readies(position)
+        if isinstance(readies, Failure):
+            self._ledger.build(revision, variant, readies.seconds)
+            return self.give_up(position, readies, seconds=readies.seconds)
         build_seconds = readies[0].prepared.built.seconds
-        runnables = tuple(ready.runnable.key for ready in readies)
+        runnables = _runnables(readies)
         like = self._stands.get(runnables, position)
         if like != position and position not in self._like:
             self._like[position] = like
-            self._ledger.build(subject.revision, subject.variant, build_seconds)
+            self._ledger.build(revision, variant, build_seconds)
             return Same(position=position, like=like, seconds=build_seconds)
         fresh = like not in self._next
         values, seconds, failure = yield from self._values(readies, like, readings)
         if not values:
             return self.give_up(position, failure, seconds=seconds)
         self._stands[runnables] = like
-        self._ledger.build(subject.revision, subject.variant, build_seconds)
+        self._ledger.build(revision, variant, build_seconds)
         return Readings(
             position=position,
             values=tuple(values),
@@ -145,6 +149,18 @@ class Probe:
     def plain(self, news: Taken) -> dict[str, Json]:
         """Put what a step found out as plain data."""
         return put.news(news, self._failures.get(news.position), self.revisions)
+
+    def _readies(self, position: int) -> Generator[Event, None, tuple[Ready, ...] | Failure]:
+        """Make everything ready that a reading of a position starts."""
+        subject = Subject(revision=self.revisions[position], variant=self.target.variant)
+        readies: list[Ready] = []
+        for point in self.target.points:
+            cell = Cell(subject=subject, benchmark=self.target.benchmark, point=point)
+            ready = yield from self._ledger.ready(cell)
+            if isinstance(ready, Failure):
+                return ready
+            readies.append(ready)
+        return tuple(readies)
 
     def _values(
         self, readies: Sequence[Ready], position: int, readings: int
@@ -193,3 +209,7 @@ class Probe:
     @property
     def _worth_another(self) -> bool:
         return self.set_aside < TRIES or self._helped >= HELPS * self.set_aside
+
+
+def _runnables(readies: Sequence[Ready]) -> tuple[str, ...]:
+    return tuple(ready.runnable.key for ready in readies)

@@ -1,0 +1,55 @@
+"""``python -m benchmarks.cluster makespan|rounds|kills``: what several machines are worth, and what their deaths cost.
+
+`makespan` builds the same subjects with one worker and with more. `rounds` lets searches over simulated histories have
+several things done at once, on a simulated clock. `kills` kills workers of a running study with -9 at random instants
+and compares what is in the store with what one process alone puts there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.cluster import kills, makespan, rounds
+
+
+def main() -> int:
+    """Run one of them and print what came of it; 1 when something was lost or done twice."""
+    asked = _parser().parse_args()
+    if asked.what == "rounds":
+        print(rounds.table(asked.revisions, asked.workers, trials=asked.trials, seed=asked.seed))
+        return 0
+    if asked.what == "makespan":
+        print(
+            makespan.table(asked.subjects, asked.workers, seconds=asked.seconds, scratch=Path(asked.scratch))
+        )
+        return 0
+    found = kills.play(asked.kills, machines=asked.machines, seed=asked.seed, scratch=Path(asked.scratch))
+    print(found)
+    return 0 if found.nothing_lost else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser.add_argument("what", choices=("makespan", "rounds", "kills"))
+    parser.add_argument(
+        "--workers", type=int, nargs="+", default=[1, 2, 4], help="so many of them, each in turn"
+    )
+    parser.add_argument("--subjects", type=int, default=60, help="makespan: how many are built")
+    parser.add_argument("--seconds", type=float, default=1.0, help="makespan: how long each build waits")
+    parser.add_argument(
+        "--revisions", type=int, nargs="+", default=[100, 1000, 10_000], help="rounds: histories"
+    )
+    parser.add_argument("--trials", type=int, default=100, help="rounds: searches for each row")
+    parser.add_argument("--kills", type=int, default=20, help="kills: how many")
+    parser.add_argument("--machines", type=int, default=4, help="kills: among so many workers")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--scratch", default="/var/tmp", help="where repositories and results go for the while"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""A scheduler of Dask in this process, and real `perftrail worker` processes that are declared to be machines."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import LocalCluster, Security
+
+REPOSITORY = Path(__file__).parents[2]
+SOURCES = REPOSITORY / "src"
+
+
+class Machines:
+    """A scheduler with workers that can be started, killed and started again."""
+
+    def __init__(self, cluster: LocalCluster, home: Path, *, environment: dict[str, str]) -> None:
+        self.address = str(cluster.scheduler_address)
+        self._cluster = cluster
+        self._home = home
+        self._environment = environment
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, *options: str, builds: int = 1) -> subprocess.Popen[bytes]:
+        """Start the worker of a machine."""
+        words = ["worker", self.address, "--machine", name, "--builds", f"{builds}"]
+        with (self._home / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "perftrail",
+                    *words,
+                    "--directory",
+                    str(self._home / name),
+                    *options,
+                ],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        return self.processes[name]
+
+    def kill(self, name: str) -> None:
+        """Kill the worker of a machine with -9."""
+        process = self.processes.pop(name)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def log(self, name: str) -> str:
+        """What the worker of a machine has said."""
+        return (self._home / f"{name}.log").read_text()
+
+    def await_workers(self, count: int) -> None:
+        """Wait until so many workers are there."""
+        until(lambda: self.workers >= count)
+
+    @property
+    def workers(self) -> int:
+        """How many workers the scheduler knows."""
+        scheduler = self._cluster.scheduler
+        return 0 if scheduler is None else len(scheduler.workers)
+
+    def end(self) -> None:
+        """End every worker."""
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def machines(
+    home: Path, names: Sequence[str] = (), *options: str, builds: int = 1, security: Security | None = None
+) -> Iterator[Machines]:
+    """Start a scheduler and a worker for each of some machines; ends all of them."""
+    home.mkdir(parents=True, exist_ok=True)
+    config: dict[str, Any] = {
+        "distributed.scheduler.allowed-failures": 20,
+        "distributed.scheduler.http.routes": [],
+    }
+    with (
+        dask.config.set(config),
+        LocalCluster(
+            n_workers=0,
+            host="127.0.0.1",
+            protocol="tcp://" if security is None else "tls://",
+            dashboard_address="127.0.0.1:0",
+            security=security,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+    ):
+        environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+        started = Machines(cluster, home, environment=environment)
+        try:
+            for name in names:
+                started.start(name, *options, builds=builds)
+            started.await_workers(len(names))
+            yield started
+        finally:
+            started.end()
+
+
+def until(true: Callable[[], bool], *, seconds: float = 60.0) -> None:
+    """Wait until something is true."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come to be"
+        time.sleep(0.05)

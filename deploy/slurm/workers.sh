@@ -1,0 +1,15 @@
+#!/bin/sh
+# Workers on the nodes of a Slurm cluster: sbatch --nodes 4 deploy/slurm/workers.sh tcp://HEAD:8786
+#SBATCH --job-name=perftrail
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --requeue
+#SBATCH --time=04:00:00
+set -eu
+scheduler="${1:?give the scheduler address: tcp://HOST:PORT or tls://HOST:PORT}"
+# One task on each node, the node for itself, and bound to no fewer CPUs than it has. A task that ends by itself
+# does not end the others. Slurm's own signal comes first, so that each worker leaves in order. PERFTRAIL_DIRECTORY
+# names a directory of yours on the nodes' own disks, where there is one: what is measured runs below it.
+exec srun --kill-on-bad-exit=0 --cpu-bind=none --export=ALL \
+  sh -c 'exec perftrail worker "$1" --machine "$SLURMD_NODENAME" --builds "${PERFTRAIL_BUILDS:-2}" \
+    --directory "${PERFTRAIL_DIRECTORY:-$HOME/.cache/perftrail/$SLURMD_NODENAME}"' perftrail-worker "$scheduler"

@@ -1,0 +1,152 @@
+"""A study on a worker's machine: its builders, and the launcher that measures, opened when first needed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import replace
+from queue import SimpleQueue
+from threading import Event, Lock
+from typing import TYPE_CHECKING
+
+from perftrail.builder import CleanBuilder, Stoppable
+from perftrail.errors import ClusterError
+from perftrail.file_claim import claimed_directory, remove_left_over
+from perftrail.launcher import Launcher
+from perftrail.sandbox import remove_left_over_rooms
+from perftrail.workflows.away.grounds import Grounds
+from perftrail.workflows.hands import OwnHand, open_builder, sandboxes
+from perftrail.workflows.invoker import log_name
+from perftrail.workflows.invoking import open_invoker
+from perftrail.workflows.pinning import open_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from perftrail.model.build import Built, Failure, Prepared
+    from perftrail.model.measurement import Outcome
+    from perftrail.workflows.away.terms import Terms
+    from perftrail.workflows.away.values import Carried, Lacks, Making, Parcel, Site
+    from perftrail.workflows.containment import Sandboxes
+    from perftrail.workflows.invoker import Invoker
+    from perftrail.workflows.workshop import Start
+
+PREFIX = "perftrail-bench-"
+ROOMS = "rooms"
+
+
+def remove_left_over_of_workers(directory: Path) -> None:
+    """Remove what killed workers left in a worker's directory."""
+    remove_left_over(PREFIX, below=directory)
+    if (directory / ROOMS).is_dir():
+        remove_left_over_rooms(directory / ROOMS)
+
+
+class Outpost:
+    """Makes and starts what jobs of one study ask for. Called from several threads; one of them starts at a time."""
+
+    def __init__(self, site: Site, terms: Terms) -> None:
+        self.site = site
+        self._terms = terms
+        self._grounds = Grounds(site, terms.directory, apart=terms.apart)
+        self._arriving = Lock()
+        cpus = max(1, len(os.sched_getaffinity(0)) // terms.builds)
+        self._rooms = terms.directory / ROOMS
+        self._hands = [
+            OwnHand(
+                self._grounds.study,
+                self._grounds.root,
+                own=site.own,
+                cpus=cpus,
+                kind=CleanBuilder,
+                rooms=self._rooms,
+            )
+            for _ in range(terms.builds)
+        ]
+        self._idle: SimpleQueue[OwnHand] = SimpleQueue()
+        for hand in self._hands:
+            self._idle.put(hand)
+        self._bench = ExitStack()
+        self._stop = Event()
+        self._launcher = Launcher()
+        self._enclosing: Sandboxes | None = None
+        self._opened: Invoker | None = None
+        self._cancels: dict[str, Callable[[], None]] = {}
+
+    def lacks(self, parcels: Sequence[Parcel], prepared: Prepared | None = None) -> Lacks | None:
+        """Take in what was sent, and say what of what is needed is not there; nothing when all is."""
+        with self._arriving:
+            return self._grounds.lacks(parcels, prepared)
+
+    def make(self, making: Making, *, job: str) -> Carried[Built | Failure]:
+        """Make a subject. Raises `ClusterError` where what comes of it would be another build than is asked."""
+        hand = self._idle.get()
+        self._cancels[job] = hand.cancel
+        try:
+            if hand.builder.key(making.subject, making.recipe) != making.key:
+                raise ClusterError(
+                    f"{making.subject} would be another build than where perftrail was started: its tools, its source "
+                    "or the study's files differ; install the same compilers and tools on every machine"
+                )
+            return self._grounds.made(hand.make(making.subject, making.recipe), making.recipe)
+        finally:
+            del self._cancels[job]
+            self._idle.put(hand)
+
+    def invoke(self, start: Start, *, job: str) -> Carried[Outcome]:
+        """Start something once."""
+        if start.key.machine != self._terms.machine.id:
+            raise ClusterError(f"what is measured on {start.key.machine} was sent to another machine")
+        if self._opened is None:
+            self._opened = self._open()
+        ready = replace(start.ready, prepared=self._grounds.here(start.ready.prepared))
+        self._cancels[job] = self._cancel
+        try:
+            outcome = self._opened.invoke(replace(start, ready=ready))
+        finally:
+            del self._cancels[job]
+        return self._grounds.started(outcome, f"logs/{log_name(start.key)}.")
+
+    def drop(self, job: str) -> None:
+        """Kill what a job runs now, if it is one of ours: nobody wants what comes of it."""
+        cancel = self._cancels.get(job)
+        if cancel is not None:
+            cancel()
+
+    def _cancel(self) -> None:
+        self._launcher.cancel()
+        if self._enclosing is not None:
+            self._enclosing.cancel()
+
+    def stop(self) -> None:
+        """Kill what runs here, for good."""
+        self._stop.set()
+        self._launcher.close()
+        if self._enclosing is not None:
+            self._enclosing.end()
+        for hand in self._hands:
+            hand.stop()
+
+    def close(self) -> None:
+        """Remove what was only for the while, when nothing runs here any more."""
+        self._bench.close()
+
+    def _open(self) -> Invoker:
+        """Open who measures, with a scratch directory of its own: others may measure in the same results."""
+        study, root = self._grounds.study, self._grounds.root
+        (root / "logs").mkdir(parents=True, exist_ok=True)
+        scratch = self._bench.enter_context(claimed_directory(PREFIX, below=self._terms.directory))
+        starter = Stoppable(self._launcher, self._stop)
+        self._enclosing = sandboxes(study, root, self._launcher, rooms=self._rooms)
+        sources = open_sources(study, cache=str(root / "sources"), starter=starter, own=self.site.own)
+        return self._bench.enter_context(
+            open_invoker(
+                study,
+                builder=open_builder(study, root, sources, starter, enclosing=self._enclosing),
+                starter=self._launcher,
+                enclosing=self._enclosing,
+                place=scratch,
+                logs=root / "logs",
+            )
+        )

@@ -1,0 +1,118 @@
+"""What a command does for its workers: hands jobs out, sends along what one lacks, takes in what comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from perftrail.builder.travel import pack_build, unpack, unpack_build
+from perftrail.errors import ClusterError
+from perftrail.model.build import Built
+from perftrail.workflows.away.beside_study import pack_study
+from perftrail.workflows.away.grounds import STUDY, build_parcel
+from perftrail.workflows.away.jobs import Invoke, Make, greet
+from perftrail.workflows.away.values import Carried, Lacks, Parcel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perftrail.model.build import Failure
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.subject import Subject
+    from perftrail.ports import Engine, Pending
+    from perftrail.workflows.away.values import Making, Site
+    from perftrail.workflows.workshop import Start
+
+T = TypeVar("T")
+
+MOST_SENDINGS = 5
+"""A job is sent so often, as each time another worker may take it that lacks something."""
+
+
+class Supplier:
+    """Has jobs of one study done by workers. `outputs` says what may be used of a subject's build."""
+
+    def __init__(self, site: Site, outputs: Callable[[Subject], Sequence[str]]) -> None:
+        self._site = site
+        self._root = Path(site.root)
+        self._outputs = outputs
+        self._study: Parcel | None = None
+        self._first: tuple[Parcel, ...] = ()
+
+    def greet(self, engine: Engine) -> None:
+        """Ask a worker what it needs, so that the first jobs bring it: the next worker likely needs it too."""
+        lacks = engine.begin(greet, self._site).outcome()
+        self._first = (self._study_parcel(),) if lacks is not None else ()
+
+    def make(self, engine: Engine, making: Making) -> Pending[Built | Failure]:
+        """Have a subject made, and brought here where the worker's directory cannot be seen from here."""
+
+        def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Built | Failure] | Lacks]:
+            return engine.begin(Make(site=self._site, parcels=parcels or self._first), making)
+
+        return _Supplied(send, lambda _: (self._study_parcel(),), self._take)
+
+    def begin(self, engine: Engine, start: Start) -> Pending[Outcome]:
+        """Hand a start out."""
+
+        def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Outcome] | Lacks]:
+            return engine.begin(Invoke(site=self._site, parcels=parcels), start)
+
+        return _Supplied(send, lambda lacks: self._parcels(lacks, start), self._take)
+
+    def _take(self, carried: Carried[T]) -> T:
+        """Take in what came along with an outcome."""
+        if carried.logs:
+            unpack(carried.logs, self._root)
+        if carried.files is not None:
+            assert isinstance(carried.outcome, Built)
+            log = carried.outcome.log
+            unpack_build(carried.files.packed, self._root / "builds", carried.outcome, log=log)
+        return carried.outcome
+
+    def _parcels(self, lacks: Lacks, start: Start) -> tuple[Parcel, ...]:
+        prepared = start.ready.prepared
+        wanted = []
+        if STUDY in lacks.names:
+            wanted.append(self._study_parcel())
+        if (name := build_parcel(prepared)) in lacks.names:
+            packed = pack_build(
+                self._root / "builds",
+                prepared.built,
+                links=(Path(prepared.out).name,),
+                outputs=self._outputs(start.ready.cell.subject),
+            )
+            wanted.append(Parcel(name=name, packed=packed))
+        return tuple(wanted)
+
+    def _study_parcel(self) -> Parcel:
+        if self._study is None:
+            self._study = Parcel(name=STUDY, packed=pack_study(Path(self._site.study.directory)))
+        return self._study
+
+
+class _Supplied(Generic[T]):
+    """A job that is sent again, with what its worker lacks, until it is done."""
+
+    def __init__(
+        self,
+        send: Callable[[tuple[Parcel, ...]], Pending[Carried[T] | Lacks]],
+        parcels: Callable[[Lacks], tuple[Parcel, ...]],
+        take: Callable[[Carried[T]], T],
+    ) -> None:
+        self._send = send
+        self._parcels = parcels
+        self._take = take
+        self._pending = send(())
+
+    def outcome(self) -> T:
+        lacks = Lacks(names=())
+        for _ in range(MOST_SENDINGS):
+            came = self._pending.outcome()
+            if not isinstance(came, Lacks):
+                return self._take(came)
+            lacks = came
+            self._pending = self._send(self._parcels(lacks))
+        raise ClusterError(
+            f"workers still lack {', '.join(lacks.names)}, which was sent {MOST_SENDINGS} times"
+        )

@@ -1,0 +1,66 @@
+"""What goes between a command and the workers that do its work: frozen values, and nothing else of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from perftrail.model.build import Recipe
+    from perftrail.model.patch import Patched
+    from perftrail.model.study import Study
+    from perftrail.model.subject import Subject
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a study is made and measured, as the command sees it, whose version of perftrail is `version`.
+
+    `root` is its results directory and `token` what a file in there says: who reads the same sees the same
+    directory. `digest` names what lies beside the study file. `own` is a patched revision of our own.
+    """
+
+    study: Study
+    root: str
+    token: str
+    digest: str
+    version: str
+    own: Patched | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """A job: make this subject; `key` is the name that the command has for what comes of it."""
+
+    key: str
+    subject: Subject
+    recipe: Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """Files that travel: packed, below one directory that both sides know by their own paths."""
+
+    name: str
+    packed: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried(Generic[T]):
+    """What came of a job, with what the command has not where it does not see the worker's directory.
+
+    That is the build, if one was made, and packed logs, by their names below the results directory.
+    """
+
+    outcome: T
+    files: Parcel | None = None
+    logs: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lacks:
+    """A worker of its own directory has nothing of these names yet; nothing was done. Send them along."""
+
+    names: tuple[str, ...]

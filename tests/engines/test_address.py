@@ -1,0 +1,43 @@
+"""What ``--engine`` takes, and how it refuses the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from perftrail.engines.address import OwnWorkers, Scheduler, parse_address
+from perftrail.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("dask://head:8786", Scheduler(address="tcp://head:8786")),
+        ("dask+tls://head.lab.example:8786", Scheduler(address="tls://head.lab.example:8786")),
+        ("dask://[::1]:8786/", Scheduler(address="tcp://[::1]:8786")),
+        ("dask:local:1", OwnWorkers(count=1)),
+        ("dask:local:64", OwnWorkers(count=64)),
+    ],
+)
+def test_schedulers_and_workers_of_our_own_are_told_apart(text: str, address: Scheduler | OwnWorkers) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dask",
+        "dask:local",
+        "dask:local:0",
+        "dask:local:65",
+        "dask:local:x",
+        "dask://head",
+        "dask://user:secret@head:8786",
+        "dask://head:8786/path",
+        "tcp://head:8786",
+        "dask://head:8786\n",
+        "",
+    ],
+)
+def test_anything_else_is_refused_with_what_could_be_meant(text: str) -> None:
+    with pytest.raises(UsageError, match="--engine"):
+        parse_address(text)
