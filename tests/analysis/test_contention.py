@@ -26,6 +26,7 @@ NO_WAITS = {
     "joins": 1.0,
     "join_wait": 1.0,  # main only waits for the others
     "counted_processes": 1.0,
+    "cpu_pressure": 0.0,
 }
 """The counts of a program of which no thread waits for another."""
 
@@ -157,7 +158,7 @@ def test_a_thread_that_is_waited_for_until_it_ends_has_more_work_than_others() -
 
 
 def test_waiting_beside_the_waits_that_are_counted_is_work_that_is_not_shared_out() -> None:
-    found = contention(counted(MUTEX, conditions=150.0, condition_wait=0.1))
+    found = contention(counted(MUTEX, conditions=150.0, condition_wait=0.02))
     assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.SERIAL,))
 
 
@@ -178,6 +179,26 @@ def test_a_thread_that_waits_in_the_same_way_beside_one_thread_counts_for_nothin
     assert abs(figures["join_wait"].value) < 0.05
 
 
+def test_who_was_ready_and_had_no_processor_waited_for_nothing_that_can_be_named() -> None:
+    serial = contention(counted(SERIAL, cpu_pressure=0.7))
+    assert (serial.outcome, serial.candidates) == (Outcome.CANNOT_TELL, (Cause.SERIAL,))
+    assert "a lack of processors" in serial.because
+    assert "perftrail doctor" in serial.next_step
+    hidden = contention(counted(MUTEX, cpu_pressure=0.95))
+    assert hidden.outcome is Outcome.CANNOT_TELL
+    assert contention(counted(MUTEX, cpu_pressure=0.3)).candidates == (Cause.HIDDEN_LOCK,)
+
+
+def test_of_two_that_hand_over_on_one_processor_half_of_the_waiting_is_counted() -> None:
+    found = contention(counted(MUTEX, semaphores=120.0, semaphore_wait=0.5, cpu_pressure=0.5))
+    assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.HANDOVER,))
+
+
+def test_a_lock_that_is_waited_for_in_many_steps_is_not_taken_for_one_that_is_not_counted() -> None:
+    found = contention(counted(MUTEX, contended_locks=5.0, lock_wait=0.2))
+    assert found.candidates == (Cause.LOCK, Cause.HIDDEN_LOCK)
+
+
 def test_threads_that_are_counted_at_spin_locks_spin() -> None:
     for several, spun in ((BURNING, 0.9), ({**BURNING, "cpu": 1.5}, 0.49)):  # who keeps it, ends first
         found = contention(counted(several, spins=200.0, spin_wait=spun))
@@ -191,8 +212,8 @@ def test_a_few_long_waits_at_a_barrier_are_told_from_work_that_is_not_shared_out
     waited = contention(counted(SERIAL)).evidence[0].figure.value
     all_of_it = contention(counted(SERIAL, barriers=6.0, barrier_wait=0.95 * waited))
     assert (all_of_it.outcome, all_of_it.candidates) == (Outcome.LIKELY, (Cause.HANDOVER,))
-    half = contention(counted(SERIAL, barriers=6.0, barrier_wait=0.5 * waited))
-    assert half.candidates == (Cause.HANDOVER, Cause.SERIAL)
+    part = contention(counted(SERIAL, barriers=6.0, barrier_wait=0.3 * waited))
+    assert part.candidates == (Cause.HANDOVER, Cause.SERIAL)
     assert contention(counted(SERIAL)).candidates == (Cause.SERIAL,)
 
 

@@ -19,7 +19,7 @@ def samples(**waits: float) -> ThreadSamples:
         "instructions": 1e9,
         "counted_processes": 2.0,
     }
-    together = {**alone, "voluntary_switches": 300.0, "joins": 4.0, **waits}
+    together = {**alone, "voluntary_switches": 300.0, "joins": 4.0, "cpu_pressure": 0.1, **waits}
     return ThreadSamples(
         metric="wall",
         rising=False,

@@ -33,6 +33,7 @@ from perftrail.analysis.scaling import scaling_ratio
 from perftrail.analysis.telltales import Telltale, telltales
 
 if TYPE_CHECKING:
+    from perftrail.analysis.paired import Interval
     from perftrail.analysis.scaling import ThreadSamples
 
 FAIR = 0.85
@@ -49,6 +50,9 @@ OF_WAITS = (Cause.LOCK, Cause.HANDOVER, Cause.HIDDEN_LOCK, Cause.SERIAL)
 
 MORE = "more invocations, as [measure] says how many, narrow the intervals"
 """The next step where the samples are too few."""
+
+QUIET = "measure again while nothing else runs; perftrail doctor tells what does"
+"""The next step where others took what the threads lacked."""
 
 MOST_SHARED = 1.5
 """What processors that share a core, a clock or a cache may cost is below this many times the CPU time."""
@@ -98,7 +102,7 @@ def contention(threads: ThreadSamples) -> Contention:
         taken = _taken(threads, several[0])
         return _cannot(
             f"others took {taken:.1f} of {threads.processors.count} CPUs while it ran, so that threads lacked cores",
-            "measure again while nothing else runs; perftrail doctor tells what does",
+            QUIET,
         )
     return _at(threads, free[-1])
 
@@ -138,12 +142,13 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
         next_step = "a benchmark that does not wait tells what its threads cost one another"
     else:
         causes = _causes(threads, signs, count)
-        if len(causes) == 1 and not (causes == (Cause.SERIAL,) and signs["waiting"].figure.low < GOOD_PART):
+        left_over = causes == (Cause.SERIAL,) and _uncounted(signs).low < GOOD_PART
+        if len(causes) == 1 and not left_over:
             return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=told)
-        because = (
-            "several causes would look the same" if len(causes) > 1 else "what is lost is within the noise"
-        )
-        next_step = _next_step(causes, signs)
+        because = "several causes would look the same" if causes else "what is lost is within the noise"
+        if left_over:
+            because = "little is lost that neither counted waits nor a lack of processors explain"
+        next_step = QUIET if left_over else _next_step(causes, signs)
     return Contention(
         outcome=Outcome.CANNOT_TELL,
         threads=count,
@@ -152,6 +157,11 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
         next_step=next_step,
         evidence=told,
     )
+
+
+def _uncounted(signs: dict[str, Telltale]) -> Interval:
+    """What no count explains of the waiting; all of it where nothing was counted."""
+    return signs.get("uncounted_wait", signs["waiting"]).figure
 
 
 def _next_step(causes: tuple[Cause, ...], signs: dict[str, Telltale]) -> str:

@@ -165,10 +165,18 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
     )
     spun = [_more(one, other, work, "spin_wait") for one, other, work in pairs]
     yield Telltale(name="spin_wait", figure=centre(spun), unit="share", speaks_for="spinning on a lock")
+    ready = _ready(pairs)
     uncounted = [
-        _waiting(one, other, work, count) - _more(one, other, work, "lock_wait") - by_handing
-        for (one, other, work), by_handing in zip(pairs, handed, strict=True)
+        _waiting(one, other, work, count)
+        - _more(one, other, work, "lock_wait")
+        - by_handing
+        - without_processor
+        for (one, other, work), by_handing, without_processor in zip(pairs, handed, ready, strict=True)
     ]
+    if any(ready):
+        yield Telltale(
+            name="ready", figure=centre(ready), unit="share", speaks_for="a lack of processors, or busy ones"
+        )
     yield Telltale(
         name="uncounted_wait",
         figure=centre(uncounted),
@@ -176,6 +184,16 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
         speaks_for="threads without work, or a lock that is not counted",
     )
     yield from _counts(pairs, count)
+
+
+def _ready(pairs: list[tuple[Sample, Sample, float]]) -> list[float]:
+    """How much longer something was ready and had no processor, as the kernel tells of the machine, if it does."""
+    return [
+        (other["cpu_pressure"] * other["wall"] / work - one["cpu_pressure"] * one["wall"]) / one["wall"]
+        if "cpu_pressure" in one and "cpu_pressure" in other
+        else 0.0
+        for one, other, work in pairs
+    ]
 
 
 def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
