@@ -22,7 +22,9 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("file", ["study-file.md", "study-file.schema.json", "commands.md", "notebook.md", "openapi.json"])
+@pytest.mark.parametrize(
+    "file", ["study-file.md", "study-file.schema.json", "commands.md", "notebook.md", "openapi.json"]
+)
 def test_a_generated_page_is_what_the_code_says(file: str) -> None:
     written = (ROOT / "docs" / "reference" / file).read_text(encoding="utf-8")
     assert written == generator().pages()[file], "out of date: run `make docs`"

@@ -45,7 +45,9 @@ class ArrangedStore(MemoryStore):
         self, runnables: Collection[str], machine: str, metrics: Collection[str]
     ) -> Mapping[str, Samples]:
         """Give what the samples of runnables are of some metrics; nothing of what is not held."""
-        return {key: _samples(self._held(key, machine), metrics) for key in runnables if self._held(key, machine)}
+        return {
+            key: _samples(self._held(key, machine), metrics) for key in runnables if self._held(key, machine)
+        }
 
     def _held(self, runnable: str, machine: str) -> tuple[Taken, ...]:
         return self._taken.get(runnable, ()) if machine == self._taken_on else ()
