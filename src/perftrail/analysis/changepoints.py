@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.analysis.candidates import candidates
-from perftrail.analysis.levels import levels_of
+from perftrail.analysis.levels import by_columns, levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-    from perftrail.analysis.levels import Levels, Samples
+    from perftrail.analysis.levels import Levels, Readings, Samples
 
     Floats = npt.NDArray[np.float64]
 
@@ -86,7 +86,12 @@ def change_points(samples: Samples, *, false_alarms: float = FALSE_ALARMS) -> tu
     any number of them, positions may be missing. `false_alarms` is how often a series without a change may
     show any point. Too little to tell anything gives none.
     """
-    levels = levels_of(samples)
+    return points_of(by_columns(samples), false_alarms=false_alarms)
+
+
+def points_of(readings: Readings, *, false_alarms: float = FALSE_ALARMS) -> tuple[ChangePoint, ...]:
+    """Find every change point of samples by columns, as `change_points` does."""
+    levels = levels_of(readings)
     if levels is None:
         return ()
     series = _Series(levels)

@@ -47,6 +47,15 @@ _MEDIAN_SQUARE = 0.4549364
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Samples by columns: how many `logs` each of the `positions` has, which stand one position's after another's."""
+
+    positions: Whole
+    counts: Whole
+    logs: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
     """One level for each measured revision, in the order of history; all arrays have shape (n,).
 
@@ -64,14 +73,27 @@ class Levels:
         return len(self.positions)
 
 
-def levels_of(samples: Samples) -> Levels | None:
+def by_columns(samples: Samples) -> Readings:
+    """Put samples into columns."""
+    return Readings(
+        positions=np.array([position for position, _ in samples], dtype=np.int64),
+        counts=np.array([len(each) for _, each in samples], dtype=np.int64),
+        logs=np.fromiter(chain.from_iterable(each for _, each in samples), np.float64),
+    )
+
+
+def levels_of(readings: Readings) -> Levels | None:
     """Estimate levels and their errors; `None` when nothing tells how much levels scatter.
 
     Positions ascend. Values that are not finite, and positions without any other, are left out.
     """
-    values, owners = _flat(samples)
-    counts = np.bincount(owners, minlength=len(samples))
-    positions = np.array([position for position, _ in samples], dtype=np.int64)[counts > 0]
+    usable = np.isfinite(readings.logs)
+    values, owners = (
+        readings.logs[usable],
+        np.repeat(np.arange(len(readings.counts)), readings.counts)[usable],
+    )
+    counts = np.bincount(owners, minlength=len(readings.counts))
+    positions = readings.positions[counts > 0]
     within = np.diff(values)[np.diff(owners) == 0]
     values, counts = _medians(values, counts), counts[counts > 0]
     if len(values) < 2 or (len(within) < FEW and len(values) <= FEW):
@@ -141,14 +163,6 @@ def garbage(count: int) -> float:
         for bad in range((count + 1) // 2)
     )
     return 1.0 - clean + ODD_BUILDS
-
-
-def _flat(samples: Samples) -> tuple[Floats, Whole]:
-    """Give all finite values in one row, and of each the index of its position."""
-    values = np.fromiter(chain.from_iterable(each for _, each in samples), np.float64)
-    owners = np.repeat(np.arange(len(samples)), [len(each) for _, each in samples])
-    usable = np.isfinite(values)
-    return values[usable], owners[usable]
 
 
 def _medians(values: Floats, counts: Whole) -> Floats:

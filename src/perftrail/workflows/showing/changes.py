@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.analysis.changepoints import change_points
+from perftrail.analysis.changepoints import points_of
+from perftrail.analysis.levels import Readings
 from perftrail.workflows.showing.intervals import interval_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from perftrail.analysis.changepoints import ChangePoint
     from perftrail.model.subject import Revision
@@ -82,14 +83,21 @@ def _found(along: Mapping[int, Row]) -> list[ChangePoint]:
     levels = stretches([row.runnables for row in rows])
     firsts = [positions[level[0]] for level in levels]
     lasts = {positions[level[0]]: positions[level[-1]] for level in levels}
-    logs = _logs([rows[level[0]].values for level in levels])
+    samples = [rows[level[0]].values for level in levels]
+    values = np.fromiter(chain.from_iterable(samples), np.float64)
+    readings = Readings(
+        positions=np.array(firsts),
+        counts=np.fromiter(map(len, samples), np.int64),
+        # of zero or less, which has no ratio to others, there is no logarithm
+        logs=np.log(values, out=np.full_like(values, np.nan), where=values > 0.0),
+    )
     return [
         replace(
             point,
             previous=lasts[point.previous],
             earliest=lasts.get(point.earliest - 1, point.earliest - 1) + 1,
         )
-        for point in change_points(list(zip(firsts, logs, strict=True)))
+        for point in points_of(readings)
     ]
 
 
@@ -102,11 +110,3 @@ def stretches(runnables: Sequence[frozenset[str]]) -> list[range]:
     """
     starts = [place for place, each in enumerate(runnables) if place == 0 or each != runnables[place - 1]]
     return [range(first, end) for first, end in pairwise([*starts, len(runnables)])]
-
-
-def _logs(samples: Sequence[Sequence[float]]) -> Iterator[list[float]]:
-    """Give the natural logarithms of each sample's values; of zero or less, which has no ratio to others, none."""
-    values = np.fromiter(chain.from_iterable(samples), np.float64)
-    logs = np.log(values, out=np.full_like(values, np.nan), where=values > 0.0).tolist()
-    for first, end in pairwise(accumulate(map(len, samples), initial=0)):
-        yield logs[first:end]
