@@ -39,7 +39,7 @@ def test_statistics_are_a_line_and_a_table_each_by_machine_and_benchmark(results
     assert f"{results}/results.db: SQLite, schema " in done.stdout
     assert "rows: value 11, invocation 5, " in done.stdout
     assert "0123456789abcdef            4        2       1  2025-11-21T02:37:00" in done.stdout
-    assert last_line(done.stdout) == f"perftrail store backup --store {results} FILE keeps a copy of it"
+    assert last_line(done.stdout) == f"perftrail store backup FILE --store {results} keeps a copy of it"
     told = json.loads(start("store", "stats", "--store", results, "--json").stdout)
     assert told["rows"]["invocation"] == 5
     assert told["machines"][0]["samples"] == 2

@@ -159,7 +159,8 @@ def running(*, durable: bool = False) -> Iterator[Server | None]:
     if installed is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="perftrail-pg-") as directory:
+    # What the server starts may write for a moment longer than itself.
+    with tempfile.TemporaryDirectory(prefix="perftrail-pg-", ignore_cleanup_errors=True) as directory:
         server = Server(installed, Path(directory), durable=durable).make()
         server.start()
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
@@ -73,19 +73,32 @@ def outcomes(text: st.SearchStrategy[str]) -> st.SearchStrategy[Outcome]:
     )
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    if request.param == "sqlite":
-        location = str(tmp_path_factory.mktemp("round-trip") / "results.db")
-    else:
-        location = request.getfixturevalue("postgresql_server").schema()
-    with ExitStack() as stack:
-        in_database = stack.enter_context(open_store(location, access="write"))
+@contextmanager
+def beside_memory(location: str) -> Iterator[Stores]:
+    """Give the store at a location and one in memory, both of which know what the examples name."""
+    with open_store(location, access="write") as in_database:
         in_memory = MemoryStore()
         for store in (in_database, in_memory):
             acquaint(store)
             store.open_search(SEARCH)
         yield in_database, in_memory
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    with beside_memory(str(tmp_path_factory.mktemp("round-trip") / "results.db")) as both:
+        yield both
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def any_stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """The same of each database in turn: for what one could take in another way than the other."""
+    if request.param == "sqlite":
+        location = str(tmp_path_factory.mktemp("round-trip") / "results.db")
+    else:
+        location = request.getfixturevalue("postgresql_server").schema()
+    with beside_memory(location) as both:
+        yield both
 
 
 def kept(store: SqlStore | MemoryStore, outcome: Outcome) -> Outcome:
@@ -109,8 +122,8 @@ def bits(number: float) -> bytes:
 
 
 @given(outcome=outcomes(clean))
-def test_an_outcome_comes_back_exactly(stores: Stores, outcome: Outcome) -> None:
-    for store in stores:
+def test_an_outcome_comes_back_exactly(any_stores: Stores, outcome: Outcome) -> None:
+    for store in any_stores:
         found = kept(store, outcome)
         assert found == outcome
         if isinstance(found, Measurement) and isinstance(outcome, Measurement):
@@ -121,9 +134,9 @@ def test_an_outcome_comes_back_exactly(stores: Stores, outcome: Outcome) -> None
 
 @given(outcome=outcomes(hostile | fsdecoded))
 def test_hostile_text_comes_back_as_valid_text_and_the_same_from_every_store(
-    stores: Stores, outcome: Outcome
+    any_stores: Stores, outcome: Outcome
 ) -> None:
-    from_database, from_memory = (kept(store, outcome) for store in stores)
+    from_database, from_memory = (kept(store, outcome) for store in any_stores)
     assert from_database == from_memory
     for text in texts(from_database):
         assert "\0" not in text
@@ -131,8 +144,8 @@ def test_hostile_text_comes_back_as_valid_text_and_the_same_from_every_store(
 
 
 @given(value=finite | st.integers(-(2**53), 2**53).map(float))
-def test_a_value_comes_back_bit_for_bit(stores: Stores, value: float) -> None:
-    for store in stores:
+def test_a_value_comes_back_bit_for_bit(any_stores: Stores, value: float) -> None:
+    for store in any_stores:
         found = kept(
             store, Measurement(key=key(next(ordinals)), started="", seconds=value, values={"m": value})
         )

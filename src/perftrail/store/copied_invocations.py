@@ -9,6 +9,7 @@ from sqlalchemy import insert
 from perftrail.store import schema
 from perftrail.store.accepted import named
 from perftrail.store.content import FAILURE, OWN, invocations_at
+from perftrail.store.inserting import insert_many
 from perftrail.store.outcomes import PHASES
 
 if TYPE_CHECKING:
@@ -63,7 +64,5 @@ def _put_values(
         )
         if each.failure is not None:
             failures.append({"invocation_id": id, **dict(zip(FAILURE, each.failure, strict=True))})
-    if values:
-        connection.execute(insert(schema.value), values)
-    if failures:
-        connection.execute(insert(schema.failure), failures)
+    insert_many(connection, schema.value, values)
+    insert_many(connection, schema.failure, failures)

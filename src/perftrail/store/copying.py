@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select, tuple_, update
+from sqlalchemy import func, insert, select, update
 
 from perftrail.store import schema
 from perftrail.store.content import invocations, named_rows
 from perftrail.store.copied_invocations import put_invocations
-from perftrail.store.names import chunks, insert_unless_there
+from perftrail.store.inserting import insert_many, insert_unless_there
+from perftrail.store.names import chunks
 from perftrail.store.numbering import NAMED, Copied, Numbering
 from perftrail.store.transactions import Transactions
 
@@ -108,24 +109,22 @@ class Copying:
                 for row in connection.execute(named_rows(table).where(table.c.key.in_(keys))):
                     there[row.key].append(_named(row))
                 new = [row for key in keys for row in _newer(held[key], there[key])]
-                if new:
-                    connection.execute(insert(table), [self._numbering.row(connection, row) for row in new])
+                insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
                 part.count("builds", added=len(new), of=sum(len(held[key]) for key in keys))
 
             self._put(put)
 
     def _stands_for(self) -> None:
         table = schema.stands_for
-        columns = [table.c[name] for name in STANDS_FOR]
         for chunk in chunks(self._rows(table)):
 
             def put(connection: Connection, part: Copied, wanted: Sequence[Named] = chunk) -> None:
                 rows = {_key(row): row for row in (self._numbering.row(connection, each) for each in wanted)}
-                found = connection.execute(select(table).where(tuple_(*columns).in_(list(rows))))
+                ids = {row["runnable_id"] for row in rows.values()}
+                found = connection.execute(select(table).where(table.c.runnable_id.in_(ids)))
                 there = {_key(row._asdict()): row.artefact for row in found}
                 new = [row for key, row in rows.items() if key not in there]
-                if new:
-                    connection.execute(insert(table), new)
+                insert_many(connection, table, new)
                 part.count("runnables", added=len(new), of=len(wanted))
                 part.differs += (
                     f"{row['benchmark']} of {row['revision']} ({row['variant']})"
@@ -184,8 +183,7 @@ class Copying:
                 there = {row.number: row._asdict() for row in found}
                 rows = [row._asdict() | {"search_id": id} for row in wanted]
                 new = [row for row in rows if row["number"] not in there]
-                if new:
-                    connection.execute(insert(step), new)
+                insert_many(connection, step, new)
                 part.count("steps", added=len(new), of=len(rows))
                 part.differs += (
                     f"step {row['number']} of search {key} on machine {of}"
@@ -205,8 +203,7 @@ class Copying:
         def put(connection: Connection, part: Copied) -> None:
             there = [_named(row) for row in connection.execute(named_rows(table))]
             new = [row for row in rows if row not in there]
-            if new:
-                connection.execute(insert(table), new)
+            insert_many(connection, table, new)
             part.count("notes", added=len(new), of=len(rows))
 
         self._put(put)

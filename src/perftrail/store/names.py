@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from perftrail.store.accepted import storable
+from perftrail.store.inserting import insert_unless_there
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection, Table
-
-    Insert = postgresql.Insert | sqlite.Insert
 
 Item = TypeVar("Item")
 
@@ -69,23 +67,6 @@ class Names:
     def forget(self) -> None:
         """Remember nothing: a transaction was undone, and with it perhaps ids that it gave."""
         self._known.clear()
-
-
-def insert_unless_there(connection: Connection, table: Table) -> Insert:
-    """Give an insert that does nothing where its row's key is there, once whoever is putting it there is done."""
-    return _insert(connection, table).on_conflict_do_nothing()
-
-
-def insert_or_replace(connection: Connection, table: Table, columns: Iterable[str]) -> Insert:
-    """Give an insert that replaces some columns where its row's primary key is there."""
-    new = _insert(connection, table)
-    replaced = {name: new.excluded[name] for name in columns}
-    return new.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
-
-
-def _insert(connection: Connection, table: Table) -> Insert:
-    """Give the insert of the database's own kind: SQL has no word for what both can do."""
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

@@ -13,6 +13,7 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Measurement
 from perftrail.store import schema
 from perftrail.store.accepted import to_json, unknown
+from perftrail.store.inserting import insert_many
 from perftrail.store.names import Names, chunks
 
 if TYPE_CHECKING:
@@ -61,10 +62,8 @@ def write(connection: Connection, outcomes: Sequence[Outcome], interned: Interne
                 values += _values(connection, id, outcome, interned)
             else:
                 failures.append(_failure(id, outcome.failure))
-        if values:
-            connection.execute(insert(schema.value), values)
-        if failures:
-            connection.execute(insert(schema.failure), failures)
+        insert_many(connection, schema.value, values)
+        insert_many(connection, schema.failure, failures)
 
 
 def _invocation(

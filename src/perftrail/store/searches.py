@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 
 from perftrail.store import schema
 from perftrail.store.accepted import identifier, storable, to_json, unknown_machine, unknown_search
-from perftrail.store.names import insert_or_replace, insert_unless_there
+from perftrail.store.inserting import insert_or_replace, insert_unless_there
 from perftrail.store.rows import search_from_row, step_from_row
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from perftrail.store.accepted import (
     to_json,
     unknown_machine,
 )
+from perftrail.store.inserting import insert_unless_there
 from perftrail.store.lately import read_mark, recent
-from perftrail.store.names import insert_unless_there
 from perftrail.store.notes import read_notes, write_note
 from perftrail.store.rows import (
     build_from_row,

@@ -19,7 +19,7 @@ def command() -> None:
     """
 
 
-@command.command("stats")
+@command.command("stats", short_help="Say how much there is, and what room it takes.")
 @study_argument
 @store_option
 @json_option
@@ -37,7 +37,7 @@ def stats(study: str | None, store: str | None, as_json: bool) -> None:
     click.echo(f"perftrail store backup FILE{meant.again} keeps a copy of it")
 
 
-@command.command("copy")
+@command.command("copy", short_help="Copy one store into another.")
 @click.argument("source", metavar="A")
 @click.argument("target", metavar="B")
 @json_option
@@ -63,7 +63,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
         click.echo(f"perftrail store stats --store {other.word} says what is there now")
 
 
-@command.command("compact")
+@command.command("compact", short_help="Give the room back that is not needed.")
 @study_argument
 @store_option
 @json_option
@@ -81,7 +81,7 @@ def compact(study: str | None, store: str | None, as_json: bool) -> None:
     click.echo(f"perftrail store stats{meant.again} says what it holds")
 
 
-@command.command("backup")
+@command.command("backup", short_help="Write all of it into one file, while a run goes on.")
 @click.argument("file", type=click.Path(path_type=Path))
 @study_argument
 @store_option
@@ -105,7 +105,7 @@ def backup(file: Path, study: str | None, store: str | None, as_json: bool) -> N
     click.echo(f"perftrail store restore {quoted_path(file)} --store DIR brings it back")
 
 
-@command.command("restore")
+@command.command("restore", short_help="Bring a backup back, once it was found to be whole.")
 @click.argument("file", type=click.Path(path_type=Path))
 @study_argument
 @store_option
@@ -129,7 +129,7 @@ def restore(file: Path, study: str | None, store: str | None, as_json: bool) -> 
     click.echo(f"perftrail show{meant.again} shows it")
 
 
-@command.command("forget")
+@command.command("forget", short_help="Take old samples away, on explicit order.")
 @study_argument
 @click.option(
     "--older-than", "age", metavar="AGE", required=True, help="What was measured before: 90d, 26w or 1y ago."
