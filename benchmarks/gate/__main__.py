@@ -65,12 +65,15 @@ class Run:
 @click.option("--runs", default=100, help="Runs over each branch.")
 @click.option("--effect", default=0.05, help="How much slower the slower one is.")
 @click.option("--milliseconds", default=20.0, help="How long the program takes.")
+@click.option("--most", default=150, help="At most so many pairs.")
 @click.option("--busy/--quiet", default=True, help="Whether a CPU is kept busy meanwhile.")
 @click.option(
     "--into", type=click.Path(file_okay=False, path_type=Path), help="Keep each run here; go on from it."
 )
 @click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
-def main(runs: int, effect: float, milliseconds: float, busy: bool, into: Path | None, write: bool) -> None:
+def main(
+    runs: int, effect: float, milliseconds: float, most: int, busy: bool, into: Path | None, write: bool
+) -> None:
     """Let the gate judge an unchanged and a slower branch, and count."""
     with tempfile.TemporaryDirectory() as scratch:
         directory = into or Path(scratch)
@@ -82,7 +85,7 @@ def main(runs: int, effect: float, milliseconds: float, busy: bool, into: Path |
             for number in range(runs):
                 for truth in TRUTHS:
                     if sum(run.truth == truth for run in done) <= number:
-                        done.append(_run(made, truth, directory / "results"))
+                        done.append(_run(made, truth, directory / "results", most=most))
                         with ledger.open("a") as file:
                             file.write(json.dumps(asdict(done[-1])) + "\n")
                 sys.stderr.write(f"\r{number + 1} of {runs} runs")
@@ -91,7 +94,7 @@ def main(runs: int, effect: float, milliseconds: float, busy: bool, into: Path |
     head = ("branch", "runs", "failed", "wrong way", "pairs", "seconds each, median")
     if write:
         told = " The other CPU is kept busy meanwhile." if busy else ""
-        words = WORDS.format(most=150, milliseconds=milliseconds, effect=effect, busy=told)
+        words = WORDS.format(most=most, milliseconds=milliseconds, effect=effect, busy=told)
         PAGE.write_text(
             "<!-- made by `python -m benchmarks.gate --write`: do not edit -->\n\n# The gate, run by run\n\n"
             f"{taken()}.\n\n{words}\n{table([head, *rows])}\n"
@@ -100,13 +103,13 @@ def main(runs: int, effect: float, milliseconds: float, busy: bool, into: Path |
         click.echo("  ".join(cell.ljust(12) for cell in line))
 
 
-def _run(made: Branches, truth: str, results: Path) -> Run:
+def _run(made: Branches, truth: str, results: Path, *, most: int) -> Run:
     shutil.rmtree(results, ignore_errors=True)
     begun = time.monotonic()
     done = subprocess.run(
         [
             sys.executable, "-m", "perftrail", "compare", made.base, made.head(truth), made.study,
-            "--fail-on", "slower", "--json", "--store", str(results),
+            "--fail-on", "slower", "--json", "--store", str(results), "--max-runs", str(most),
         ],
         capture_output=True, text=True, check=False,
     )  # fmt: skip

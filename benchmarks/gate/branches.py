@@ -30,7 +30,7 @@ command = "{build}/loop"
 timeout = "60s"
 
 [measure]
-invocations = "5..150"
+invocations = "5..30"
 """
 
 

@@ -151,7 +151,7 @@ def test_killed_at_any_time_it_tells_once(branch: Branch, posted: Posted) -> Non
     for number in range(3):
         branch.commit(100, f"words {number}")
     slow = branch.commit(125, "slow it down")
-    for seconds in (0.7, 1.2, 1.7):
+    for seconds in (0.8, 1.4):
         started = _running(branch, "--once", "--notify", posted.address)
         try:
             started.wait(timeout=seconds)

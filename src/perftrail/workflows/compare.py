@@ -75,6 +75,7 @@ class Compare:
         yield HistoryRead(revisions=(base, head))
         began = self._clock()
         duels = yield from self._made(base, head)
+        yield from self._session.workshop.confirm()
         for duel in duels:
             yield from duel.turns.tell_equals()
         apart = [duel for duel in duels if not duel.one_build]

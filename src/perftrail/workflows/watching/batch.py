@@ -141,6 +141,7 @@ def measured_batch(
             for readies in made.values()
             if reference.id in readies and len(readies) > 1
         ]
+    yield from session.workshop.confirm()
     rule = rule_for(session.study.measure, sum(bout.comparisons for bout in bouts))
     for bout in bouts:
         yield from bout.events(rule)
