@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def table(count: int, workers: Sequence[int], *, seconds: float, scratch: Path) -> str:
     """Build so many subjects, each of which waits so long, with so many workers; give the times as a table."""
-    lines = [["workers", "subjects", "seconds", "of one worker's", "seconds of waiting alone"]]
+    lines = [["workers", "subjects", "time against one worker", "time against the waiting alone"]]
     first = None
     with tempfile.TemporaryDirectory(dir=scratch) as home:
         repository = history.make(Path(home, "repository"), revisions=count)
@@ -28,7 +28,7 @@ def table(count: int, workers: Sequence[int], *, seconds: float, scratch: Path) 
             took = _built(Path(home, f"with-{number}"), repository, workers=number, seconds=seconds)
             first = first or took
             alone = -(-count // number) * seconds
-            lines.append([f"{number}", f"{count}", f"{took:.1f}", f"{took / first:.2f}", f"{alone:.1f}"])
+            lines.append([f"{number}", f"{count}", f"{took / first:.2f}", f"{took / alone:.2f}"])
     return as_table(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import sqlite3
@@ -20,11 +19,16 @@ from benchmarks.cluster.machines import SOURCES, Machines, machines, until
 from perftrail import studyfile
 from perftrail.cli.writing import Writing
 from perftrail.machine import read_machine
+from perftrail.model.target import resolve
+from perftrail.search.question import Budget
 from perftrail.store import open_store
-from perftrail.workflows.opening import open_session
+from perftrail.workflows.find import Find
+from perftrail.workflows.finding.request import FindRequest
+from perftrail.workflows.found import FindAnswer
+from perftrail.workflows.opening import open_session, open_view
 from perftrail.workflows.run import Run, RunReport
 from perftrail.workflows.selection import select
-from tests.e2e.printing import found, perftrail, program, revisions, write
+from tests.e2e.printing import program, write
 from tests.sources.repositories import Repository
 from tests.workflows.bench import drain
 
@@ -63,6 +67,21 @@ def run(file: Path, engine: str | None, *, store: Path | None = None) -> RunRepo
     return report
 
 
+def find(file: Path, engine: str | None) -> FindAnswer:
+    loaded = studyfile.load(str(file))
+    request = FindRequest(
+        goal=(resolve(loaded, "cost"),),
+        range=None,
+        smallest=0.05,
+        confidence=0.99,
+        budget=Budget(invocations=200),
+    )
+    with open_session(loaded, store=None, engine=engine) as session:
+        _, answer = drain(Find(session, request).events())
+    assert isinstance(answer, FindAnswer)
+    return answer
+
+
 def kept(file: Path, *, store: Path | None = None) -> dict[str, Any]:
     """What a store holds: artefacts by revision, and how many samples each has of which machine."""
     with open_store(str((store or file.parent / ".perftrail") / "results.db"), access="read") as opened:
@@ -94,11 +113,9 @@ def test_a_study_on_four_machines_ends_as_it_does_here(tmp_path: Path, four: Mac
     assert theirs["made"] == ours["made"]
     measuring = {name for name, samples in theirs["samples"].items() if samples}
     assert measuring == {"four"}, "samples are of the first machine by its name"
-    rows = json.loads(perftrail("show", there, "--json").stdout)
-    assert len([row for row in rows if row["metric"] == "cost"]) == len(COSTS)
-    answer = found(there, "--engine", engine_of(four))
-    culprit = repository.git("rev-list", "--reverse", "main").split()[CULPRIT]
-    assert (answer["verdict"], revisions(answer)) == ("found", [[culprit]])
+    answers = [find(here, None), find(there, engine_of(four))]
+    assert [each.answer.verdict for each in answers] == ["found", "found"]
+    assert [[change.positions for change in each.answer.changes] for each in answers] == [[(CULPRIT,)]] * 2
     measured = {name for name, samples in kept(there)["samples"].items() if samples}
     assert measured == {"four"}, "and so are those that a search took"
 
@@ -185,31 +202,38 @@ def test_when_the_machine_that_measures_leaves_another_one_measures_anew(
     loaded = studyfile.load(str(file))
     with machines(tmp_path / "machines", ("alpha", "beta")) as two:
         logs = file.parent / ".perftrail" / "logs" / "runs"
-        killer = threading.Thread(
-            target=lambda: (until(lambda: len(list(logs.glob("*/*.out"))) >= 2), two.kill("alpha"))
-        )
+
+        def kill() -> None:
+            until(lambda: len(list(logs.glob("*/*.out"))) >= 2)
+            two.kill("alpha")
+
+        killer = threading.Thread(target=kill)
         killer.start()
         report = writing.follow(
             loaded, lambda session: Run(session, select(loaded, ())).events(), engine=engine_of(two)
         )
         killer.join()
+        two.start("alpha")
+        two.await_workers(2)
+        again = run(file, engine_of(two))
+    assert (again.measured, again.invocations) == (3, 0), "the one that measured last goes on"
     assert report.measured == report.cells == 3
     assert 'machine "alpha" has no worker any more' in capsys.readouterr().err
     samples = kept(file)["samples"]
     assert sorted(map(len, samples["beta"].values())) == [2, 2, 2]
     assert 0 < sum(map(len, samples["alpha"].values())) < 6
-    rows = json.loads(perftrail("show", file, "--json").stdout)
-    assert rows, "what is looked at is one machine's"
+    with open_view(loaded, store=None) as view:
+        assert view.machine.facts["name"] == "beta", "what is looked at is the one that measured last"
 
 
 def test_workers_of_our_own_are_this_machine(tmp_path: Path) -> None:
     file = study(tmp_path / "study", history(tmp_path / "repository", (100, 100)))
-    said = json.loads(perftrail("run", file, "--engine", "dask:local:2", "--json").stdout)
-    assert (said["measured"], said["invocations"]) == (2, 4)
+    report = run(file, "dask:local:2")
+    assert (report.measured, report.invocations) == (2, 4)
     with open_store(str(file.parent / ".perftrail" / "results.db"), access="read") as store:
         assert list(store.machines()) == [read_machine().id]
-    again = json.loads(perftrail("run", file, "--json").stdout)
-    assert (again["measured"], again["invocations"]) == (2, 0)
+    again = run(file, None)
+    assert (again.measured, again.invocations) == (2, 0)
 
 
 def ancestor(process: int, of: int) -> bool:

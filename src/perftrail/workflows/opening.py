@@ -92,10 +92,10 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
 
 
 def _measured_by(store: Store, here: Machine) -> Machine:
-    """Give the machine whose results are looked at: this one, or where a cluster did the work, its first."""
+    """Give the machine whose results are looked at: this one, or where a cluster did the work, the last of its."""
     known = store.machines()
     named = [each for each in known.values() if "name" in each.facts]
-    return named[0] if named and here.id not in known else here
+    return named[-1] if named and here.id not in known else here
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
     remove_left_over()
     with ExitStack() as stack:
         fleet = _fleet(stack, engine, jobs=jobs)
-        machine = read_machine() if fleet is None else fleet.machines[0]
+        machine = read_machine() if fleet is None else fleet.measuring(_known_machines(study, store))
         results = stack.enter_context(
             _held(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
         )
@@ -167,7 +167,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
             bench = Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
         else:
             fleet.settle(study, root, own=own, outputs=lambda each: workshop.makings.recipe(each).outputs)
-            bench = fleet.bench(results, invoker)
+            bench = fleet.bench(machine, results, invoker)
         yield Session(
             study=study,
             machine=machine,
@@ -178,6 +178,12 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
             bench=bench,
             at_once=1 if fleet is None else fleet.hands,
         )
+
+
+def _known_machines(study: Study, store: str | None) -> tuple[str, ...]:
+    """Name the machines that measured a study so far, the one that came last at the end."""
+    with open_results(study, store=store) as results:
+        return tuple(results.machines())
 
 
 def _fleet(stack: ExitStack, engine: str | None, *, jobs: int) -> Fleet | None:

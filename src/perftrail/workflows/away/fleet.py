@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Fleet:
-    """The machines of a cluster, by name: all build, and the first one measures. Implements `builder.Makers`."""
+    """The machines of a cluster, by name: all build, and one measures. Implements `builder.Makers`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -74,9 +74,14 @@ class Fleet:
         making = Making(key=key, subject=subject, recipe=recipe)
         return self._settled.make(self._building, making)
 
-    def bench(self, store: Store, invoker: Invoker) -> Bench:
+    def measuring(self, known: Sequence[str]) -> Machine:
+        """Give the machine that measures, of those whose samples are `known` the last that is there, else the first."""
+        there = {machine.id: machine for machine in self.machines}
+        before = [there[each] for each in known if each in there]
+        return before[-1] if before else self.machines[0]
+
+    def bench(self, machine: Machine, store: Store, invoker: Invoker) -> Bench:
         """Give the bench of the machine that measures; `invoker` is who starts things here, which it does not."""
-        machine = self.machines[0]
         return Bench(
             store=store,
             engine=LocalEngine(),

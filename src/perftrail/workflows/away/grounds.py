@@ -134,7 +134,9 @@ class Grounds:
         return True
 
     def _source(self, source: Source) -> Source:
-        """Give a source that lies beside the study file by its path here."""
+        """Give a source that lies beside the study file by its path here; a repository of git does not travel."""
+        if source.kind == "git":
+            return source
         directory = self._site.study.directory
         location = Path(source.location)
         if location.is_absolute() and location.is_relative_to(directory):

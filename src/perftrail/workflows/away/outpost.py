@@ -51,22 +51,9 @@ class Outpost:
         self._terms = terms
         self._grounds = Grounds(site, terms.directory, apart=terms.apart)
         self._arriving = Lock()
-        cpus = max(1, len(os.sched_getaffinity(0)) // terms.builds)
         self._rooms = terms.directory / ROOMS
-        self._hands = [
-            OwnHand(
-                self._grounds.study,
-                self._grounds.root,
-                own=site.own,
-                cpus=cpus,
-                kind=CleanBuilder,
-                rooms=self._rooms,
-            )
-            for _ in range(terms.builds)
-        ]
+        self._hands: list[OwnHand] = []
         self._idle: SimpleQueue[OwnHand] = SimpleQueue()
-        for hand in self._hands:
-            self._idle.put(hand)
         self._bench = ExitStack()
         self._stop = Event()
         self._launcher = Launcher()
@@ -81,7 +68,7 @@ class Outpost:
 
     def make(self, making: Making, *, job: str) -> Carried[Built | Failure]:
         """Make a subject. Raises `ClusterError` where what comes of it would be another build than is asked."""
-        hand = self._idle.get()
+        hand = self._free_hand()
         self._cancels[job] = hand.cancel
         try:
             if hand.builder.key(making.subject, making.recipe) != making.key:
@@ -93,6 +80,23 @@ class Outpost:
         finally:
             del self._cancels[job]
             self._idle.put(hand)
+
+    def _free_hand(self) -> OwnHand:
+        """Wait for a hand that is free; they are made when the first one is wanted, as the study is there then."""
+        with self._arriving:
+            while len(self._hands) < self._terms.builds:
+                self._hands.append(
+                    OwnHand(
+                        self._grounds.study,
+                        self._grounds.root,
+                        own=self.site.own,
+                        cpus=max(1, len(os.sched_getaffinity(0)) // self._terms.builds),
+                        kind=CleanBuilder,
+                        rooms=self._rooms,
+                    )
+                )
+                self._idle.put(self._hands[-1])
+        return self._idle.get()
 
     def invoke(self, start: Start, *, job: str) -> Carried[Outcome]:
         """Start something once."""
@@ -125,7 +129,7 @@ class Outpost:
         self._launcher.close()
         if self._enclosing is not None:
             self._enclosing.end()
-        for hand in self._hands:
+        for hand in tuple(self._hands):
             hand.stop()
 
     def close(self) -> None:
