@@ -20,6 +20,7 @@ from perftrail.workflows.opening import DATABASE, open_view, results_directory
 if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
+    from perftrail.store.sql import SqlStore
 
 SCRIPT = "<script>alert('in')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
 """What every field holds that a repository, a benchmark or a person may fill."""
@@ -75,28 +76,7 @@ def _poison(root: Path, file: Path) -> Hostile:
     with open_store(str(results / DATABASE), access="write") as store:
         store.add_machine(Machine(id=other, facts={SCRIPT: SCRIPT}))
         runnable = store.runnables()[0].key
-        for ordinal, named in enumerate(
-            (str(log), str(root / "secret.txt"), f"{results}/logs/../../../secret.txt")
-        ):
-            store.add(
-                Measurement(
-                    key=InvocationKey(runnable=runnable, machine=other, phase="sample", ordinal=ordinal),
-                    started=SCRIPT,
-                    seconds=1.0,
-                    values={"seconds": 1.0, SCRIPT: 2.0},
-                    methods={SCRIPT: SCRIPT},
-                    flags=(SCRIPT,),
-                    log=named,
-                )
-            )
-        store.add(
-            FailedInvocation(
-                key=InvocationKey(runnable=runnable, machine=machine, phase="sample", ordinal=99),
-                started="2025-11-21T02:03:04+00:00",
-                seconds=0.1,
-                failure=Failure(stage="crash", message=SCRIPT, log=str(log)),
-            )
-        )
+        _starts(store, runnable, (machine, other), log=log, results=results, root=root)
         store.add_build(
             BuildRecord(
                 key="b" * 64,
@@ -107,12 +87,7 @@ def _poison(root: Path, file: Path) -> Hostile:
                 outcome=Failure(stage="build", message=SCRIPT, log=str(log)),
             )
         )
-        store.open_search(key)
-        for step in _steps(revisions):
-            store.add_step(key.key, machine, step)
-        store.close_search(key.key, machine, _answer(revisions))
-        later = replace(key, key="6" * 64, question={**_question(revisions), "metric": SCRIPT})
-        store.open_search(later)
+        _search(store, key, revisions)
     return Hostile(
         root=root,
         study="alpha",
@@ -123,6 +98,47 @@ def _poison(root: Path, file: Path) -> Hostile:
         broken="b" * 64,
         search=key.key,
     )
+
+
+def _starts(
+    store: SqlStore, runnable: str, machines: tuple[str, str], *, log: Path, results: Path, root: Path
+) -> None:
+    """Keep starts whose every text is hostile, and whose logs are said to lie where they must not be read."""
+    machine, other = machines
+    for ordinal, named in enumerate(
+        (str(log), str(root / "secret.txt"), f"{results}/logs/../../../secret.txt")
+    ):
+        store.add(
+            Measurement(
+                key=InvocationKey(runnable=runnable, machine=other, phase="sample", ordinal=ordinal),
+                started=SCRIPT,
+                seconds=1.0,
+                values={"seconds": 1.0, SCRIPT: 2.0},
+                methods={SCRIPT: SCRIPT},
+                flags=(SCRIPT,),
+                log=named,
+            )
+        )
+    store.add(
+        FailedInvocation(
+            key=InvocationKey(runnable=runnable, machine=machine, phase="sample", ordinal=99),
+            started="2025-11-21T02:03:04+00:00",
+            seconds=0.1,
+            failure=Failure(stage="crash", message=SCRIPT, log=str(log)),
+        )
+    )
+
+
+def _search(store: SqlStore, key: SearchRecord, revisions: tuple[Revision, ...]) -> None:
+    """Keep a search that has ended, and one that has not."""
+    store.open_search(key)
+    for step in _steps(revisions):
+        store.add_step(key.key, key.machine, step)
+    store.close_search(key.key, key.machine, _answer(revisions))
+    later = replace(key, key="6" * 64, question={**_question(revisions), "metric": SCRIPT})
+    store.open_search(later)
+    for step in _steps(revisions)[:4]:
+        store.add_step(later.key, key.machine, step)
 
 
 def _commit(repository: Path) -> None:

@@ -132,3 +132,13 @@ def test_a_directory_without_studies_is_told(tmp_path: Path) -> None:
     done = start("serve", tmp_path)
     assert done.returncode == 2
     assert "no perftrail.toml" in done.stderr
+
+
+@pytest.mark.parametrize("library", ["starlette", "uvicorn"])
+def test_a_library_that_is_missing_is_told_with_its_remedy(library: str) -> None:
+    program = (
+        f"import sys; sys.modules[{library!r}] = None; from perftrail.cli.main import main; main(['serve'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.strip() == f"serve: {library} is not installed; pip install 'perftrail[web]'"

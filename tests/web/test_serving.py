@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import statistics
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.figures.thinning import Along
+from perftrail.model.measurement import InvocationKey, Machine, Measurement
+from perftrail.store import Holder, MemoryStore
 from perftrail.web.asked import Part
+from perftrail.workflows.opening import open_results
 from perftrail.workflows.serving.course import Course
+from perftrail.workflows.serving.happening import Live
+from perftrail.workflows.serving.live import look
+from perftrail.workflows.serving.remaining import Remaining
 from perftrail.workflows.serving.snapshot import Snapshot, take
 from perftrail.workflows.serving.two import named_revision
+from tests.store.examples import RUNNABLE
 from tests.web.studies import Hostile
 
 
@@ -112,3 +123,61 @@ def test_a_revision_is_named_by_place_label_or_the_beginning_of_its_id(
     for text in ("", "ab", "#900", "nothing of the kind", "#x"):
         with pytest.raises(UsageError):
             named_revision(snapshot.gathered, text)
+
+
+def seen(snapshot: Snapshot, hostile: Hostile, command: str) -> Live:
+    holder = Holder(pid=1, command=("perftrail", command, "alpha"), started="2025-11-21T10:00:00+00:00")
+    study = studyfile.load(str(hostile.root / "alpha" / "perftrail.toml"))
+    with open_results(study, store=None) as store:
+        return look(store, snapshot, holder)
+
+
+def test_a_running_search_is_told_by_its_steps_and_what_it_believes(
+    snapshot: Snapshot, hostile: Hostile
+) -> None:
+    live = seen(snapshot, hostile, "find")
+    assert live.writer == "perftrail find"
+    assert live.progress is None, "when a search ends cannot be told beforehand"
+    assert live.searching is not None
+    assert live.searching.steps == 4
+    assert live.searching.words.startswith("measured 45")
+    assert live.searching.believed == (
+        "nothing changed with a probability of 12 %, else it is one of 15 revisions (95 %)"
+    )
+    assert live.searching.section is not None
+    assert live.searching.section.figure is not None
+
+
+def test_a_run_tells_what_is_left_at_the_pace_of_its_last_starts(
+    snapshot: Snapshot, hostile: Hostile
+) -> None:
+    lacking = Remaining(builds=1, build_seconds=30.0, least=10, most=20, planned=610)
+    live = seen(replace(snapshot, remaining=lacking), hostile, "run")
+    assert live.searching is None
+    assert live.progress is not None
+    left = live.progress
+    assert (left.left_least, left.left_most, left.builds) == (10, 20, 1)
+    assert left.share == pytest.approx(left.done / (left.done + 10))
+    assert replace(left, seconds=(60.0, 90.0)).words == (
+        "10 to 20 starts, 1 builds are left: 1 min to 1 min 30 s at the pace of the last minutes"
+    )
+    assert "not known" in replace(left, seconds=None).words
+
+
+def test_a_revision_that_shares_what_was_measured_lacks_nothing(snapshot: Snapshot) -> None:
+    left = snapshot.remaining
+    assert (left.builds, left.least) == (0, 0), "the last commit changes no file"
+
+
+@pytest.mark.parametrize(("ago", "seen"), [(5.0, "A measurement on machine fffff"), (500.0, "")])
+def test_another_machine_that_measures_is_told_by_what_it_has_stored(
+    snapshot: Snapshot, hostile: Hostile, ago: float, seen: str
+) -> None:
+    store = MemoryStore()
+    store.add_machine(Machine(id=hostile.other_machine, facts={}))
+    store.add_runnable(RUNNABLE)
+    started = datetime.fromtimestamp(time.time() - ago - 1.0, tz=UTC).isoformat()
+    named = InvocationKey(runnable=RUNNABLE.key, machine=hostile.other_machine, phase="sample", ordinal=0)
+    store.add(Measurement(key=named, started=started, seconds=1.0, values={"wall": 1.0}))
+    assert look(store, snapshot, None).writer.startswith(seen)
+    assert bool(look(store, snapshot, None).writer) == bool(seen)

@@ -52,6 +52,7 @@ async def overview(request: Request) -> Response:
             "name": desk.name,
             "title": snapshot.gathered.view.study.title,
             "taken": snapshot.taken,
+            "reading": desk.reading,
             "stored": dict(snapshot.stored),
             "verdict": None
             if page is None

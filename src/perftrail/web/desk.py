@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.model.notes import Mark, RegressionNote
     from perftrail.ports import Store
     from perftrail.store import Holder
-    from perftrail.workflows.serving.live import Live
+    from perftrail.workflows.serving.happening import Live
     from perftrail.workflows.serving.snapshot import Snapshot
 
 Answer = TypeVar("Answer")
@@ -96,6 +96,11 @@ class Desk:
         return self._snapshot
 
     @property
+    def reading(self) -> bool:
+        """Whether another snapshot is being taken."""
+        return self._task is not None
+
+    @property
     def watchers(self) -> int:
         """How many watch what is done to the study."""
         return self._watchers
@@ -111,7 +116,8 @@ class Desk:
 
     async def snapshot(self) -> Snapshot | None:
         """Give the newest snapshot, and have another taken where the store has moved on; `None` before the first."""
-        if self._task is None and time.monotonic() >= self._resting_until and await self._moved():
+        rested = time.monotonic() >= self._resting_until
+        if self._task is None and rested and await self._moved() and self._task is None:
             self._task = asyncio.create_task(self._renew())
         if self._snapshot is None and self._task is not None:
             with suppress(TimeoutError):

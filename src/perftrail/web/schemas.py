@@ -58,6 +58,7 @@ SCHEMAS: Mapping[str, Schema] = {
         name=TEXT,
         title=TEXT,
         taken=TEXT,
+        reading=FLAG,
         stored=by_name(WHOLE),
         verdict=maybe({"$ref": "#/components/schemas/Verdict"}),
         answer=maybe({"type": "object"}),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.figures.curve import Labels
-from perftrail.figures.history import history, plain
+from perftrail.figures.history import history
 from perftrail.figures.thinning import MOST, Along
 from perftrail.workflows.reporting.happened import events
 from perftrail.workflows.reporting.history import along_history
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from perftrail.model.trail import Json
     from perftrail.workflows.reporting.gathered import Followed, Gathered
     from perftrail.workflows.showing.changes import HistoryChange
+
+    Places = npt.NDArray[np.intp]
 
 MOST_MARKS = 200
 """So many failed revisions are marked in one drawing at most: more would be a bar."""
@@ -73,33 +75,56 @@ class Course:
         width = -(-(last - first + 1) * subjects // most)
         stretch = (columns.position[inside] - first) // width
         starts = np.flatnonzero(np.diff(stretch) | np.diff(columns.subject[inside])) + 1
-        groups = np.split(inside, starts)
-        lows = np.minimum.reduceat(columns.low[inside], [0, *starts])
-        highs = np.maximum.reduceat(columns.high[inside], [0, *starts])
-        counts = np.add.reduceat(columns.count[inside], [0, *starts])
+        return self._together(inside, np.concatenate(([0], starts)))
+
+    def _together(self, inside: Places, starts: Places) -> tuple[Along, ...]:
+        """Put each stretch of some points together, which begin at `starts` among them."""
+        columns = self._columns
+        sizes = np.diff(np.append(starts, len(inside)))
+        values = columns.value[inside]
+        ordered = values[np.lexsort((values, np.repeat(np.arange(len(starts)), sizes)))]
+        middles = (ordered[starts + (sizes - 1) // 2] + ordered[starts + sizes // 2]) / 2
         return tuple(
-            self._together(group, float(low), float(high), int(count))
-            for group, low, high, count in zip(groups, lows, highs, counts, strict=True)
+            self._neighbours(self.points[one], self.points[other], *figures)
+            for one, other, *figures in zip(
+                inside[starts].tolist(),
+                inside[starts + sizes - 1].tolist(),
+                middles.tolist(),
+                np.minimum.reduceat(columns.low[inside], starts).tolist(),
+                np.maximum.reduceat(columns.high[inside], starts).tolist(),
+                np.add.reduceat(columns.count[inside], starts).tolist(),
+                sizes.tolist(),
+                strict=True,
+            )
         )
 
-    def _together(self, group: npt.NDArray[np.intp], low: float, high: float, count: int) -> Along:
-        first, last = self.points[int(group[0])], self.points[int(group[-1])]
-        if first is last:
+    @staticmethod
+    def _neighbours(
+        first: Along, last: Along, value: float, low: float, high: float, count: int, of: int
+    ) -> Along:
+        if of == 1:
             return first
         return Along(
             position=first.position,
             subject=first.subject,
             revision=f"{first.revision} to {last.revision}",
-            value=float(np.median(self._columns.value[group])),
+            value=value,
             low=low,
             high=high,
             count=count,
             last=last.position,
-            of=len(group),
+            of=of,
         )
 
     def figure(self, first: int, last: int) -> Figure:
         """Draw the part from one position to another."""
+        return self._whole if (first, last) == (0, self.length - 1) else self._drawn(first, last)
+
+    @cached_property
+    def _whole(self) -> Figure:
+        return self._drawn(0, self.length - 1)
+
+    def _drawn(self, first: int, last: int) -> Figure:
         part = self.within(first, last)
         labels = Labels(
             name="history",
@@ -110,10 +135,6 @@ class Course:
         )
         drawn = history(part, self._happened(first, last), labels=labels, palette=self.gathered.palette)
         return replace(drawn, spec=_framed(drawn.spec, first, last))
-
-    def rows(self, first: int, last: int, *, divisor: float) -> list[Json]:
-        """Give the part as the data of a drawing whose values were divided by `divisor`."""
-        return [plain(point, divisor) for point in self.within(first, last)]
 
     def _happened(self, first: int, last: int) -> Events:
         whole = self.events

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import FailedInvocation, Measurement
-from perftrail.model.quantity import duration, probability, quantity
+from perftrail.model.quantity import probability, quantity
 from perftrail.model.subject import Revision
+from perftrail.model.target import TargetError, parse_metric
 from perftrail.workflows.reporting.search import search_section
 from perftrail.workflows.reporting.words import revision_mark, shown
+from perftrail.workflows.serving.happening import Latest, Live, Progress, Searching
 from perftrail.workflows.serving.one import units
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from perftrail.model.measurement import Outcome, Runnable
     from perftrail.model.notes import Mark
-    from perftrail.model.trail import Json, SearchRecord, StepRecord
+    from perftrail.model.study import Study
+    from perftrail.model.trail import SearchRecord, StepRecord
     from perftrail.ports import Store
     from perftrail.report.page import Section
     from perftrail.store import Holder
@@ -32,113 +36,11 @@ LATEST = 8
 PACE = 40
 """The pace is that of so many starts at most."""
 
+LATELY_SECONDS = 60.0
+"""Another machine that has measured so lately is taken to measure still."""
+
 IDLE = 10.0
 """Nothing that lasts so many times as long as a start does has begun: something is built, or waited for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latest:
-    """A start that ended: what it was of, what came of it, whether it failed, and when it ended: ISO 8601, or empty."""
-
-    what: str
-    key: str
-    figure: str
-    flags: tuple[str, ...]
-    failed: bool
-    ended: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far the whole plan is: starts, and the seconds that are left at least and at most.
-
-    `seconds` is `None` as long as nothing tells the pace. `partly`: what runs takes only a part of the plan.
-    """
-
-    done: int
-    left_least: int
-    left_most: int
-    builds: int
-    seconds: tuple[float, float] | None
-    partly: bool = False
-
-    @property
-    def share(self) -> float:
-        """How much of what is to be done at least is done."""
-        whole = self.done + self.left_least
-        return self.done / whole if whole else 1.0
-
-    @property
-    def words(self) -> str:
-        """What is left, in words that claim no more than is known."""
-        if not self.left_most and not self.builds:
-            return "nothing is left to be measured"
-        of = " of the whole plan, of which this takes a part," if self.partly else ""
-        starts = f"{self.left_least} to {self.left_most} starts{of}"
-        builds = f", {self.builds} builds" if self.builds else ""
-        if self.seconds is None:
-            return f"{starts}{builds} are left; how long that takes is not known yet"
-        least, most = (duration(each) for each in self.seconds)
-        return f"{starts}{builds} are left: {least} to {most} at the pace of the last minutes"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Searching:
-    """A search that has not ended: what it asked, its last step and its belief."""
-
-    key: str
-    metric: str
-    steps: int
-    words: str
-    believed: str
-    section: Section | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
-    """Who works on a study, what was done last, how far it is. `writer` is empty when nobody does.
-
-    `taken` is when the snapshot was that pages are made of meanwhile.
-    """
-
-    mark: Mark
-    taken: str
-    writer: str
-    since: str
-    latest: tuple[Latest, ...]
-    waiting: str
-    progress: Progress | None
-    searching: Searching | None
-
-    def as_json(self) -> dict[str, Json]:
-        """Give it as the API does."""
-        return {
-            "running": self.writer or None,
-            "since": self.since or None,
-            "invocations": self.mark.invocations,
-            "latest": [
-                {"of": each.what, "runnable": each.key, "gave": each.figure, "failed": each.failed}
-                for each in self.latest
-            ],
-            "progress": None
-            if self.progress is None
-            else {
-                "done": self.progress.done,
-                "left_least": self.progress.left_least,
-                "left_most": self.progress.left_most,
-                "builds": self.progress.builds,
-                "seconds_least": None if self.progress.seconds is None else self.progress.seconds[0],
-                "seconds_most": None if self.progress.seconds is None else self.progress.seconds[1],
-            },
-            "search": None
-            if self.searching is None
-            else {
-                "metric": self.searching.metric,
-                "steps": self.searching.steps,
-                "last": self.searching.words,
-                "believed": self.searching.believed,
-            },
-        }
 
 
 def look(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
@@ -150,7 +52,7 @@ def look(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
     return Live(
         mark=mark,
         taken=snapshot.taken,
-        writer="" if holder is None else _command(holder),
+        writer=_elsewhere(snapshot, recent, at) if holder is None else _command(holder),
         since="" if holder is None else holder.started,
         latest=tuple(_latest(snapshot, *each) for each in recent[:LATEST]),
         waiting="" if holder is None else _waiting(recent, pace, at),
@@ -163,6 +65,16 @@ def _command(holder: Holder) -> str:
     """Say what runs: the command alone, for its other words may be anything."""
     words = [word for word in holder.command[1:] if not word.startswith("-")]
     return f"perftrail {shown(words[0], longest=20)}" if words else "perftrail"
+
+
+def _elsewhere(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], at: datetime) -> str:
+    """Say that another machine measures, whose lock is not seen here: it has put something into the store lately."""
+    here = snapshot.gathered.view.machine.id
+    for _, outcome in recent[:1]:
+        ended = _ended(outcome)
+        if outcome.key.machine != here and ended is not None and at.timestamp() - ended < LATELY_SECONDS:
+            return f"A measurement on machine {shown(outcome.key.machine, longest=12)}"
+    return ""
 
 
 def _is(holder: Holder, *commands: str) -> bool:
@@ -191,10 +103,18 @@ def _figure(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> str:
         return f"{outcome.failure.stage}: {shown(outcome.failure.message)}"
     study = snapshot.gathered.view.study
     known = study.benchmarks.get(runnable.benchmark)
-    lead = next((name for name in (known.leading if known else ()) if name in outcome.values), "wall")
-    if lead not in outcome.values:
+    names = (*_asked(study), *(known.leading if known else ()), "wall")
+    lead = next((name for name in names if name in outcome.values), None)
+    if lead is None:
         return ""
     return f"{shown(lead)} {quantity(outcome.values[lead], units(study, runnable.benchmark).get(lead, ''))}"
+
+
+def _asked(study: Study) -> Iterator[str]:
+    """The metrics that the study's question is about."""
+    for text in study.find.metric:
+        with suppress(TargetError):
+            yield parse_metric(text).name
 
 
 def _ended(outcome: Outcome) -> float | None:
@@ -282,5 +202,5 @@ def _believed(steps: Sequence[StepRecord]) -> str:
     if not isinstance(nothing, float):
         return ""
     left = belief.get("candidates")
-    where = f"; if something did, it is one of {left} revisions (95 %)" if isinstance(left, int) else ""
-    return f"that nothing changed has the probability {probability(nothing)}{where}"
+    where = f", else it is one of {left} revisions (95 %)" if isinstance(left, int) else ""
+    return f"nothing changed with a probability of {probability(nothing)}{where}"

@@ -13,8 +13,10 @@ from perftrail.model.plan import cells, subjects
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from perftrail.model.plan import Cell
     from perftrail.model.policies import MeasurePolicy
     from perftrail.workflows.reporting.gathered import Gathered
+    from perftrail.workflows.session import View
     from perftrail.workflows.showing.rows import Row
 
 
@@ -51,8 +53,8 @@ def remaining(gathered: Gathered) -> Remaining:
             to_build += 1
         keys = gathered.measured_here.by_subject.get(subject, {})
         for cell in cells(study, subject):
-            name = keys.get((cell.benchmark, cell.point), cell)
-            if name not in lacking:
+            name = keys.get((cell.benchmark, cell.point)) or _name(view, cell, known)
+            if name is not None and name not in lacking:
                 lacking[name] = _lacks(held.get(name, ()), policy)
     return Remaining(
         builds=to_build,
@@ -61,6 +63,14 @@ def remaining(gathered: Gathered) -> Remaining:
         most=sum(most for _, most in lacking.values()),
         planned=len(lacking) * (policy.warmups + policy.invocations.least),
     )
+
+
+def _name(view: View, cell: Cell, known: Built | None) -> object | None:
+    """What would be started for a cell that was not started yet, which others may share; nothing where it failed."""
+    runnable = None if known is None else view.workshop.known_runnable(cell)
+    if isinstance(runnable, Failure):
+        return None
+    return cell if runnable is None else runnable.key
 
 
 def _held(gathered: Gathered) -> dict[object, list[Row]]:
