@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @contextmanager
 def open_invoker(
     study: Study,
-    *,
     builder: Builder,
     starter: Launcher,
+    *,
     enclosing: Sandboxes | None,
     place: Path,
     logs: Path,

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from perftrail.builder import Crew, Makers
     from perftrail.model.build import Workplace
     from perftrail.model.measurement import Machine
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
-    from perftrail.ports import Builder, Enclosing, Starter, Store
+    from perftrail.ports import Builder, Store
     from perftrail.store import Access, Away, Back, Holder
     from perftrail.workflows.away.fleet import Fleet
+    from perftrail.workflows.invoker import Invoker
     from perftrail.workflows.pinning import Sources
     from perftrail.workflows.quiet import Noise
 
@@ -79,13 +79,13 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         starter = stack.enter_context(Launcher())
         enclosing = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
-        _, workshop = _make_workshop(study, root, sources, starter, results, enclosing=enclosing)
+        builder = open_builder(study, root, sources, starter, enclosing=enclosing)
         yield View(
             study=study,
             machine=_measured_by(results, machine),
             source=sources.walked,
             store=results,
-            workshop=workshop,
+            workshop=_workshop(study, sources, builder, results),
             pins=sources.pins,
             asked=sources.asked,
         )
@@ -150,24 +150,21 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
             enclosing.prepare()
         hands = fleet or stack.enter_context(crew(study, root, jobs=jobs, own=own))
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
-        builder, workshop = _make_workshop(
-            study, root, sources, starter, results, retry_failed=retry_failed, enclosing=enclosing, crew=hands
+        builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=hands)
+        workshop = _workshop(study, sources, builder, results, retry_failed=retry_failed)
+        invoker = stack.enter_context(
+            open_invoker(
+                study,
+                builder,
+                starter,
+                enclosing=enclosing,
+                place=root,
+                logs=root / "logs",
+                on_noise=on_noise,
+            )
         )
-        invoking = open_invoker(
-            study,
-            builder=builder,
-            starter=starter,
-            enclosing=enclosing,
-            place=root,
-            logs=root / "logs",
-            on_noise=on_noise,
-        )
-        invoker = stack.enter_context(invoking)
-        if fleet is None:
-            bench = Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
-        else:
+        if fleet is not None:
             fleet.settle(study, root, own=own, outputs=lambda each: workshop.makings.recipe(each).outputs)
-            bench = fleet.bench(machine, results, invoker)
         yield Session(
             study=study,
             machine=machine,
@@ -175,7 +172,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
             store=results,
             workshop=workshop,
             pins=sources.pins,
-            bench=bench,
+            bench=_bench(fleet, machine, results, invoker),
             at_once=1 if fleet is None else fleet.hands,
         )
 
@@ -202,6 +199,12 @@ def _fleet(stack: ExitStack, engine: str | None, *, jobs: int) -> Fleet | None:
             raise
         raise ClusterError(NO_DASK.format("--engine")) from error
     return stack.enter_context(open_fleet(engine))
+
+
+def _bench(fleet: Fleet | None, machine: Machine, results: Store, invoker: Invoker) -> Bench:
+    if fleet is not None:
+        return fleet.bench(machine, results, invoker)
+    return Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
 
 
 def _refuse_samples(study: Study) -> None:
@@ -252,19 +255,10 @@ def shell_prefix(study: Study, place: Workplace, *, store: str | None) -> Iterat
             yield (*words[:-1], "--chdir", str(Path(place.directory).resolve()), words[-1])
 
 
-def _make_workshop(
-    study: Study,
-    root: Path,
-    sources: Sources,
-    starter: Starter,
-    results: Store,
-    *,
-    retry_failed: bool = False,
-    enclosing: Enclosing | None,
-    crew: Crew | Makers | None = None,
-) -> tuple[Builder, Workshop]:
-    builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=crew)
-    workshop = Workshop(
+def _workshop(
+    study: Study, sources: Sources, builder: Builder, results: Store, *, retry_failed: bool = False
+) -> Workshop:
+    return Workshop(
         study,
         sources.main,
         builder,
@@ -273,4 +267,3 @@ def _make_workshop(
         pins=sources.pins,
         others=sources.others,
     )
-    return builder, workshop

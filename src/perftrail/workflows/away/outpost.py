@@ -147,8 +147,8 @@ class Outpost:
         return self._bench.enter_context(
             open_invoker(
                 study,
-                builder=open_builder(study, root, sources, starter, enclosing=self._enclosing),
-                starter=self._launcher,
+                open_builder(study, root, sources, starter, enclosing=self._enclosing),
+                self._launcher,
                 enclosing=self._enclosing,
                 place=scratch,
                 logs=root / "logs",
