@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from perftrail.builder import Crew, Makers
     from perftrail.model.build import Workplace
     from perftrail.model.measurement import Machine
     from perftrail.model.patch import Patched
@@ -145,36 +147,61 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
         results = stack.enter_context(
             _held(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
         )
-        starter = stack.enter_context(Launcher())
-        if (enclosing := sandboxes(study, root, starter)) is not None:
-            enclosing.prepare()
+        place = _Place(study=study, root=root, machine=machine, results=results, fleet=fleet)
         hands = fleet or stack.enter_context(crew(study, root, jobs=jobs, own=own))
-        sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
-        builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=hands)
-        workshop = _workshop(study, sources, builder, results, retry_failed=retry_failed)
-        invoker = stack.enter_context(
-            open_invoker(
-                study,
-                builder,
-                starter,
-                enclosing=enclosing,
-                place=root,
-                logs=root / "logs",
-                on_noise=on_noise,
-            )
-        )
-        if fleet is not None:
-            fleet.settle(study, root, own=own, outputs=lambda each: workshop.makings.recipe(each).outputs)
-        yield Session(
-            study=study,
-            machine=machine,
-            source=sources.walked,
-            store=results,
-            workshop=workshop,
-            pins=sources.pins,
-            bench=_bench(fleet, machine, results, invoker),
-            at_once=1 if fleet is None else fleet.hands,
-        )
+        yield _session(stack, place, hands, on_noise=on_noise, retry_failed=retry_failed, own=own)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a session is at work: its results, which it holds, who measures, and the other machines if there are."""
+
+    study: Study
+    root: Path
+    machine: Machine
+    results: Store
+    fleet: Fleet | None
+
+    def bench(self, invoker: Invoker) -> Bench:
+        """Give what starts things; `invoker` is who starts them here."""
+        if self.fleet is not None:
+            return self.fleet.bench(self.machine, self.results, invoker)
+        return Bench(store=self.results, engine=LocalEngine(), invoker=invoker, machine=self.machine)
+
+
+def _session(
+    stack: ExitStack,
+    place: _Place,
+    hands: Crew | Makers | None,
+    *,
+    on_noise: Callable[[Noise], None],
+    retry_failed: bool,
+    own: Patched | None,
+) -> Session:
+    """Put the edges together."""
+    study, root, fleet = place.study, place.root, place.fleet
+    starter = stack.enter_context(Launcher())
+    if (enclosing := sandboxes(study, root, starter)) is not None:
+        enclosing.prepare()
+    sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
+    builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=hands)
+    workshop = _workshop(study, sources, builder, place.results, retry_failed=retry_failed)
+    logs = root / "logs"
+    invoker = stack.enter_context(
+        open_invoker(study, builder, starter, enclosing=enclosing, place=root, logs=logs, on_noise=on_noise)
+    )
+    if fleet is not None:
+        fleet.settle(study, root, own=own, outputs=lambda each: workshop.makings.recipe(each).outputs)
+    return Session(
+        study=study,
+        machine=place.machine,
+        source=sources.walked,
+        store=place.results,
+        workshop=workshop,
+        pins=sources.pins,
+        bench=place.bench(invoker),
+        at_once=1 if fleet is None else fleet.hands,
+    )
 
 
 def _known_machines(study: Study, store: str | None) -> tuple[str, ...]:
@@ -199,12 +226,6 @@ def _fleet(stack: ExitStack, engine: str | None, *, jobs: int) -> Fleet | None:
             raise
         raise ClusterError(NO_DASK.format("--engine")) from error
     return stack.enter_context(open_fleet(engine))
-
-
-def _bench(fleet: Fleet | None, machine: Machine, results: Store, invoker: Invoker) -> Bench:
-    if fleet is not None:
-        return fleet.bench(machine, results, invoker)
-    return Bench(store=results, engine=LocalEngine(), invoker=invoker, machine=machine)
 
 
 def _refuse_samples(study: Study) -> None:
