@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sqlalchemy import create_engine, text
@@ -11,7 +10,7 @@ from perftrail.errors import StoreError, UsageError
 from perftrail.model.wording import quoted, suggestion
 from perftrail.store.location import parameters, shown
 from perftrail.store.migrations import shipped
-from perftrail.store.transactions import Database
+from perftrail.store.transactions import Database, disposing
 from perftrail.store.turn import FAMILY, Turn, application_name
 from perftrail.store.upgrade import NOTHING, refuse_newer, refuse_older, upgrade, version
 
@@ -27,7 +26,7 @@ except ImportError as error:
 from perftrail.store.server_words import told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from sqlalchemy import Connection, Engine
 
@@ -76,7 +75,7 @@ def open_to_write(
     where = shown(url)
     known = migrations or shipped()
     engine = _engine(url, turn)
-    with told(where), _disposing(engine):
+    with told(where), disposing(engine):
         with engine.connect() as connection:
             _refuse_unfit(connection, where=where)
             found = version(connection, where=where)
@@ -95,7 +94,7 @@ def open_to_read(url: str, *, newest: int | None = None) -> Engine | None:
     where = shown(url)
     known = newest or shipped()[-1].number
     engine = _engine(url, None)
-    with told(where), _disposing(engine):
+    with told(where), disposing(engine):
         with engine.connect() as connection:
             _refuse_unfit(connection, where=where)
             found = version(connection, where=where)
@@ -163,13 +162,3 @@ def _refuse_unfit(connection: Connection, *, where: str) -> None:
             f"{where}: this database keeps text as {encoding}, which not every name can be written in; make another "
             "(createdb --encoding UTF8 --template template0 NAME)"
         )
-
-
-@contextmanager
-def _disposing(engine: Engine) -> Iterator[None]:
-    """Close an engine's connections when opening fails."""
-    try:
-        yield
-    except BaseException:
-        engine.dispose()
-        raise

@@ -14,7 +14,7 @@ from sqlalchemy.pool import QueuePool
 
 from perftrail.errors import StoreError
 from perftrail.store.migrations import shipped
-from perftrail.store.transactions import Database
+from perftrail.store.transactions import Database, disposing
 from perftrail.store.upgrade import NOTHING, refuse_newer, refuse_older, upgrade, version
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
     _refuse_directory(path)
     known = migrations or shipped()
     engine = _engine(lambda: _connect(path))
-    with told(path), _disposing(engine):
+    with told(path), disposing(engine):
         with engine.connect() as connection:
             refuse_newer(version(connection, where=path), known[-1].number, where=path)
         with engine.connect().execution_options(**{BEGIN: ""}) as connection:
@@ -92,7 +92,7 @@ def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
     _refuse_directory(path)
     engine = _engine(lambda: connect_to_read(path))
     known = newest or shipped()[-1].number
-    with told(path), _disposing(engine):
+    with told(path), disposing(engine):
         with engine.connect() as connection:
             found = version(connection, where=path)
         refuse_newer(found, known, where=path)
@@ -134,16 +134,6 @@ def migrate(engine: Engine, migrations: Sequence[Migration], *, where: str) -> N
             raise
         connection.commit()
         connection.exec_driver_sql("PRAGMA foreign_keys=ON")
-
-
-@contextmanager
-def _disposing(engine: Engine) -> Iterator[None]:
-    """Close an engine's connections when opening fails."""
-    try:
-        yield
-    except BaseException:
-        engine.dispose()
-        raise
 
 
 def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:

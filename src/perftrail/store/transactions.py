@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,7 +14,7 @@ from perftrail.model.quantity import duration
 from perftrail.store.away import Away, Back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
@@ -51,6 +52,16 @@ class Database:
         """Close every connection."""
         self.writing.dispose()
         self.reading.dispose()
+
+
+@contextmanager
+def disposing(engine: Engine) -> Iterator[None]:
+    """Close an engine's connections when opening fails."""
+    try:
+        yield
+    except BaseException:
+        engine.dispose()
+        raise
 
 
 class Transactions:
