@@ -39,9 +39,9 @@ test: setup ## every test: real builds, simulations, real kills
 OCAML := studies/ocaml-light-threads
 TCL := studies/tcl-thread-allocator
 SUITE := studies/tcl-suite
-SMALL := --only numbers=1000,3000,10000,30000,100000 --only below=200,500,1000,2000,5000 --only length=20,30,50,100
-LIGHT := --only variant=tramp,cont,promise,lwt,callcc,effects,tramp-5.3
-LARGER := --only numbers=300000 --only below=10000 --only length=300,500,1000
+WITHOUT_5_3 := --only variant=tramp,cont,promise,lwt,equeue,callcc,sys,vm,tramp-4.06
+SMALL := $(WITHOUT_5_3) --only numbers=1000,3000,10000,30000,100000 --only below=200,500,1000,2000,5000 --only length=20,30,50,100
+LARGER := --only variant=tramp,cont,promise,callcc --only numbers=300000 --only below=10000 --only length=300,500,1000
 OF_VM := --only variant=vm,tramp-4.06 --only numbers=300000 --only below=5000 --only length=200
 
 studies: setup ## the papers' studies, at a size for half an hour; installs Debian packages
@@ -52,7 +52,7 @@ studies: setup ## the papers' studies, at a size for half an hour; installs Debi
 	$(BIN)/perftrail run $(SUITE)
 	$(BIN)/perftrail report $(SUITE) -o $(SUITE)/answers
 	$(BIN)/perftrail run $(OCAML) $(SMALL)
-	$(BIN)/perftrail run $(OCAML) $(LIGHT) $(LARGER)
+	$(BIN)/perftrail run $(OCAML) $(LARGER)
 	$(BIN)/perftrail run $(OCAML) $(OF_VM)
 	$(BIN)/perftrail report $(OCAML) -o $(OCAML)/answers
 
