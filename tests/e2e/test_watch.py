@@ -117,7 +117,8 @@ def test_who_could_not_be_told_is_told_later_and_the_others_not_again(
     branch.commit(125, "slow it down")
     posted.code = 503
     done = branch.watch(*words)
-    assert "not told yet: webhook" in done.stderr
+    assert "not told yet: webhook http://127.0.0.1:" in done.stderr
+    assert "/hook" not in done.stderr  # whoever knows the whole address may post there, too
     assert posted.refused == 1
     told = log.read_text()
     assert json.loads(told)["metric"] == "work.steps"
@@ -182,15 +183,30 @@ def test_it_runs_until_it_is_stopped_and_goes_on_from_there(branch: Branch, post
     assert len(posted.bodies) == 1
 
 
-def test_a_branch_that_was_rewritten_is_watched_from_its_new_tip(branch: Branch) -> None:
-    branch.look()
+def test_of_a_branch_that_was_rewritten_what_is_new_is_measured_and_told(
+    branch: Branch, posted: Posted
+) -> None:
+    hook = ("--notify", posted.address)
+    branch.look(*hook)
     branch.commit(100, "one")
-    branch.look()
+    branch.look(*hook)
     repository = branch.repository
     repository.git("update-ref", "refs/heads/main", "begin")
     anew = branch.commit(300, "another one")
-    seen = branch.look()
-    assert (seen["new"], seen["reference"]) == ([], anew)
+    assert branch.look(*hook)["new"] == [anew]
+    [body] = posted.bodies
+    assert json.loads(body)["answer"]["changes"][0]["revisions"] == [anew]
+
+
+def test_two_branches_of_a_study_are_watched_apart(branch: Branch) -> None:
+    main = branch.repository.git("rev-parse", "begin")
+    branch.repository.commit({"work": "echo steps 1\n"}, branch="a/side", subject="side", parents=[main])
+    assert branch.look()["new"] == []
+    assert branch.look("--branch", "a/side")["new"] == []
+    fresh = branch.commit(100, "one")
+    side = branch.repository.commit({"work": "echo steps 1\n", "NEWS": "x"}, branch="a/side", subject="more")
+    assert branch.look("--branch", "a/side")["new"] == [side]
+    assert branch.look()["new"] == [fresh]
 
 
 def test_a_remote_repository_is_asked_for_what_is_new(branch: Branch) -> None:
@@ -218,12 +234,20 @@ def test_another_branch_than_the_main_one_is_followed(branch: Branch) -> None:
         (("--notify", "https://me:secret@there/hook"), "no address"),
         (("--notify", "mailto:nobody"), "no mail address"),
         (("--every", "soon"), "--every soon"),
+        (("--every", "0s"), "--every 0s"),
         (("--branch", "--all"), "--branch --all"),
         (("--branch", "no-such"), "no revision"),
     ],
 )
 def test_wrong_usage_exits_2_and_says_why(branch: Branch, words: tuple[str, ...], said: str) -> None:
-    assert said in branch.watch(*words, expect=2).stderr
+    done = branch.watch(*words, expect=2)
+    assert said in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_a_command_may_have_an_address_among_its_words(branch: Branch, tmp_path: Path) -> None:
+    branch.look("--notify", f"tee '{tmp_path / 'told'}' https://there.example/x")
+    # it was taken for a command: an address with a blank in it would have been refused
 
 
 def test_a_receiver_that_is_never_there_stops_nothing(branch: Branch) -> None:

@@ -6,7 +6,7 @@ import socket
 import ssl
 import subprocess
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -65,36 +65,62 @@ def web_server(port: int = 0) -> Iterator[Posted]:
 
 @dataclass
 class Mails:
-    """The mails that came, whether each came through TLS, and where the server listens."""
+    """The mails that came, whether each came through TLS, where the server listens, what it says at parting."""
 
     mails: list[Message] = field(default_factory=list)
     encrypted: list[bool] = field(default_factory=list)
     port: int = 0
+    parting: str = "221 Bye"
+
+    async def handle_QUIT(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - its name
+        return self.parting
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - its name
         content = envelope.content
         assert isinstance(content, bytes)
         self.mails.append(message_from_bytes(content))
-        self.encrypted.append(session.ssl is not None)
+        assert server.transport is not None
+        self.encrypted.append(server.transport.get_extra_info("ssl_object") is not None)
         return "250 OK"
 
 
 @contextmanager
-def mail_server(certificate: Path | None = None) -> Iterator[Mails]:
-    """Listen on this machine's own address; with a certificate, nothing is taken but after STARTTLS."""
+def mail_server(certificate: Path | None = None, *, at_once: bool = False) -> Iterator[Mails]:
+    """Listen on this machine's own address; with a certificate, only after STARTTLS, or in TLS `at_once`."""
     mails = Mails(port=free_port())
     tls = None
     if certificate is not None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(certificate)
-    controller = Controller(
-        mails, hostname="127.0.0.1", port=mails.port, tls_context=tls, require_starttls=tls is not None
-    )
+    how = {"ssl_context": tls} if at_once else {"tls_context": tls, "require_starttls": tls is not None}
+    controller = Controller(mails, hostname="127.0.0.1", port=mails.port, **how)
     controller.start()
     try:
         yield mails
     finally:
         controller.stop()
+
+
+@contextmanager
+def dripping_server() -> Iterator[str]:
+    """Listen on this machine's own address, and answer a header's letter every tenth of a second, without an end."""
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.wfile.write(b"HTTP/1.0 200 OK\r\nX-Slow: ")
+            with suppress(OSError):
+                while not over.wait(0.1):
+                    self.wfile.write(b"x")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/hook"
+        over.set()
+        server.shutdown()
 
 
 def free_port() -> int:

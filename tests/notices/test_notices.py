@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,15 @@ def test_a_post_is_json_signed_by_the_secret() -> None:
     assert headers["X-Perftrail-Id"] == "0123abcd"
     expected = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
     assert headers["X-Perftrail-Signature"] == f"sha256={expected}"
+
+
+def test_what_a_chat_shows_of_a_post_calls_nobody_and_the_data_is_as_it_was() -> None:
+    subject = "slower \x1b[31m<!channel>"
+    message = replace(MESSAGE, subject=subject, text="@all\n<https://evil|click>\x07\n", data={"by": "@all"})
+    told = json.loads(message.body())
+    assert told["subject"] == "slower  [31m<\u200b!channel>"
+    assert told["text"] == "@\u200ball\n<\u200bhttps://evil|click>?\n"
+    assert told["by"] == "@all"
 
 
 def test_without_a_secret_nothing_is_signed() -> None:
@@ -65,6 +76,7 @@ def test_a_mail_is_one_message_whatever_its_subject_holds() -> None:
     assert mail["Bcc"] is None
     assert mail["Subject"].startswith("work.wall 5 % more")
     assert mail["Message-ID"] == "<0123abcd@perftrail.invalid>"
+    assert parsedate_to_datetime(mail["Date"]).tzinfo is not None
     text = mail.get_payload(decode=True)
     assert isinstance(text, bytes)
     assert "\x1b" not in text.decode()
@@ -82,6 +94,26 @@ def test_a_mail_goes_through_tls_where_the_server_offers_it(
         monkeypatch.setenv("SSL_CERT_FILE", str(own))
         send_mail(MESSAGE, "team@example.org", server)
     assert mails.encrypted == [True]
+
+
+def test_on_the_port_for_it_tls_is_spoken_from_the_first_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(own))
+    with mail_server(own, at_once=True) as mails:
+        monkeypatch.setattr("perftrail.notices.mail.TLS_PORT", mails.port)
+        server = MailServer(host="127.0.0.1", port=mails.port, sender="perftrail@example.org")
+        send_mail(MESSAGE, "team@example.org", server)
+    assert mails.encrypted == [True]
+
+
+def test_a_mail_that_was_taken_is_sent_whatever_the_server_says_at_parting() -> None:
+    with mail_server() as mails:
+        mails.parting = "421 going down"
+        server = MailServer(host="127.0.0.1", port=mails.port, sender="perftrail@example.org")
+        send_mail(MESSAGE, "team@example.org", server)
+    assert len(mails.mails) == 1
 
 
 def test_a_password_is_never_sent_in_the_clear() -> None:

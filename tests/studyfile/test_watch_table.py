@@ -52,6 +52,7 @@ def load_watch(directory: Path, text: str) -> tuple[object, ...]:
         ('command = "say \'what"', "cannot be split"),
         ('command = " "', "names no command"),
         ('smtp = "there"', "HOST:PORT"),
+        ('smtp = "there:65536"', "HOST:PORT"),
         ('sender = "a\\nb"', "control characters"),
         ('password = "x"', "unknown key"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,15 +15,23 @@ from perftrail.errors import NoticeFailed, StoreError, UsageError
 from perftrail.model.expression import Reference
 from perftrail.model.parameters import Point
 from perftrail.model.policies import FindPolicy, Invocations, MeasurePolicy
+from perftrail.model.process import Exited
 from perftrail.model.source import Source
 from perftrail.model.study import Study
 from perftrail.model.target import Target
+from perftrail.model.watching import Receivers
 from perftrail.notices import Message
+from perftrail.search.answer import Verdict as Found
+from perftrail.workflows.events import Event
+from perftrail.workflows.find import Find
+from perftrail.workflows.found import FindAnswer, FindTable
 from perftrail.workflows.watch import Look, Watched, watched_range
 from perftrail.workflows.watching.alarms import Alarm, by_history, by_pairs
 from perftrail.workflows.watching.batch import Measured
-from perftrail.workflows.watching.delivery import deliver
+from perftrail.workflows.watching.delivery import Post, deliver
+from perftrail.workflows.watching.rewritten import kept
 from perftrail.workflows.watching.state import Level, Pending, WatchState, read_state, write_state
+from tests.fakes.receivers import dripping_server
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 
@@ -60,9 +69,12 @@ def test_what_is_known_comes_back_as_it_was(tmp_path: Path) -> None:
     write_state(file, FULL)
     assert read_state(file) == FULL
     assert [each.name for each in file.parent.iterdir()] == ["watch.json"]
+    assert file.stat().st_mode & 0o777 == 0o600  # the address of a webhook is a secret
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"version": 99}', "no JSON"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"version": 99}', '{"version": 1}', '{"version": 1, "pending": 5}', "no JSON"]
+)
 def test_a_file_that_is_none_of_ours_is_refused_and_left(tmp_path: Path, text: str) -> None:
     file = tmp_path / "watch.json"
     file.write_text(text)
@@ -161,6 +173,72 @@ def test_each_receiver_gets_a_message_once_and_what_is_left_is_noted_at_once() -
     assert state.told == FULL.told
 
 
+def test_a_receiver_that_is_down_is_tried_once_and_one_message_that_is_refused_holds_up_no_other() -> None:
+    names = ("webhook one",)
+    state = replace(
+        FULL, pending=tuple(replace(pending(*names), id=name) for name in ("first", "second", "third"))
+    )
+    tried: list[str] = []
+
+    def send(message: Message, _: str) -> None:
+        tried.append(message.id)
+        if message.id == "first":
+            raise NoticeFailed("too large")
+
+    state = deliver(state, send, receivers=names, save=lambda _: None)
+    assert tried == ["first"]
+    state = deliver(state, send, receivers=names, save=lambda _: None)
+    assert tried == ["first", "second", "third", "first"]
+    assert [(each.id, each.failed) for each in state.pending] == [("first", "too large")]
+
+
+def post_from(directory: Path, **changes: object) -> Post:
+    return replace(Post.of(Receivers(), directory=str(directory)), **changes)  # type: ignore[arg-type] # as a Post's
+
+
+MESSAGE = Message(id="0123", subject="slower", text="it is\n", data={})
+
+
+def test_a_receiver_that_never_comes_to_an_end_is_given_up(tmp_path: Path) -> None:
+    post = post_from(tmp_path, seconds=0.3)
+    with dripping_server() as address, pytest.raises(NoticeFailed, match=r"within 0\.3 s"):
+        post.send(MESSAGE, f"webhook {address}")
+    with pytest.raises(NoticeFailed, match=r"within 0\.3 s"):
+        post.send(MESSAGE, "command sleep 60")
+
+
+def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
+    with pytest.raises(NoticeFailed, match=r'exit code 2: "no \\u001b\[31mroom"'):
+        post_from(tmp_path).send(MESSAGE, r"""command sh -c 'printf "so\nno \033[31mroom\n" >&2; exit 2'""")
+    with pytest.raises(NoticeFailed, match="cannot be started"):
+        post_from(tmp_path).send(MESSAGE, "command ./no-such-program")
+
+
+def test_that_there_is_no_room_for_a_message_is_no_end_of_a_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(NoticeFailed, match="command"):
+        post_from(tmp_path).send(MESSAGE, "command true")
+
+
+def levels_of(**at: float) -> dict[str, tuple[Level, ...]]:
+    return {"work.wall@plain": tuple(Level(revision=name, logs=(log, log)) for name, log in at.items())}
+
+
+def test_of_a_branch_that_was_rewritten_what_it_still_has_is_known() -> None:
+    state = WatchState(reference="c", last="e", levels=levels_of(a=0.0, b=0.1, c=0.5, d=0.5), told=("0123",))
+    behind = kept(state, ["a", "b", "c", "d", "new"])
+    assert behind == replace(state, last="d")
+    before = kept(
+        state, ["a", "b", "new", "newer"]
+    )  # the reference is gone: the newest left has its own level
+    assert before == replace(
+        state, reference="b", last="b", levels=levels_of(a=0.0, b=0.1), offsets={"work.wall@plain": 0.1}
+    )
+    assert kept(state, ["other", "history"]) is None
+
+
 def test_who_is_no_receiver_any_more_is_told_nothing() -> None:
     post = FakePost()
     state = deliver(FULL, post.send, receivers=(), save=lambda _: None)
@@ -202,6 +280,7 @@ class Branch:
         self.directory = directory
         self.seconds = list(seconds)
         self.broken = broken
+        self.crashes: tuple[int, ...] = ()
         self.state = WatchState()
         self.started = 0
 
@@ -209,6 +288,7 @@ class Branch:
         count = len(self.seconds) if upto is None else upto
         source = FakeSource(count)
         starter = FakeStarter(seconds=lambda words: self.seconds[number_of(words)], noise=0.01)
+        starter.ended = lambda words: Exited(code=int(number_of(words) in self.crashes))
         session = a_session(
             study or a_study(**STUDY),
             self.directory / str(self.started),
@@ -256,6 +336,35 @@ def test_a_revision_that_does_not_build_is_passed_over(tmp_path: Path) -> None:
     seen = branch.look()
     assert [str(answer.answer.verdict) for answer in seen.answers] == ["range"]
     assert len(branch.state.told) == 1
+
+
+@pytest.mark.parametrize("fails", ["build", "start"])
+def test_a_reference_of_no_use_gives_way_to_the_next_revision(tmp_path: Path, fails: str) -> None:
+    branch = Branch(tmp_path, 1.0, 1.0, 1.0, 1.5, 1.5, broken=("r0",) if fails == "build" else ())
+    branch.crashes = () if fails == "build" else (0,)
+    branch.look(upto=1)
+    seen = branch.look()
+    assert [str(answer.answer.verdict) for answer in seen.answers] == ["found"]
+    assert branch.state.reference == "r3"
+
+
+def test_each_change_of_a_search_has_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class FoundTwo(Find):
+        """Says of what is found that one more revision did as much."""
+
+        def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
+            found = yield from super().events()
+            assert isinstance(found, FindAnswer)
+            [change] = found.answer.changes
+            two = (replace(change, positions=(0,)), change)
+            return replace(found, answer=replace(found.answer, verdict=Found.SEVERAL, changes=two))
+
+    monkeypatch.setattr("perftrail.workflows.watch.Find", FoundTwo)
+    branch = Branch(tmp_path, 1.0, 1.0, 1.5)
+    branch.look(upto=1)
+    branch.look()
+    assert [each.data["revisions"] for each in branch.state.pending] == [["r1"], ["r2"]]
+    assert len(set(branch.state.told)) == 2
 
 
 def test_an_unchanged_branch_is_searched_for_nothing(tmp_path: Path) -> None:

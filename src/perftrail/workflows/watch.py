@@ -6,9 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.model.build import content_key
-from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import probability
 from perftrail.model.span import Ends, read_span
 from perftrail.ports import Growing
 from perftrail.search.question import Budget
@@ -19,18 +16,20 @@ from perftrail.workflows.finding.request import FindRequest
 from perftrail.workflows.found import FindAnswer
 from perftrail.workflows.watching.alarms import Alarm, by_history, by_pairs
 from perftrail.workflows.watching.batch import level, measured_batch
-from perftrail.workflows.watching.state import MOST_REMEMBERED, Level, Pending, WatchState
+from perftrail.workflows.watching.rewritten import kept
+from perftrail.workflows.watching.state import MOST_REMEMBERED, Level, WatchState
+from perftrail.workflows.watching.telling import change_id, figure, message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.model.target import Target
     from perftrail.model.trail import Json
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.watching.batch import Measured
+    from perftrail.workflows.watching.state import Pending
 
 AT_ONCE = 4
 """So many new revisions are measured in one unit with the reference: more would lie far apart in time."""
@@ -102,11 +101,9 @@ class Look:
         if isinstance(source, Growing):
             source.refresh()
         revisions = source.history(watched_range(self._session.study, self._branch))
-        fresh = self._fresh(revisions)
-        if fresh is None:
-            yield BuilderSaid(text=f"watching from {revisions[-1].short}")
-            self._keep(self._anew(revisions[-1]))
-            fresh = ()
+        yield from self._found_again(revisions)
+        ids = [revision.id for revision in revisions]
+        fresh = revisions[ids.index(self._state.last) + 1 :]
         if fresh:
             yield HistoryRead(revisions=fresh)
         wanted = self._session.workshop.wanted(fresh)
@@ -116,49 +113,59 @@ class Look:
             self._keep(replace(self._state, last=fresh[-1].id))
         return Watched(fresh=tuple(fresh), answers=tuple(self._answers), state=self._state)
 
-    def _fresh(self, revisions: Sequence[Revision]) -> tuple[Revision, ...] | None:
-        """The revisions after the one seen last; `None` where that is not among them: the branch was rewritten."""
+    def _found_again(self, revisions: Sequence[Revision]) -> Iterator[Event]:
+        """Let the revision seen last be one of the branch, also of one that was rewritten meanwhile."""
         ids = [revision.id for revision in revisions]
-        return tuple(revisions[ids.index(self._state.last) + 1 :]) if self._state.last in ids else None
+        if self._state.last in ids:
+            return
+        known = kept(self._state, ids)
+        begins = revisions[-1] if known is None else revisions[ids.index(known.last)]
+        rewritten = "the branch was rewritten; " if self._state.last else ""
+        yield BuilderSaid(text=f"{rewritten}watching from {begins.short}")
+        self._keep(self._anew(begins) if known is None else known)
 
     def _batch(self, fresh: Sequence[Revision]) -> Generator[Event, None, None]:
         reference = self._reference()
-        if reference is None:
-            yield BuilderSaid(
-                text="the revision that others were compared with is gone; watching goes on from here"
+        measured = None if reference is None else (yield from measured_batch(self._session, reference, fresh))
+        if measured is None:
+            yield from self._with_another_reference(
+                fresh, "is gone" if reference is None else "cannot be measured"
             )
-            self._keep(self._anew(fresh[-1]))
             return
-        measured = yield from measured_batch(self._session, reference, fresh)
         state = self._with_levels(measured, fresh)
         order = [revision.id for revision in fresh]
-        smallest = self._session.study.find.smallest
         confirmed: list[Alarm] = []
-        told: list[Pending] = []
         for each in measured:
-            name = _figure(each.target)
-            known = dict.fromkeys([*self._known(name, state), *(alarm.at for alarm in confirmed)])
-            alarms = by_pairs(each, order, smallest=smallest)
-            alarms = alarms or by_history(
-                each.target, state.levels.get(name, ()), smallest=smallest, known=known
-            )
-            for alarm in alarms:
-                pending = yield from self._searched(alarm)
-                if pending is None:
-                    state = replace(state, doubted=(*state.doubted, f"{name} {alarm.at}"))
-                    continue
-                confirmed.append(alarm)
-                if pending.id not in {*state.told, *(other.id for other in told)}:
-                    told.append(pending)
-        state = replace(
-            state,
-            last=order[-1],
-            told=(*state.told, *(each.id for each in told)),
-            pending=(*state.pending, *(each for each in told if each.left)),
-        )
+            for alarm in self._alarms(each, order, state, confirmed):
+                changes = yield from self._searched(alarm)
+                if changes:
+                    confirmed.append(alarm)
+                    state = _with_changes(state, changes)
+                else:
+                    state = replace(state, doubted=(*state.doubted, f"{figure(alarm.target)} {alarm.at}"))
         # a change that only the whole history shows lies further back: the last revision has the new level
         changed = [alarm.at if alarm.at in order else order[-1] for alarm in confirmed]
+        state = replace(state, last=order[-1])
         self._keep(self._moved(state, measured, sorted(changed, key=order.index)))
+
+    def _with_another_reference(self, fresh: Sequence[Revision], why: str) -> Generator[Event, None, None]:
+        """Begin anew at the first of new revisions, and compare the others with it."""
+        yield BuilderSaid(
+            text=f"the revision that others were compared with {why}; watching goes on from {fresh[0].short}"
+        )
+        self._keep(self._anew(fresh[0]))
+        if len(fresh) > 1:
+            yield from self._batch(fresh[1:])
+
+    def _alarms(
+        self, measured: Measured, order: Sequence[str], state: WatchState, confirmed: Sequence[Alarm]
+    ) -> list[Alarm]:
+        """Where a figure may have changed, by the pairs of a batch or else by its whole history."""
+        name, smallest = figure(measured.target), self._session.study.find.smallest
+        known = dict.fromkeys([*self._known(name, state), *(alarm.at for alarm in confirmed)])
+        return by_pairs(measured, order, smallest=smallest) or by_history(
+            measured.target, state.levels.get(name, ()), smallest=smallest, known=known
+        )
 
     def _anew(self, revision: Revision) -> WatchState:
         """Begin at a revision; what was told and is to be told stays."""
@@ -176,7 +183,7 @@ class Look:
         """Add where each figure lies at each new revision, on the scale of where watching began."""
         levels = dict(self._state.levels)
         for each in measured:
-            name = _figure(each.target)
+            name = figure(each.target)
             offset = self._state.offsets.get(name, 0.0)
             known = list(levels.get(name, ()))
             if not known:
@@ -195,7 +202,7 @@ class Look:
             return state
         offsets = dict(state.offsets)
         for each in measured:
-            name = _figure(each.target)
+            name = figure(each.target)
             offsets[name] = offsets.get(name, 0.0) + level(each.logs.get(changed[-1], ()))
         return replace(state, reference=changed[-1], offsets=offsets)
 
@@ -203,17 +210,17 @@ class Look:
         """The revisions at which a change of a figure is known already, or was looked for in vain."""
         doubted = [each.rpartition(" ")[2] for each in state.doubted if each.startswith(f"{name} ")]
         levels = state.levels.get(name, ())
-        return [*doubted, *(each.revision for each in levels if _id(name, each.revision) in state.told)]
+        return [*doubted, *(each.revision for each in levels if change_id(name, each.revision) in state.told)]
 
-    def _searched(self, alarm: Alarm) -> Generator[Event, None, Pending | None]:
-        """Search for what changed a figure; give the message about it, `None` when nothing did."""
+    def _searched(self, alarm: Alarm) -> Generator[Event, None, tuple[Pending, ...]]:
+        """Search for what changed a figure; give a message about each change that there was."""
         target, policy = alarm.target, self._session.study.find
         yield BuilderSaid(
             text=f"{target.name} seems to have changed at {alarm.at[:10]}: searching from {alarm.before[:10]} on"
         )
         part = self._part(alarm)
         if part is None:
-            return None
+            return ()
         request = FindRequest(
             goal=(target,),
             range=part,
@@ -230,9 +237,13 @@ class Look:
         answer = yield from Find(self._session, request).events()
         assert isinstance(answer, FindAnswer)
         self._answers.append(answer)
-        if str(answer.answer.verdict) not in CHANGED or not answer.answer.changes:
-            return None
-        return self._message(alarm, answer)
+        if str(answer.answer.verdict) not in CHANGED:
+            return ()
+        study = self._session.study
+        return tuple(
+            message(study, alarm, answer, change, receivers=self._receivers)
+            for change in answer.answer.changes
+        )
 
     def _part(self, alarm: Alarm) -> str | None:
         """The part of the history that an alarm is about; `None` where nothing leads from the one end to the other."""
@@ -245,47 +256,16 @@ class Look:
                 return f"{old}..{alarm.at}"
         return None
 
-    def _message(self, alarm: Alarm, answer: FindAnswer) -> Pending:
-        change = answer.answer.changes[0]
-        culprits = answer.candidates(change)
-        who = (
-            culprits[-1].short if len(culprits) == 1 else f"one of {len(culprits)} up to {culprits[-1].short}"
-        )
-        what = "" if change.effect is None else f" {relative(change.effect.value)}"
-        lower = alarm.target.better == "lower"
-        good = change.effect is not None and (change.effect.value < 1.0) == lower
-        study = self._session.study.title
-        lines = [
-            f"{answer.name}:{what} since {who}, which is {'better' if good else 'worse'}.",
-            *(f"  {each.short}  {each.time[:10]}  {each.summary}" for each in culprits[:10]),
-            f"Probability {probability(change.confidence)}; {answer.invocations} invocations on {answer.machine}.",
-            f"{answer.answer.reason}",
-        ]
-        return Pending(
-            id=_id(_figure(alarm.target), culprits[-1].id),
-            subject=f"{study}: {answer.name}{what} ({'better' if good else 'worse'})",
-            text="\n".join(lines) + "\n",
-            data={
-                "study": study,
-                "metric": alarm.target.name,
-                "variant": alarm.target.variant,
-                "better": good,
-                "at": alarm.at,
-                "answer": answer.as_json(),
-            },
-            left=self._receivers,
-        )
-
     def _keep(self, state: WatchState) -> None:
         self._state = state
         self._save(state)
 
 
-def _figure(target: Target) -> str:
-    """Name a figure with its variant, without blanks."""
-    return f"{target.name}@{target.variant}".replace(" ", "_")
-
-
-def _id(figure: str, revision: str) -> str:
-    """Name the change of a figure at a revision: the same however often it is found."""
-    return content_key("watch", figure, revision)[:32]
+def _with_changes(state: WatchState, changes: Sequence[Pending]) -> WatchState:
+    """Note changes and the messages about them, but for those that are known."""
+    fresh = [each for each in changes if each.id not in state.told]
+    return replace(
+        state,
+        told=(*state.told, *(each.id for each in fresh)),
+        pending=(*state.pending, *(each for each in fresh if each.left)),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import TYPE_CHECKING, TypedDict
 
@@ -10,6 +11,7 @@ import click
 
 from perftrail.cli.again import after, again
 from perftrail.cli.options import json_option, study_argument
+from perftrail.cli.speech import plain
 from perftrail.cli.stopping import stopped_like_ctrl_c
 from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
@@ -17,14 +19,19 @@ from perftrail.errors import PerftrailError, StudyError, UsageError
 from perftrail.file_lock import alone
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import Unpack
 
     from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
     from perftrail.model.study import Study
-    from perftrail.model.watching import WatchPolicy
+    from perftrail.model.watching import Receivers, WatchPolicy
     from perftrail.workflows.watch import Watched
+
+
+LONGEST = 400
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class Asked(TypedDict):
@@ -82,8 +89,8 @@ def command(
             except PerftrailError as error:
                 if once:
                     raise
-                click.echo(f"{error}; looked at again later", err=True)
-            _tell(loaded, policy, writing)
+                click.echo(f"{plain(str(error), longest=LONGEST)}; looked at again later", err=True)
+            _tell(loaded, policy, writing, once=once)
             if once:
                 return
             time.sleep(max(0.0, policy.every_seconds - (time.monotonic() - began)))
@@ -96,7 +103,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     from perftrail.workflows.watching.delivery import receivers_of
     from perftrail.workflows.watching.state import read_state, write_state
 
-    file = _file(study, writing)
+    file = _file(study, policy, writing)
     with alone(file.with_suffix(".lock")):
         return writing.follow(
             study,
@@ -113,21 +120,29 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
         )
 
 
-def _tell(study: Study, policy: WatchPolicy, writing: Writing) -> None:
-    """Tell everybody what they have not been told yet."""
-    from perftrail.workflows.watching.delivery import Post, deliver, receivers_of
+def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool) -> None:
+    """Tell everybody what they have not been told yet; what keeps us from it ends no watch that goes on."""
+    from perftrail.workflows.watching.delivery import Post, deliver, receivers_of, shown
     from perftrail.workflows.watching.state import read_state, write_state
 
-    file = _file(study, writing)
-    with alone(file.with_suffix(".lock")):
-        state = deliver(
-            read_state(file),
-            Post.of(policy.notify, directory=study.directory).send,
-            receivers=receivers_of(policy.notify),
-            save=lambda state: write_state(file, state),
-        )
+    file = _file(study, policy, writing)
+    try:
+        with alone(file.with_suffix(".lock")):
+            state = deliver(
+                read_state(file),
+                Post.of(policy.notify, directory=study.directory).send,
+                receivers=receivers_of(policy.notify),
+                save=lambda state: write_state(file, state),
+            )
+    except PerftrailError as error:
+        if once:
+            raise
+        click.echo(f"{plain(str(error), longest=LONGEST)}; told later", err=True)
+        return
     for pending in state.pending:
-        click.echo(f"not told yet: {', '.join(pending.left)}: {pending.failed}; tried again later", err=True)
+        who = ", ".join(plain(shown(each)) for each in pending.left)
+        why = plain(pending.failed or "another message was not taken", longest=LONGEST)
+        click.echo(f"not told yet: {who}: {why}; tried again later", err=True)
 
 
 def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
@@ -142,11 +157,14 @@ def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
         click.echo(f"Next: perftrail show{after(repeat)} --search    how the search went")
 
 
-def _file(study: Study, writing: Writing) -> Path:
-    """Where what is known of the branch is kept."""
+def _file(study: Study, policy: WatchPolicy, writing: Writing) -> Path:
+    """Where what is known of the branch is kept: each branch has a file of its own."""
+    from urllib.parse import quote
+
     from perftrail.workflows.opening import results_directory
 
-    return results_directory(study, writing.store) / "watch.json"
+    of = "" if policy.branch is None else f"-{quote(policy.branch, safe='')}"
+    return results_directory(study, writing.store) / f"watch{of}.json"
 
 
 def _policy(study: Study, **asked: Unpack[Asked]) -> WatchPolicy:
@@ -154,27 +172,40 @@ def _policy(study: Study, **asked: Unpack[Asked]) -> WatchPolicy:
     from dataclasses import replace
 
     from perftrail.model.units import parse_duration
-    from perftrail.studyfile.rules.watches import receiver_wrong
+    from perftrail.studyfile.rules.texts import revision_wrong
 
     policy = study.watch
-    added: dict[str, list[str]] = {"webhook": [], "command": [], "mail": []}
-    for text in asked["notify"]:
-        kind = "mail" if text.startswith("mailto:") else "webhook" if "://" in text else "command"
-        where = text.removeprefix("mailto:")
-        if wrong := receiver_wrong(kind, where):
-            raise UsageError(f"--notify {text}: {wrong}")
-        added[kind].append(where)
-    notify = replace(
-        policy.notify,
-        webhook=(*policy.notify.webhook, *added["webhook"]),
-        command=(*policy.notify.command, *added["command"]),
-        mail=(*policy.notify.mail, *added["mail"]),
-    )
     try:
         every = policy.every_seconds if asked["every"] is None else parse_duration(asked["every"])
     except ValueError as error:
         raise UsageError(f"--every {asked['every']}: {error}") from error
+    if every <= 0.0:
+        raise UsageError(f"--every {asked['every']}: must be above 0")
     branch = asked["branch"] if asked["branch"] is not None else policy.branch
-    if branch is not None and (branch.startswith("-") or ".." in branch or not branch):
-        raise UsageError(f"--branch {branch}: is no branch")
-    return replace(policy, branch=branch, every_seconds=every, notify=notify)
+    if branch is not None and (wrong := revision_wrong(branch)):
+        raise UsageError(f"--branch {plain(branch)}: {wrong}")
+    return replace(
+        policy, branch=branch, every_seconds=every, notify=_with_receivers(policy.notify, asked["notify"])
+    )
+
+
+def _with_receivers(notify: Receivers, added: Sequence[str]) -> Receivers:
+    """Add who is to be told besides. Raises `UsageError`, which quotes no address: it may be a secret."""
+    from dataclasses import replace
+
+    from perftrail.studyfile.rules.watches import receiver_wrong
+    from perftrail.workflows.watching.delivery import shown
+
+    kinds: dict[str, list[str]] = {"webhook": [], "command": [], "mail": []}
+    for text in added:
+        kind = "mail" if text.startswith("mailto:") else "webhook" if _ADDRESS.match(text) else "command"
+        where = text.removeprefix("mailto:")
+        if wrong := receiver_wrong(kind, where):
+            raise UsageError(f"--notify {plain(shown(f'{kind} {where}'))}: {wrong}")
+        kinds[kind].append(where)
+    return replace(
+        notify,
+        webhook=(*notify.webhook, *kinds["webhook"]),
+        command=(*notify.command, *kinds["command"]),
+        mail=(*notify.mail, *kinds["mail"]),
+    )

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _WEBHOOK = re.compile(r"https?://[^@\s/?#]+([/?#]\S*)?")
 _MAIL = re.compile(r"[^@\s<>,;:\"]+@[^@\s<>,;:\"]+")
-_SERVER = re.compile(r"[^@\s/]+:\d{1,5}")
+_SERVER = re.compile(r"[^@\s/]+:[0-9]{1,5}")
+LAST_PORT = 65535
 
 
 def check_watch(study: Study, complaints: Complaints) -> None:
@@ -27,7 +28,7 @@ def check_watch(study: Study, complaints: Complaints) -> None:
         for receiver in receivers:
             if wrong := receiver_wrong(kind, receiver):
                 complaints.add(("watch", "notify", kind), wrong)
-    if _SERVER.fullmatch(notify.smtp) is None:
+    if _SERVER.fullmatch(notify.smtp) is None or not 0 < int(notify.smtp.rpartition(":")[2]) <= LAST_PORT:
         complaints.add(("watch", "notify", "smtp"), "is no mail server; write HOST:PORT")
     for name, text in (("sender", notify.sender), ("user", notify.user)):
         if wrong := control_wrong(text):

@@ -69,6 +69,12 @@ class Bout:
         self._rule: Rule | None = None
 
     @property
+    def stands(self) -> bool:
+        """Whether the reference can be measured at some point, as far as was tried."""
+        broken = {each.ready.cell.point for each in self.turns.broken() if each.side == self.reference}
+        return not broken.issuperset(self.turns.units.points)
+
+    @property
     def comparisons(self) -> int:
         """How many verdicts it gives."""
         return len(self.targets) * (len(self.turns.units.sides) - 1)
@@ -123,12 +129,14 @@ class Bout:
 
 def measured_batch(
     session: Session, reference: Revision, fresh: Sequence[Revision]
-) -> Generator[Event, None, list[Measured]]:
+) -> Generator[Event, None, list[Measured] | None]:
     """Make new revisions and measure every figure of them in turns with the reference, in every variant.
 
-    What of them does not build, or has no such figure, is left out; the console tells of it.
+    What of them does not build, or has no such figure, is left out; the console tells of it. `None` where the
+    reference does not build or run, so that nothing can be compared with it.
     """
-    bouts = []
+    bouts: list[Bout] = []
+    made_somewhere = False
     for variant in session.study.variants:
         made: dict[str, dict[str, list[Ready]]] = {}
         for revision in (reference, *fresh):
@@ -136,6 +144,7 @@ def measured_batch(
                 ready = yield from session.workshop.ready(cell)
                 if not isinstance(ready, Failure):
                     made.setdefault(cell.benchmark, {}).setdefault(revision.id, []).append(ready)
+        made_somewhere = made_somewhere or any(reference.id in readies for readies in made.values())
         bouts += [
             Bout(session, readies, reference.id)
             for readies in made.values()
@@ -145,6 +154,8 @@ def measured_batch(
     rule = rule_for(session.study.measure, sum(bout.comparisons for bout in bouts))
     for bout in bouts:
         yield from bout.events(rule)
+    if not made_somewhere or (bouts and not any(bout.stands for bout in bouts)):
+        return None
     return [each for bout in bouts for each in bout.measured()]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.errors import NoticeFailed
+from perftrail.errors import LauncherError, NoticeFailed
 from perftrail.launcher import Launcher
 from perftrail.model.process import Command, Exited, NotStarted, TimedOut
-from perftrail.notices import MailServer, Message, post, send_mail
+from perftrail.model.wording import quoted
+from perftrail.notices import MailServer, Message, post, send_mail, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +23,26 @@ if TYPE_CHECKING:
     from perftrail.model.watching import Receivers
     from perftrail.workflows.watching.state import Pending, WatchState
 
-COMMAND_SECONDS = 60.0
+TAKING_SECONDS = 60.0
+"""So long may a receiver take over a message."""
+
+LONGEST_SAID_BYTES = 1 << 16
+
 SECRET, PASSWORD = "PERFTRAIL_WEBHOOK_SECRET", "PERFTRAIL_SMTP_PASSWORD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """How messages go out: the mail server, the secrets, and where commands run with which environment."""
+    """How messages go out: the mail server, the secrets, and where commands run with which environment.
+
+    A receiver that has not taken a message after so many `seconds` does not get it this time.
+    """
 
     server: MailServer
     secret: str
     directory: str
     environment: Mapping[str, str]
+    seconds: float = TAKING_SECONDS
 
     @classmethod
     def of(cls, receivers: Receivers, *, directory: str) -> Post:
@@ -54,16 +64,22 @@ class Post:
     def send(self, message: Message, receiver: str) -> None:
         """Send a message to a receiver, ``KIND WHERE``. Raises `NoticeFailed`."""
         kind, _, where = receiver.partition(" ")
-        if kind == "webhook":
-            post(message, where, secret=self.secret)
-        elif kind == "mail":
-            send_mail(message, where, self.server)
-        else:
-            self._run(message, where)
+        try:
+            if kind == "webhook":
+                within(self.seconds, lambda: post(message, where, secret=self.secret))
+            elif kind == "mail":
+                within(self.seconds, lambda: send_mail(message, where, self.server))
+            else:
+                self._run(message, where)
+        except (
+            LauncherError,
+            OSError,
+        ) as error:  # no room for a file, no process: nobody's fault, and it may pass
+            raise NoticeFailed(f"{kind}: {quoted(str(error))}") from error
 
     def _run(self, message: Message, line: str) -> None:
         with tempfile.TemporaryDirectory(prefix="perftrail-notice-") as scratch, Launcher() as starter:
-            told = Path(scratch, "message.json")
+            told, said = Path(scratch, "message.json"), Path(scratch, "said")
             told.write_bytes(message.body())
             ran = starter.run(
                 Command(
@@ -71,18 +87,39 @@ class Post:
                     environment=self.environment,
                     directory=self.directory,
                     stdin=str(told),
-                    timeout_seconds=COMMAND_SECONDS,
+                    stderr=str(said),
+                    output_cap_bytes=LONGEST_SAID_BYTES,
+                    timeout_seconds=self.seconds,
                     tree_memory="off",
                 )
             )
-        if ran.ended != Exited(code=0):
-            raise NoticeFailed(f"command {_ended(ran.ended)}")
+            if ran.ended != Exited(code=0):
+                raise NoticeFailed(f"command {_ended(ran.ended, self.seconds)}{_last_words(said)}")
 
 
 def receivers_of(receivers: Receivers) -> tuple[str, ...]:
     """Name every receiver as ``KIND WHERE``."""
     kinds = {"webhook": receivers.webhook, "command": receivers.command, "mail": receivers.mail}
     return tuple(f"{kind} {where}" for kind, every in kinds.items() for where in every)
+
+
+def shown(receiver: str) -> str:
+    """Name a receiver for people. Whoever has a webhook's whole address may post to it, so it is not told.
+
+    >>> shown("webhook https://chat.example.org/hooks/s3cret"), shown("command notify --token s3cret")
+    ('webhook https://chat.example.org/…', 'command notify …')
+    """
+    kind, _, where = receiver.partition(" ")
+    if kind == "webhook":
+        scheme, _, rest = where.partition("://")
+        host = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]
+        told = f"{scheme}://{host}/…"
+    elif kind == "command":
+        first, more, _ = where.partition(" ")
+        told = f"{first} …" if more else first
+    else:
+        told = where
+    return f"{kind} {told}"
 
 
 def deliver(
@@ -95,16 +132,22 @@ def deliver(
     """Try everything that is pending once by `send`, which is a `Post`'s.
 
     `save` is called after each try, before the next: what arrived is not sent again. What is left is tried at the next
-    call. Who is no receiver any more is told nothing, and a message that everybody has is forgotten; that there was
-    one is not.
+    call. A receiver that did not take one message is tried with no other in this call, and that one comes last in the
+    next: neither does a receiver that hangs hold up a watch, nor one message all that come after it. Who is no receiver
+    any more is told nothing, and a message that everybody has is forgotten; that there was one is not.
     """
+    down: set[str] = set()
     for pending in state.pending:
         left = pending
         for receiver in pending.left:
+            if receiver in down:
+                continue
             failed = _tried(pending, receiver, send) if receiver in receivers else ""
+            if failed:
+                down.add(receiver)
             others = tuple(each for each in left.left if failed or each != receiver)
             left = replace(left, left=others, failed=failed or left.failed)
-            state = _with(state, left)
+            state = _with(state, left, last=bool(failed))
             save(state)
     return state
 
@@ -119,18 +162,25 @@ def _tried(pending: Pending, receiver: str, send: Callable[[Message, str], None]
     return ""
 
 
-def _with(state: WatchState, changed: Pending) -> WatchState:
-    """Put a message in its own place, or away when everybody has it."""
-    every = (changed if each.id == changed.id else each for each in state.pending)
+def _with(state: WatchState, changed: Pending, *, last: bool) -> WatchState:
+    """Put a message in its own place or last, or away when everybody has it."""
+    every = [changed if each.id == changed.id else each for each in state.pending]
+    every.sort(key=lambda each: last and each.id == changed.id)
     return replace(state, pending=tuple(each for each in every if each.left))
 
 
-def _ended(ended: Ended) -> str:
+def _last_words(said: Path) -> str:
+    """Quote the last line that a command complained in, if it did."""
+    told = said.read_text(encoding="utf-8", errors="replace").strip() if said.is_file() else ""
+    return f": {quoted(told.splitlines()[-1])}" if told else ""
+
+
+def _ended(ended: Ended, seconds: float) -> str:
     match ended:
         case Exited(code=code):
             return f"ended with exit code {code}"
         case TimedOut():
-            return f"did not end within {COMMAND_SECONDS:.0f} s"
+            return f"did not end within {seconds:g} s"
         case NotStarted(message=message):
             return f"cannot be started: {message}"
         case _:

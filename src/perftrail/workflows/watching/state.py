@@ -72,15 +72,22 @@ def read_state(file: Path) -> WatchState:
         ) from error
     if not isinstance(told, dict) or told.pop("version", None) != VERSION:
         raise StoreError(f"{file}: was written by another version of perftrail; remove it to begin anew")
-    return _state(told)
+    try:
+        return _state(told)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{file}: is not what was watched; remove it to begin anew") from error
 
 
 def write_state(file: Path, state: WatchState) -> None:
-    """Write what is known, durably. Raises `StoreError`."""
+    """Write what is known, durably, for its owner alone: whoever has a webhook's address may post to it.
+
+    Raises `StoreError`.
+    """
     fresh = file.with_name(f"{file.name}.new")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with fresh.open("w", encoding="utf-8") as opened:
+            os.fchmod(opened.fileno(), 0o600)
             json.dump({"version": VERSION, **asdict(state)}, opened)
             opened.flush()
             os.fsync(opened.fileno())
