@@ -124,11 +124,15 @@ def _shown(plain: Told, counted: Told, *, invocations: int) -> str:
         for told in both
     ]
     sums = (
-        f"A cause that is not there was told {share(wrong / max(1, of_all), of_all)}; a lock, of programs that nothing "
-        f"limits, {share(locks / max(1, of_clean), of_clean)}. Of programs that something limits, that alone was told "
+        f"A cause that is not there was told {_share(wrong, of_all)}; a lock, of programs that nothing "
+        f"limits, {_share(locks, of_clean)}. Of programs that something limits, that alone was told "
         f"in {right[0]:.0%} of runs, and in {right[1]:.0%} with counted locks and waits."
     )
     return f"{taken()}; {invocations} invocations of each point.\n\n{table([head, *lines])}\n\n{sums}\n"
+
+
+def _share(held: int, of: int) -> str:
+    return share(held / of, of) if of else NOT_MEASURED
 
 
 def _words(found: Counter[str]) -> str:

@@ -131,6 +131,12 @@ def test_counted_waits_for_locks_are_a_lock_also_where_one_thread_keeps_it_to_it
         assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
 
 
+def test_waits_for_a_lock_that_wake_in_vain_are_no_second_lock() -> None:
+    waited = contention(counted(MUTEX)).evidence[0].figure.value
+    found = contention(counted(MUTEX, contended_locks=1.0, lock_wait=0.3 * waited))
+    assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
+
+
 def test_many_waits_that_are_in_no_count_are_a_lock_that_is_not_counted() -> None:
     found = contention(counted(MUTEX))
     assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.HIDDEN_LOCK,))

@@ -7,7 +7,8 @@ malloc or the kernel; the voluntary switches that no count explains tell these a
 Of n threads of which one keeps a lock to itself until it is done, the others wait for it in half of the lost time at
 least; for the rest the first have ended. Of two that hand over to each other on one processor, to which the kernel
 likes to move them, one waits for the other and the other for the processor. Either starts late, beside. So a lock or a
-queue explains up to twice as much again as is counted of it.
+queue explains up to twice as much again as is counted of it. A wait at a lock is one however often the thread was woken
+in vain, so the switches that it made say nothing of a second lock.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ OFTEN = 0.2
 """A lock that is found held in more than this share of cases is fought for."""
 
 GOOD_PART = 0.25
-"""Counted waits of more than this share of the lost or the waited time take part in it."""
+"""Waits of more than this share of the lost or the waited time take part in it; those at a lock are the cause."""
 
 EXPLAINS = 1.0 / 3.0
-"""Counted waits of more than this share of the lost or the waited time leave no room for another cause."""
+"""Handovers, spins and what no count explains are the cause above this share of the lost or the waited time."""
 
 
 class Cause(StrEnum):
@@ -82,7 +83,7 @@ def of_many_waits(signs: Signs) -> tuple[Cause, ...]:
     if held is None:
         return (Cause.LOCK, Cause.HANDOVER)
     part, some = GOOD_PART * _waited(signs), SOME * _waited(signs)
-    if _explains(held, signs) and _is_below(handed, part):
+    if held.low > max(part, SOME * lost(signs)) and _is_below(handed, part):
         return (Cause.LOCK,)
     if handed is None:
         others = (Cause.HANDOVER, Cause.HIDDEN_LOCK)
