@@ -10,26 +10,42 @@ refuse() {
   exit 2
 }
 
-# The commit that a name means; whatever the name looks like, it is never an option.
-commit() {
-  git rev-parse --verify --quiet --end-of-options "$1^{commit}" \
-    || git rev-parse --verify --quiet --end-of-options "refs/remotes/origin/$1^{commit}" \
-    || refuse "${2} is no commit of this checkout; check out with fetch-depth: 0"
+# In a container the checkout belongs to somebody else than us; it is the job's own all the same.
+ask() {
+  git -c safe.directory='*' "$@"
 }
 
-if [ "$(git rev-parse --is-shallow-repository)" = true ]; then
-  git fetch --quiet --unshallow || refuse "the checkout is shallow; check out with fetch-depth: 0"
+# The commit that a name means; whatever the name looks like, it is never an option. One that no branch leads to, as
+# before a forced push, is asked for by its id.
+commit() {
+  ask rev-parse --verify --quiet --end-of-options "$1^{commit}" && return
+  ask rev-parse --verify --quiet --end-of-options "refs/remotes/origin/$1^{commit}" && return
+  if [[ "$1" =~ ^[0-9a-f]{40,64}$ ]] && ask fetch --quiet --no-tags origin "$1" 2> /dev/null; then
+    ask rev-parse --verify --quiet --end-of-options "$1^{commit}" && return
+  fi
+  refuse "$2 is no commit of this checkout; $3"
+}
+
+deeper="check out with fetch-depth: 0"
+shallow="$(ask rev-parse --is-shallow-repository)" || refuse "there is no checkout here; run actions/checkout first"
+if [ "$shallow" = true ]; then
+  ask fetch --quiet --unshallow || refuse "the checkout is shallow; $deeper"
 fi
-head="$(commit "$PERFTRAIL_HEAD" "the head")"
+head="$(commit "$PERFTRAIL_HEAD" "the head" "$deeper")"
+target=""
 if [ -n "$PERFTRAIL_BASE" ]; then
-  base="$(commit "$PERFTRAIL_BASE" "the base")"
+  base="$(commit "$PERFTRAIL_BASE" "the base" "$deeper")"
 elif [ -n "$PERFTRAIL_TARGET" ]; then
-  target="$(commit "$PERFTRAIL_TARGET" "the target of the pull request")"
-  base="$(git merge-base "$target" "$head")" || refuse "the pull request shares no commit with its target"
+  target="$(commit "$PERFTRAIL_TARGET" "the target of the pull request" "$deeper")"
 elif [ -n "${PERFTRAIL_BEFORE//0/}" ]; then
-  base="$(commit "$PERFTRAIL_BEFORE" "what was there before the push")"
+  base="$(commit "$PERFTRAIL_BEFORE" "what was there before the push" "give the input base")"
+elif [ -n "$PERFTRAIL_DEFAULT" ]; then # a new branch, or a job that was started by hand
+  target="$(commit "$PERFTRAIL_DEFAULT" "the default branch" "$deeper")"
 else
   refuse "there is nothing to compare with; give the input base"
+fi
+if [ -n "$target" ]; then
+  base="$(ask merge-base "$target" "$head")" || refuse "the head shares no commit with what it is compared with"
 fi
 
 words=(--fail-on "$PERFTRAIL_FAIL_ON" --confidence "$PERFTRAIL_CONFIDENCE")

@@ -10,9 +10,11 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -47,7 +49,7 @@ GH = """\
 #!{python}
 import json, os, sys
 words = sys.argv[1:]
-told = {{"words": words}}
+told = {{"words": words, "host": os.environ["GH_HOST"]}}
 for word in words:
     if word.startswith("body=@"):
         told["body"] = open(word.removeprefix("body=@"), encoding="utf-8").read()
@@ -55,6 +57,8 @@ with open(os.environ["GH_LOG"], "a") as log:
     log.write(json.dumps(told) + "\\n")
 if "user" in words:
     sys.exit(1)  # as for a token of a job
+if os.environ.get("GH_READ_ONLY") and "--method" in words:
+    sys.exit("gh: Resource not accessible by integration (HTTP 403)")
 if "--paginate" in words and os.environ.get("GH_KNOWN"):
     print(os.environ["GH_KNOWN"])
 """
@@ -73,14 +77,14 @@ class Job:
 
     def __init__(self, directory: Path, **inputs: str) -> None:
         self.repository = Repository(directory / "origin")
-        self.base = self.repository.commit(self._files(100), subject="begin")
-        self.main = self.repository.commit(self._files(50), subject="main goes on")
+        self.base = self.repository.commit(self.files(100), subject="begin")
+        self.main = self.repository.commit(self.files(50), subject="main goes on")
         self.head = self.repository.commit(
-            self._files(120), subject="slower", parents=[self.base], branch="side"
+            self.files(120), subject="slower", parents=[self.base], branch="side"
         )
         self.checkout = directory / "checkout"
         subprocess.run(["git", "clone", "-q", self.repository.path, self.checkout], check=True)
-        self._git("checkout", "-q", self.head)
+        self.git("checkout", "-q", self.head)
         self.temp = directory / "temp"
         (self.temp / "perftrail").mkdir(parents=True)
         programs = directory / "programs"
@@ -107,6 +111,7 @@ class Job:
             "GITHUB_STEP_SUMMARY": str(directory / "summary"),
             "GITHUB_WORKSPACE": str(self.checkout),
             "GITHUB_REPOSITORY": "owner/name",
+            "GITHUB_SERVER_URL": "https://github.example.org",
             "GH_LOG": str(self.log),
         }
 
@@ -128,6 +133,26 @@ class Job:
                 self.known[f"steps.compare.outputs.{key}"] = text
         return done
 
+    def event(self, **known: str) -> None:
+        """Let the job be one of another event than a pull request."""
+        for name in ("pull_request.head.sha", "pull_request.base.sha", "pull_request.number"):
+            del self.known[f"github.event.{name}"]
+        self.known |= {f"github.{name.replace('__', '.')}": text for name, text in known.items()}
+
+    def ends(self, **env: str) -> tuple[str, str]:
+        """Run the comparison's step with something that only writes down what it is to compare."""
+        venv = self.temp / "perftrail" / "venv"
+        venv.unlink()
+        (venv / "bin").mkdir(parents=True)
+        asked = self.temp / "asked"
+        (venv / "bin" / "perftrail").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{asked}"\nexit 2\n')
+        (venv / "bin" / "perftrail").chmod(0o755)
+        done = self.run("Compare", **env)
+        assert asked.exists(), done.stderr
+        words = asked.read_text().splitlines()
+        base, head = words[words.index("--") + 1 : words.index("--") + 3]
+        return base, head
+
     def asked(self) -> list[dict[str, Any]]:
         """What `gh` was asked."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
@@ -142,10 +167,10 @@ class Job:
         return re.sub(r"\$\{\{(.*?)\}\}", value, text)
 
     @staticmethod
-    def _files(steps: int) -> Mapping[str, str]:
+    def files(steps: int) -> Mapping[str, str]:
         return {"work": f"echo steps {steps}\n", "perftrail.toml": STUDY}
 
-    def _git(self, *words: str) -> None:
+    def git(self, *words: str) -> None:
         subprocess.run(["git", "-C", self.checkout, *words], check=True, capture_output=True)
 
 
@@ -186,6 +211,7 @@ def test_a_slower_pull_request_fails_after_its_one_comment(tmp_path: Path) -> No
         "POST",
         "repos/owner/name/issues/7/comments",
     ]
+    assert asked[-1]["host"] == "github.example.org"
     assert "gate failed" in asked[-1]["body"]
     assert asked[-1]["body"].startswith("<!-- perftrail compare ")
     assert job.run("Comment", GH_KNOWN="4711").returncode == 0  # an earlier run's comment is there
@@ -193,6 +219,67 @@ def test_a_slower_pull_request_fails_after_its_one_comment(tmp_path: Path) -> No
     assert '.user.login == "github-actions[bot]"' in listed["words"][-1]
     assert changed["words"][3:5] == ["PATCH", "repos/owner/name/issues/comments/4711"]
     assert job.run("Gate").returncode == 3
+
+
+def test_without_the_permission_to_comment_the_job_goes_on_and_says_so(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    report = tmp_path / "report.md"
+    report.write_text("<!-- perftrail compare 0123456789abcdef -->\nslower\n")
+    job.known["steps.compare.outputs.report"] = str(report)
+    done = job.run("Comment", GH_READ_ONLY="yes")
+    assert done.returncode == 0
+    assert "::notice::" in done.stdout
+    assert "pull-requests: write" in done.stdout
+
+
+def test_a_push_is_compared_with_what_was_there_also_when_it_was_forced(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    gone = job.repository.commit(job.files(90), subject="gone", parents=[job.base], branch="side")
+    job.repository.git("update-ref", "refs/heads/side", job.head)
+    job.event(sha=job.head, event__before=gone)
+    assert job.ends() == (gone, job.head)
+
+
+def test_what_a_forced_push_left_nowhere_is_said_to_be_gone(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.event(sha=job.head, event__before="12" * 20)
+    done = job.run("Compare")
+    assert done.returncode == 2
+    assert (
+        "::error::what was there before the push is no commit of this checkout; give the input base"
+        in done.stderr
+    )
+
+
+def test_a_new_branch_is_compared_with_where_it_left_the_default_one(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.event(sha=job.head, event__before="0" * 40, event__repository__default_branch="main")
+    assert job.ends() == (job.base, job.head)
+
+
+def test_a_merge_queue_is_compared_with_what_it_is_queued_for(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.event(sha=job.head, event__merge_group__base_sha=job.main)
+    assert job.ends() == (job.base, job.head)
+
+
+def test_a_checkout_that_belongs_to_another_user_is_the_job_s_own(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    assert job.ends(GIT_TEST_ASSUME_DIFFERENT_OWNER="1") == (job.base, job.head)
+
+
+def test_a_shallow_checkout_is_completed_or_says_what_to_do(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    shallow = tmp_path / "shallow"
+    origin = f"file://{job.repository.path}"
+    subprocess.run(["git", "clone", "-q", "--depth", "1", "--branch", "side", origin, shallow], check=True)
+    job.checkout = shallow
+    elsewhere = job.repository.path.rename(tmp_path / "elsewhere")
+    done = job.run("Compare")
+    assert done.returncode == 2
+    assert "::error::the checkout is shallow; check out with fetch-depth: 0" in done.stderr
+    elsewhere.rename(job.repository.path)
+    assert job.ends() == (job.base, job.head)
 
 
 def test_a_python_that_is_too_old_is_refused_before_anything_is_made(tmp_path: Path) -> None:
@@ -243,6 +330,62 @@ def test_a_comment_that_does_not_begin_with_our_mark_is_not_sent(tmp_path: Path)
     assert not job.log.exists()
 
 
+class GitLab(BaseHTTPRequestHandler):
+    """The part of GitLab that keeps the notes of a merge request, of a user with the number 5."""
+
+    notes: ClassVar[list[dict[str, Any]]] = []
+
+    def do_GET(self) -> None:
+        self._answer({"id": 5} if self.path == "/api/v4/user" else self.notes)
+
+    def do_POST(self) -> None:
+        self.notes.append({"id": len(self.notes), "author": {"id": 5}, **self._told()})
+        self._answer(self.notes[-1])
+
+    def do_PUT(self) -> None:
+        note = self.notes[int(self.path.rpartition("/")[2])]
+        note |= self._told()
+        self._answer(note)
+
+    def _told(self) -> dict[str, Any]:
+        assert self.path.startswith("/api/v4/projects/3/merge_requests/7/notes")
+        assert self.headers["PRIVATE-TOKEN"] == "s3cret"
+        return dict(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def _answer(self, told: object) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(told).encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Path) -> None:
+    mark = "<!-- perftrail compare 0123456789abcdef -->"
+    GitLab.notes = [{"id": 0, "author": {"id": 9}, "body": f"{mark}\nnot ours"}]
+    (tmp_path / ".perftrail-venv").symlink_to(Path(sys.executable).parents[1])
+    [script] = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]["after_script"]
+    with ThreadingHTTPServer(("127.0.0.1", 0), GitLab) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        env = {
+            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_address[1]}/api/v4",
+            "CI_MERGE_REQUEST_PROJECT_ID": "3",
+            "CI_MERGE_REQUEST_IID": "7",
+            "PERFTRAIL_TOKEN": "s3cret",
+        }
+        for text, token in (("slower", "s3cret"), ("the same", "s3cret"), ("unseen", "")):
+            (tmp_path / "perftrail.md").write_text(f"{mark}\n{text}\n")
+            done = subprocess.run(
+                ["bash", "-e", "-c", script],
+                cwd=tmp_path, env={**env, "PATH": os.environ["PATH"], "PERFTRAIL_TOKEN": token},
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+        server.shutdown()
+    assert [note["body"].splitlines()[1] for note in GitLab.notes] == ["not ours", "the same"]
+
+
 def test_the_template_for_gitlab_runs_a_command_that_there_is() -> None:
     job = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]
     [line] = [each for each in job["script"] if " compare" in each]
@@ -250,6 +393,7 @@ def test_the_template_for_gitlab_runs_a_command_that_there_is() -> None:
         option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
     }
     assert set(re.findall(r"(?<= )--[a-z-]+", line)) <= known
+    assert job["variables"]["GIT_DEPTH"] == "0"
     assert set(job["artifacts"]["reports"]) == {"metrics", "junit"}
     variables = set(re.findall(r"PERFTRAIL_[A-Z_]+", " ".join(job["script"])))
     assert variables <= set(job["variables"])

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _FULL_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REFLOG = re.compile(r"@\{")
 
+IN_JOBS = {
+    "GITHUB_ACTIONS": "check it out with fetch-depth: 0, or complete it with: git fetch --unshallow",
+    "GITLAB_CI": 'set the job\'s variable GIT_DEPTH to "0", or complete it with: git fetch --unshallow',
+}
+"""Where jobs get shallow clones unless they ask for more: the variable that tells of it, and how to ask."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Origin:
@@ -139,8 +145,7 @@ class Mirror:
         published = self._published(common)
         if shallow == "true":
             raise SourceError(
-                f"{self.location}: a shallow clone lacks the history to search; "
-                "complete it with: git fetch --unshallow"
+                f"{self.location}: a shallow clone lacks the history to search; {_completing()}"
             )
         if self._setting(r"^(extensions\.partialclone|remote\..*\.promisor)$"):
             raise SourceError(
@@ -235,6 +240,12 @@ class Mirror:
         hint = f"; did you mean {' or '.join(json_like(each) for each in near)}?" if near else ""
         doubt = "" if _FULL_ID.fullmatch(name) else ", or more than one begins so"
         return f"{self.location}: no revision {json_like(name)}{doubt}{hint}"
+
+
+def _completing() -> str:
+    """Say how a shallow clone becomes whole: in a job, by what made it."""
+    jobs = (how for name, how in IN_JOBS.items() if os.environ.get(name) == "true")
+    return next(jobs, "complete it with: git fetch --unshallow")
 
 
 def json_like(name: str) -> str:

@@ -118,6 +118,26 @@ def test_a_shallow_clone_is_refused_with_its_remedy(
         opened(tmp_path / "shallow").history()
 
 
+@pytest.mark.parametrize(
+    ("variable", "said"), [("GITHUB_ACTIONS", "fetch-depth: 0"), ("GITLAB_CI", 'GIT_DEPTH to "0"')]
+)
+def test_in_a_job_a_shallow_clone_is_refused_with_the_job_s_own_remedy(
+    opened: Open,
+    repository: Repository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    said: str,
+) -> None:
+    for name in ("GITHUB_ACTIONS", "GITLAB_CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "true")
+    line(repository, 3)
+    repository.git("clone", "--quiet", "--depth=1", f"file://{repository.path}", str(tmp_path / "shallow"))
+    with pytest.raises(SourceError, match=said):
+        opened(tmp_path / "shallow").history()
+
+
 def test_what_is_no_repository_is_said(opened: Open, repository: Repository, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     with pytest.raises(SourceError, match="no git repository there"):
