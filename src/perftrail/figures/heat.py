@@ -102,36 +102,17 @@ def _values(cell: Cell, *, intervals: bool) -> dict[str, Json]:
 
 
 def _layers(known: Sequence[dict[str, Json]], lost: list[Json], place: Spec) -> list[Spec]:
+    """Draw cells by how sure they are, a line above those that stand for others, and words where there is no cell."""
     sure: list[Json] = [each for each in known if each["standing"] != "unclear"]
     unclear: list[Json] = [each for each in known if each["standing"] == "unclear"]
     heads: list[Json] = [
         {"row": row} for row in dict.fromkeys(str(each["row"]) for each in known if each["whole"])
     ]
-    under: list[Json] = [
-        told("row", "benchmark"),
-        told("column", "subject"),
-        number("ratio", "times", FOUR),
-        number("low", "low", FOUR),
-        number("high", "high", FOUR),
-        told("standing", "verdict"),
-    ]
     found: list[Spec] = [
-        {
-            "data": {"values": sure},
-            "mark": {"type": "rect", "stroke": MUTED, "strokeWidth": 0.5},
-            "encoding": {**place, "color": _COLOUR, "tooltip": under},
-        },
-        {
-            "data": {"values": unclear},
-            "mark": {
-                "type": "rect",
-                "fillOpacity": 0,
-                "stroke": MUTED,
-                "strokeWidth": 0.5,
-                "strokeDash": [2, 2],
-            },
-            "encoding": {**place, "tooltip": under},
-        },
+        _squares(sure, place, {"stroke": MUTED, "strokeWidth": 0.5}, color=_COLOUR),
+        _squares(
+            unclear, place, {"fillOpacity": 0, "stroke": MUTED, "strokeWidth": 0.5, "strokeDash": [2, 2]}
+        ),
         {
             "data": {"values": heads},
             "mark": {"type": "rule", "strokeWidth": 2},
@@ -149,6 +130,23 @@ def _layers(known: Sequence[dict[str, Json]], lost: list[Json], place: Spec) -> 
             }
         )
     return found
+
+
+def _squares(values: list[Json], place: Spec, mark: Spec, **channels: Json) -> Spec:
+    """Draw a square for each cell, with what is known of it under the pointer."""
+    under: list[Json] = [
+        told("row", "benchmark"),
+        told("column", "subject"),
+        number("ratio", "times", FOUR),
+        number("low", "low", FOUR),
+        number("high", "high", FOUR),
+        told("standing", "verdict"),
+    ]
+    return {
+        "data": {"values": values},
+        "mark": {"type": "rect", **mark},
+        "encoding": {**place, **channels, "tooltip": under},
+    }
 
 
 def _written(values: Sequence[Json], place: Spec, *, colour: Json) -> list[Spec]:

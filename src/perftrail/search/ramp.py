@@ -103,38 +103,54 @@ def find_ramps(
     kept = np.argsort(-noise_weight, kind="stable")[:_NOISES]
     first, last = (_levels_of(levels[end], noise_weight, likelihoods) for end in (0, -1))
     before, after = np.repeat(first[0], len(last[0])), np.tile(last[0], len(first[0]))
-    size = after - before
     part = np.clip((positions - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
-    place = _nearest(likelihoods, before[None, None, :] + part[:, :, None] * size)
-    scale = 2 * question.smallest_log
-    jump = (1 - ANY_SIZE) / (math.pi * scale * (1 + (size / scale) ** 2)) + ANY_SIZE / SIZES
-    jump = np.where(np.abs(size) >= question.smallest_log, jump, 0.0) * last[1]
+    level = before[None, None, :] + part[:, :, None] * (after - before)
+    logs = _logs_of_builds(likelihoods, levels[:, kept], level)
+    jump = _size_density(question, after - before) * last[1]
     cell = first[1] / likelihoods.lattice.step
-    # What lies off the lattice is as far from the build's readings as anything: its least likelihood.
-    table = np.concatenate([levels[:, kept], levels[:, kept].min(axis=2, keepdims=True)], axis=2)
-    logs = np.zeros((len(begins), len(size), len(kept)))
-    for build in range(len(positions)):
-        logs += table[build].T[place[:, build]]
     with np.errstate(divide="ignore"):
         logs += np.log(prior)[:, None, None] + np.log(jump * cell)[:, None]
         logs += likelihoods.grid.log_prior.reshape(-1)[kept]
-    # The noise pairs left out take the same share of the ramp's evidence as of that of steps.
-    left_out = float(noise_weight[kept].sum())
     top = float(logs.max())
     if not math.isfinite(top):
         return None
+    # The noise pairs left out take the same share of the ramp's evidence as of that of steps.
+    left_out = float(noise_weight[kept].sum())
     weight = np.exp(logs - top).sum(axis=2)
-    total = float(weight.sum())
     place_number, level_number = np.nonzero(weight > _MATTERS * weight.max())
     share = weight[place_number, level_number]
     return Ramps(
-        log_evidence=top + math.log(total / left_out) + math.log(PRIOR * (1 - question.no_change)),
+        log_evidence=top
+        + math.log(float(weight.sum()) / left_out)
+        + math.log(PRIOR * (1 - question.no_change)),
         begins=begins[place_number],
         ends=ends[place_number],
         before=before[level_number],
         after=after[level_number],
         weight=share / share.sum(),
     )
+
+
+def _logs_of_builds(likelihoods: Likelihoods, levels: Floats, level: Floats) -> Floats:
+    """Return the logarithm of all builds' likelihood for each ramp, pair of levels and noise pair, (R, P, S).
+
+    `levels` (K, S, G) are the logarithms of the builds' likelihoods, `level` (R, K, P) is what each build has.
+    """
+    place = _nearest(likelihoods, level)
+    # What lies off the lattice is as far from the build's readings as anything: its least likelihood.
+    table = np.concatenate([levels, levels.min(axis=2, keepdims=True)], axis=2)
+    ramps, builds, pairs = place.shape
+    logs = np.zeros((ramps, pairs, levels.shape[1]))
+    for build in range(builds):
+        logs += table[build].T[place[:, build]]
+    return logs
+
+
+def _size_density(question: Question, size: Floats) -> Floats:
+    """Return how likely a change of such a size is beforehand, as of a step: none below the smallest."""
+    scale = 2 * question.smallest_log
+    density = (1 - ANY_SIZE) / (math.pi * scale * (1 + (size / scale) ** 2)) + ANY_SIZE / SIZES
+    return np.where(np.abs(size) >= question.smallest_log, density, 0.0)
 
 
 def _places(positions: Indices) -> tuple[Floats, Floats, Floats]:

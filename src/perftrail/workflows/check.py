@@ -14,12 +14,12 @@ from perftrail.workflows.eras import skips_json
 from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from perftrail.model.measurement import Outcome
     from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
-    from perftrail.model.subject import Revision
+    from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json
     from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.selection import Selection
@@ -90,78 +90,104 @@ class Survey:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What a study wants of each subject, and what is there of it: builds, what is started, and its outcomes."""
+
+    wanted: Mapping[Subject, Sequence[Cell]]
+    builds: Mapping[Subject, Built | Failure | None]
+    runnables: Mapping[Cell, Runnable | Failure | None]
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+
+    @property
+    def built(self) -> list[Built]:
+        """The builds that there are."""
+        return [build for build in self.builds.values() if isinstance(build, Built)]
+
+    @property
+    def failures(self) -> dict[Subject, Failure]:
+        """The subjects that do not build."""
+        return {subject: build for subject, build in self.builds.items() if isinstance(build, Failure)}
+
+    @property
+    def possible(self) -> list[Cell]:
+        """What can be measured, as far as is known."""
+        return [
+            cell
+            for subject, chosen in self.wanted.items()
+            for cell in chosen
+            if not isinstance(self.builds[subject], Failure)
+            and not isinstance(self.runnables.get(cell), Failure)
+        ]
+
+    def held(self) -> list[int]:
+        """How many outcomes each thing to be measured has; cells that share an artefact count once."""
+        counts: dict[object, int] = {}
+        for cell in self.possible:
+            runnable = self.runnables.get(cell)
+            key: object = runnable.key if isinstance(runnable, Runnable) else cell
+            counts[key] = len(self.outcomes.get(runnable.key, ())) if isinstance(runnable, Runnable) else 0
+        return list(counts.values())
+
+    def seconds(self, left: Span) -> Span | None:
+        """How long what is left takes, by what was made and measured so far; `None` where nothing was."""
+        each = [outcome.seconds for held in self.outcomes.values() for outcome in held]
+        to_make = sum(build is None for build in self.builds.values())
+        if (to_make and not self.built) or (left.most and not each):
+            return None
+        making = to_make * statistics.median(build.seconds for build in self.built) if to_make else 0.0
+        typical = statistics.median(each) if each else 0.0
+        return Span(least=making + left.least * typical, most=making + left.most * typical)
+
+
 def survey(view: View, selection: Selection) -> Survey:
     """Work out the plan of `run` for a study. Makes and measures nothing."""
     revisions = view.source.history()
-    wanted = [
-        (subject, [cell for cell in cells(view.study, subject) if selection.wants(cell)])
-        for subject in subjects(view.study, view.workshop.wanted(revisions))
-    ]
-    wanted = [(subject, chosen) for subject, chosen in wanted if chosen]
-    builds = {subject: view.workshop.known_build(subject) for subject, _ in wanted}
-    runnables = {
-        cell: view.workshop.known_runnable(cell)
-        for subject, chosen in wanted
-        if isinstance(builds[subject], Built)
-        for cell in chosen
-    }
-    keys = {each.key for each in runnables.values() if isinstance(each, Runnable)}
-    outcomes = view.store.outcomes(tuple(keys), view.machine.id)
+    known = _known(view, selection, revisions)
     policy = view.study.measure
     least, most = policy.warmups + policy.invocations.least, policy.warmups + policy.invocations.most
-    possible = [
-        cell
-        for subject, chosen in wanted
-        for cell in chosen
-        if not isinstance(builds[subject], Failure) and not isinstance(runnables.get(cell), Failure)
-    ]
-    held = _held(possible, runnables, outcomes)
+    held = known.held()
     left = Span(
         least=sum(max(0, least - count) for count in held),
         most=sum(most - count if count < least else 0 for count in held),
     )
-    built = [build for build in builds.values() if isinstance(build, Built)]
-    failures = {subject: build for subject, build in builds.items() if isinstance(build, Failure)}
-    known = [subject for subject, build in builds.items() if build is not None]
-    to_make = sum(build is None for build in builds.values())
+    tried = [subject for subject, build in known.builds.items() if build is not None]
     return Survey(
         title=view.study.title,
         revisions=revisions,
         pins=view.pins,
         asked=view.asked(),
-        subjects=len(wanted),
-        built=len(built),
-        failed=len(failures),
-        points=len(possible),
+        subjects=len(known.wanted),
+        built=len(known.built),
+        failed=len(known.failures),
+        points=len(known.possible),
         invocations=Span(least=least * len(held), most=most * len(held)),
-        stored=sum(len(each) for each in outcomes.values()),
+        stored=sum(len(each) for each in known.outcomes.values()),
         left=left,
-        seconds=_seconds(to_make, left, built, outcomes),
-        troubles=common(known, failures),
+        seconds=known.seconds(left),
+        troubles=common(tried, known.failures),
         left_out=view.workshop.left_out(revisions),
     )
 
 
-def _held(
-    possible: Iterable[Cell],
-    runnables: Mapping[Cell, Runnable | Failure | None],
-    outcomes: Mapping[str, tuple[Outcome, ...]],
-) -> list[int]:
-    """How many outcomes each thing to be measured has; cells that share an artefact count once."""
-    counts: dict[object, int] = {}
-    for cell in possible:
-        runnable = runnables.get(cell)
-        key: object = runnable.key if isinstance(runnable, Runnable) else cell
-        counts[key] = len(outcomes.get(runnable.key, ())) if isinstance(runnable, Runnable) else 0
-    return list(counts.values())
-
-
-def _seconds(
-    to_make: int, left: Span, built: list[Built], outcomes: Mapping[str, tuple[Outcome, ...]]
-) -> Span | None:
-    each = [outcome.seconds for held in outcomes.values() for outcome in held]
-    if (to_make and not built) or (left.most and not each):
-        return None
-    making = to_make * statistics.median(build.seconds for build in built) if to_make else 0.0
-    typical = statistics.median(each) if each else 0.0
-    return Span(least=making + left.least * typical, most=making + left.most * typical)
+def _known(view: View, selection: Selection, revisions: Sequence[Revision]) -> _Known:
+    """Look up what there is of everything wanted."""
+    every = {
+        subject: [cell for cell in cells(view.study, subject) if selection.wants(cell)]
+        for subject in subjects(view.study, view.workshop.wanted(revisions))
+    }
+    wanted = {subject: chosen for subject, chosen in every.items() if chosen}
+    builds = {subject: view.workshop.known_build(subject) for subject in wanted}
+    runnables = {
+        cell: view.workshop.known_runnable(cell)
+        for subject, chosen in wanted.items()
+        if isinstance(builds[subject], Built)
+        for cell in chosen
+    }
+    keys = {each.key for each in runnables.values() if isinstance(each, Runnable)}
+    return _Known(
+        wanted=wanted,
+        builds=builds,
+        runnables=runnables,
+        outcomes=view.store.outcomes(tuple(keys), view.machine.id),
+    )

@@ -16,7 +16,8 @@ from perftrail.errors import UsageError
 if TYPE_CHECKING:
     from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
-    from perftrail.workflows.backporting.patch import Wanted
+    from perftrail.workflows.backporting.patch import Blocked, Wanted
+    from perftrail.workflows.backporting.report import BackportReport
 
 LARGEST_PATCH_BYTES = 64 << 20
 
@@ -54,20 +55,15 @@ def command(
     Resumes by itself. Exits 0 when an answer was reached, 1 when the change does not apply, with the conflict
     explained, or when what comes of it cannot be built or measured.
     """
-    from perftrail.cli.backports import print_blocked, print_report
     from perftrail.workflows.backport import Backport
     from perftrail.workflows.backporting.patch import Carriage, make_patch, patch_file, write_patch
-    from perftrail.workflows.backporting.report import blocked_json
 
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
     loaded = writing.contained(walking.load(study))
     made = make_patch(loaded, _wanted(fix, onto=onto, patch=patch), store=writing.store)
     if not isinstance(made, Carriage):
-        if as_json:
-            click.echo(json.dumps(blocked_json(made), indent=1))
-        else:
-            print_blocked(made, kind=loaded.walked.kind, named=study)
+        _tell_blocked(made, kind=loaded.walked.kind, named=study, as_json=as_json)
         raise click.exceptions.Exit(1)
     file = Path(output) if output is not None else patch_file(loaded, made.patched.base)
     written = patch is None or output is not None
@@ -76,12 +72,30 @@ def command(
     report = writing.follow(
         loaded, lambda session: Backport(session, made).events(), own=made.patched, engine=engine
     )
-    if as_json:
-        click.echo(json.dumps(report.as_json(file=str(file) if written else None), indent=1))
-    else:
-        print_report(report, file=str(file) if written else patch)
+    _tell(report, written=str(file) if written else None, given=patch, as_json=as_json)
     if not report.measured:
         raise click.exceptions.Exit(1)
+
+
+def _tell_blocked(blocked: Blocked, *, kind: str, named: str | None, as_json: bool) -> None:
+    """Say why a change does not apply."""
+    from perftrail.cli.backports import print_blocked
+    from perftrail.workflows.backporting.report import blocked_json
+
+    if as_json:
+        click.echo(json.dumps(blocked_json(blocked), indent=1))
+    else:
+        print_blocked(blocked, kind=kind, named=named)
+
+
+def _tell(report: BackportReport, *, written: str | None, given: str | None, as_json: bool) -> None:
+    """Say what was measured; the patch is in the file that was `written`, or in the one that was `given`."""
+    from perftrail.cli.backports import print_report
+
+    if as_json:
+        click.echo(json.dumps(report.as_json(file=written), indent=1))
+    else:
+        print_report(report, file=written or given)
 
 
 def _wanted(fix: str | None, *, onto: str, patch: str | None) -> Wanted:
