@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.cli.growth_words import print_growth
+from perftrail.cli.report_findings import findings
 from perftrail.cli.scaling_words import print_scalings
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
 from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.recipe import Variant
 from perftrail.model.subject import Revision
 from perftrail.model.trail import Json, SearchRecord
+from perftrail.workflows.report import make_report
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
 from perftrail.workflows.session import Session
 from perftrail.workflows.show import show
+from perftrail.workflows.showing.growth import growth_along
 from perftrail.workflows.showing.worth_telling import FEW, worth_telling
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import MACHINE, a_session, a_study, drain
@@ -41,13 +45,19 @@ def measured(tmp_path: Path, revisions: int) -> Session:
 
 
 def along(
-    tmp_path: Path, revisions: int, axis: dict[str, tuple[Value, ...]], *, seconds: Callable[[int], float]
+    tmp_path: Path,
+    revisions: int,
+    axis: dict[str, tuple[Value, ...]],
+    *,
+    seconds: Callable[[int], float],
+    **changes: object,
 ) -> Session:
     """A history whose benchmark has one parameter and takes what `seconds` says of its value."""
     [name] = axis
     study = a_study(
         benchmarks={"work": Benchmark(command=f"{{build}}/work {{{name}}}", parameters=axis)},
         measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0),
+        **changes,
     )
     starter = FakeStarter(seconds=lambda arguments: seconds(int(arguments[1])))
     session = a_session(study, tmp_path, source=FakeSource(revisions), starter=starter)
@@ -98,9 +108,9 @@ def test_of_few_revisions_nothing_is_said_to_be_left_out(
     assert "revisions:" not in told
 
 
-def grown(tmp_path: Path, revisions: int) -> Session:
+def grown(tmp_path: Path, revisions: int, **changes: object) -> Session:
     """A history whose benchmark takes time in proportion to a size."""
-    return along(tmp_path, revisions, {"size": (10, 20, 40, 80)}, seconds=lambda size: 0.01 * size)
+    return along(tmp_path, revisions, {"size": (10, 20, 40, 80)}, seconds=lambda size: 0.01 * size, **changes)
 
 
 def test_show_says_that_it_tells_how_some_of_many_revisions_grow(
@@ -123,3 +133,33 @@ def test_of_few_revisions_all_growth_is_told(tmp_path: Path, capsys: pytest.Capt
     told = capsys.readouterr().out
     assert {line.split()[0] for line in told.splitlines() if "along size" in line} == {"r0", "r1", "r2"}
     assert "revisions:" not in told
+
+
+def test_a_report_tells_how_the_same_revisions_grow_as_show(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = grown(tmp_path, 6)
+    shown = show(session)
+    print_growth(shown.growths, shown.growths_told())
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines() if " along size: " in line]
+    page = make_report(session, tmp_path, findings=findings)
+    [section] = [each for each in page.sections if each.name == "growth"]
+    assert section.paragraphs == (
+        "Growth is told of 2 of 6 revisions: the first and the last that were measured.",
+    )
+    [table] = section.tables
+    walls = [(who, line) for who, line in table.rows if "wall along size" in who]
+    assert [who.split()[0] for who, _ in walls] == ["r0", "r5"]
+    assert [f"{who}: {line}" for who, line in walls] == [line for line in printed if ".wall along" in line]
+
+
+def test_variants_are_held_against_each_other_at_the_last_revision_whichever_are_told_of(
+    tmp_path: Path,
+) -> None:
+    session = grown(tmp_path, 6, variants={name: Variant(rebuild=False) for name in ("plain", "pooled")})
+    shown = show(session)
+    found = growth_along(session, shown.rows, choose=lambda revisions: revisions[:1])
+    assert {each.subject.revision.id for each in found.curves} == {"r0"}
+    assert [each.id for each in found.measured] == [f"r{number}" for number in range(6)]
+    assert {each.first.subject.revision.id for each in found.rivals} == {"r5"}
+    assert len(found.rivals) == len(shown.growths.rivals) > 0

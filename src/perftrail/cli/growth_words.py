@@ -37,8 +37,7 @@ def print_growth(found: Growths, told: Sequence[Revision]) -> None:
     for rivals in found.rivals:
         for line in rival_words(rivals):
             console.print(Text(f"  {line}"), soft_wrap=True)
-    measured = {along.subject.revision for along in found.curves}
-    if left_out := told_of_words("Growth", told=len(told), measured=len(measured)):
+    if left_out := told_of_words("Growth", told=len(told), measured=len(found.measured)):
         console.print(Text(f"  {left_out}; --json has every one."), soft_wrap=True)
 
 

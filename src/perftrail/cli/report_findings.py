@@ -5,31 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.cli.growth_words import curve_words, rival_words
-from perftrail.cli.scaling_words import left_out_words, scaling_lines
+from perftrail.cli.scaling_words import left_out_words, scaling_lines, told_of_words
 from perftrail.report.page import Section, Table
 from perftrail.workflows.showing.growth import growth_along
 from perftrail.workflows.showing.scaling import thread_scalings
 from perftrail.workflows.showing.worth_telling import worth_telling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from perftrail.model.subject import Revision
     from perftrail.workflows.reporting.gathered import Gathered
 
 
 def findings(gathered: Gathered) -> tuple[Section, ...]:
     """Tell of threads and of growth; nothing where no benchmark has such an axis. Makes and measures nothing."""
-    scalings = thread_scalings(
-        gathered.view,
-        measured=gathered.measured_here,
-        choose=lambda revisions: worth_telling(revisions, gathered.searches),
-    )
+
+    def choose(revisions: Sequence[Revision]) -> tuple[Revision, ...]:
+        return worth_telling(revisions, gathered.searches)
+
+    scalings = thread_scalings(gathered.view, measured=gathered.measured_here, choose=choose)
     scaled = [
         (f"{each.subject} {each.benchmark}", line)
         for each in scalings.found
         for line in scaling_lines(each.scaling, each.contention, axis=each.axis)
     ]
-    grown = growth_along(gathered.view, gathered.rows, measured=gathered.measured_here)
+    grown = growth_along(gathered.view, gathered.rows, measured=gathered.measured_here, choose=choose)
     along = [
         (f"{each.subject} {each.host.benchmark}.{each.metric} along {each.axis}", line)
         for each in grown.curves
@@ -38,7 +39,12 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
     along += [("beside each other", line) for each in grown.rivals for line in rival_words(each)]
     return (
         *_section("scaling", "How it scales, and what limits it", scaled, said=left_out_words(scalings)),
-        *_section("growth", "How it grows", along),
+        *_section(
+            "growth",
+            "How it grows",
+            along,
+            said=told_of_words("Growth", told=len(grown.told), measured=len(grown.measured)),
+        ),
     )
 
 

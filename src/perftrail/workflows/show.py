@@ -51,9 +51,7 @@ class Shown:
 
     def growths_told(self) -> tuple[Revision, ...]:
         """Choose the revisions whose growth is worth telling of, in the order of history."""
-        grown = {along.subject.revision for along in self.growths.curves}
-        measured = dict.fromkeys(row.subject.revision for row in self.rows)
-        return worth_telling([each for each in measured if each in grown], searches(self.view))
+        return worth_telling(self.growths.measured, searches(self.view))
 
     @property
     def by_benchmark(self) -> tuple[Shift, ...]:

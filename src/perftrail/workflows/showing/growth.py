@@ -17,7 +17,7 @@ from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.showing.scaling import THREAD_AXES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from perftrail.analysis.crossing import Comparison
     from perftrail.analysis.curve import Curve
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perftrail.analysis.leak import OverTime
     from perftrail.analysis.memory import PerUnit
     from perftrail.model.benchmark import Benchmark
-    from perftrail.model.subject import Subject
+    from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.measured import MeasuredHere
@@ -94,10 +94,12 @@ class Rivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growths:
-    """Every curve of a study, and those of one revision compared with each other."""
+    """The curves of `told` revisions of all that were `measured` so, and those of the last compared with each other."""
 
     curves: tuple[Along, ...] = ()
     rivals: tuple[Rivals, ...] = ()
+    told: tuple[Revision, ...] = ()
+    measured: tuple[Revision, ...] = ()
 
     def at(self, row: Row) -> tuple[Along, ...]:
         """The curves that end at a row."""
@@ -120,10 +122,12 @@ def growth_along(
     *,
     metrics: Sequence[str] | None = None,
     measured: MeasuredHere | None = None,
+    choose: Callable[[Sequence[Revision]], Sequence[Revision]] = tuple,
 ) -> Growths:
     """Analyse every numeric axis of at least four values; memory too, unless `metrics` chooses.
 
-    `measured` is what was read of the study already.
+    `measured` is what was read of the study already; `choose` picks of the revisions with such an axis, in the order
+    of history, those that are worth the work.
     """
     axes = {name: _axes(benchmark) for name, benchmark in view.study.benchmarks.items()}
     if not any(axes.values()):
@@ -132,14 +136,28 @@ def growth_along(
     known = {(row.subject, row.benchmark, row.point, row.metric) for row in found}
     extra = [row for row in more if (row.subject, row.benchmark, row.point, row.metric) not in known]
     hosts = {(row.subject, row.benchmark, row.point): row for row in reversed(found)}
-    curves = [
-        along
+    groups = [
+        (axis, group)
         for name, its in axes.items()
         for axis in its
         for group in _groups([row for row in (*found, *extra) if row.benchmark == name], axis)
-        if (along := _along(view.study.benchmarks[name], axis, group, hosts)) is not None
+        if _tells(axis, group)
     ]
-    return Growths(curves=tuple(curves), rivals=tuple(_rivals(curves)))
+    grown = {group[0].subject.revision for _, group in groups}
+    revisions = [each for each in dict.fromkeys(row.subject.revision for row in found) if each in grown]
+    told = tuple(choose(revisions))
+    ids, lasts = {each.id for each in told}, {_place(*each): each[1][0].subject.revision for each in groups}
+    curves = [
+        _along(view.study.benchmarks[group[0].benchmark], axis, group, hosts)
+        for axis, group in groups
+        if group[0].subject.revision.id in ids or group[0].subject.revision == lasts[_place(axis, group)]
+    ]
+    return Growths(
+        curves=tuple(each for each in curves if each.subject.revision.id in ids),
+        rivals=tuple(_rivals(curves)),
+        told=told,
+        measured=tuple(revisions),
+    )
 
 
 def _axes(benchmark: Benchmark) -> list[str]:
@@ -159,15 +177,25 @@ def _groups(found: Iterable[Row], axis: str) -> list[list[Row]]:
     return list(groups.values())
 
 
+def _place(axis: str, group: Sequence[Row]) -> tuple[str, str, Point, str]:
+    """What a curve is of, whichever subject's it is."""
+    first = group[0]
+    return first.benchmark, axis, first.point.without((axis,)), first.metric
+
+
+def _tells(axis: str, group: Sequence[Row]) -> bool:
+    """Whether rows that differ only in an axis are a curve; of threads, `scaling` tells but for memory."""
+    measured = {float(row.point[axis]) for row in group if row.values}
+    return len(measured) > 1 and (axis not in THREAD_AXES or group[0].unit == "B")
+
+
 def _along(
     benchmark: Benchmark, axis: str, group: Sequence[Row], hosts: Mapping[tuple[Subject, str, Point], Row]
-) -> Along | None:
+) -> Along:
     by_x = {float(row.point[axis]): row for row in group}
     measured = {x: row.values for x, row in sorted(by_x.items()) if row.values}
     first = group[0]
     memory = first.unit == "B"
-    if len(measured) < 2 or (axis in THREAD_AXES and not memory):
-        return None
     refused = tuple(_refused(benchmark, by_x))
     bound = next((Bound(x=each.x, least=each.limit) for each in refused if _bounds(each, first.metric)), None)
     resolution = RESOLUTION_BYTES if first.metric.startswith(MEMORY) else 0.0
@@ -217,7 +245,7 @@ def _bounds(refused: Refused, metric: str) -> bool:
 
 def _rivals(curves: Sequence[Along]) -> Iterable[Rivals]:
     """Compare the variants of the last revision that has any."""
-    places: dict[tuple[object, ...], list[Along]] = {}
+    places: dict[tuple[str, str, Point, str], list[Along]] = {}
     for each in curves:
         places.setdefault((each.host.benchmark, each.axis, each.fixed, each.metric), []).append(each)
     for group in places.values():
