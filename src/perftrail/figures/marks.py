@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 MOST_RELEASES, LONGEST = 10, 24
 
+PLACE = "scale('x', datum.position)"
+"""Where a mark stands in what is shown of the history, in pixels from the left, as a Vega expression."""
+
+RIGHT_HALF = f"{PLACE} > width / 2"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
@@ -117,8 +122,7 @@ def changes(events: Events) -> list[Spec]:
     if not events.changes:
         return []
     data: Spec = {"values": [_marked(mark) for mark in events.changes]}
-    middle = events.length / 2
-    spec: list[Spec] = [
+    return [
         {
             "data": data,
             "mark": {"type": "rule", "color": FOUND, "strokeWidth": 2},
@@ -126,20 +130,18 @@ def changes(events: Events) -> list[Spec]:
                 "x": along_axis(events.length),
                 "tooltip": told("word", "changed"),
             },
-        }
-    ]
-    for side, align, offset in ((f"<= {middle}", "left", 6), (f"> {middle}", "right", -6)):
-        words: Spec = {
+        },
+        {
             "data": data,
-            "transform": [{"filter": f"datum.position {side}"}],
             "mark": {
                 "type": "text",
-                "align": align,
-                "dx": offset,
+                # towards the side with more room, also where a figure is looked at closely
+                "align": {"expr": f"{RIGHT_HALF} ? 'right' : 'left'"},
+                "dx": {"expr": f"{RIGHT_HALF} ? -6 : 6"},
+                "limit": {"expr": f"min(260, max({PLACE}, width - {PLACE}))"},
                 "baseline": "bottom",
                 "color": FOUND,
                 "fontWeight": "bold",
-                "limit": 260,
                 # above the drawing, where a figure that is looked at closely would cut them off
                 "clip": False,
             },
@@ -148,9 +150,8 @@ def changes(events: Events) -> list[Spec]:
                 "y": {"value": -5},
                 "text": {"field": "word", "type": "nominal"},
             },
-        }
-        spec.append(words)
-    return spec
+        },
+    ]
 
 
 def failed(events: Events) -> list[Spec]:

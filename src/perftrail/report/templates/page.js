@@ -78,7 +78,7 @@
       }];
       // What stands above the drawing is not cut off at its sides: it goes with the place that it is of.
       spec.layer.filter((layer) => layer.mark.clip === false).forEach((layer) => {
-        layer.transform = [...layer.transform, { filter: { param: "part" } }];
+        layer.transform = [...layer.transform ?? [], { filter: { param: "part" } }];
       });
     }
     const options = {
