@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,6 +148,16 @@ class Server:
             str(self._programs / program),
             *map(str, words),
         ]
+
+
+def until_waiting(url: str, thread: threading.Thread) -> None:
+    """Wait until somebody in a database waits for another one, or a thread has ended, which then waited for nobody."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    deadline = time.monotonic() + START_SECONDS
+    with psycopg.connect(url, autocommit=True) as connection:
+        while thread.is_alive() and connection.execute(waiting).fetchone() == (0,):
+            assert time.monotonic() < deadline, "nobody came to wait"
+            time.sleep(0.02)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +12,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import NoAnswer, StoreError
+from perftrail.model.measurement import Machine
 from perftrail.store import open_store
 from perftrail.store.backup import backup, restore
+from perftrail.store.content import digests
+from perftrail.store.databases import looked_at
 from tests.store.examples import MACHINE, RUNNABLE, key, measurement
 from tests.store.processes import heard, start
+from tests.store.server import until_waiting
 from tests.store.test_migrations import FILES, assert_filled, fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+LATE = Machine(id="9" * 16, facts={})
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -114,6 +122,41 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> No
             assert_filled(store)
 
 
+def test_a_restore_that_was_cut_short_leaves_nothing_in_a_server(saved: Path, postgresql: str) -> None:
+    def stop(done: int, total: int) -> None:
+        assert done == total == 5
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        restore(saved, postgresql, tell=stop)
+    with looked_at(postgresql) as connection:
+        assert sum(digest.rows for digest in digests(connection).values()) == 0
+    restore(saved, postgresql)
+    with open_store(postgresql, access="read") as store:
+        assert_filled(store)
+
+
+def test_who_writes_into_a_server_that_is_being_restored_waits_for_its_end(
+    saved: Path, postgresql: str
+) -> None:
+    """Whoever came in between would have his samples among the backup's, or lose them."""
+
+    def come(*_: int) -> None:
+        writer.start()
+        until_waiting(postgresql, writer)
+
+    def write() -> None:
+        with open_store(postgresql, access="write") as store:
+            store.add_machine(LATE)
+
+    writer = threading.Thread(target=write)
+    restore(saved, postgresql, tell=come)
+    writer.join(30)
+    with open_store(postgresql, access="read") as store:
+        assert list(store.machines())[-1] == LATE.id
+        assert len(store.machines()) == 3
+
+
 # What is no backup, or no whole one
 
 
@@ -122,6 +165,36 @@ def test_a_backup_with_a_row_less_is_refused_and_nothing_restored(saved: Path, t
     with pytest.raises(StoreError, match=r"saved: 4 invocations where the backup of .* noted 5"):
         restore(saved, str(tmp_path / "again.db"))
     assert not (tmp_path / "again.db").exists()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM perftrail_backup",
+        "INSERT INTO perftrail_backup SELECT * FROM perftrail_backup",
+        "UPDATE perftrail_backup SET digests = '[1'",
+        "UPDATE perftrail_backup SET digests = '[1]'",
+        """UPDATE perftrail_backup SET digests = '{"builds": 7}'""",
+        "UPDATE perftrail_backup SET version = 'none'",
+    ],
+)
+def test_a_backup_whose_note_cannot_be_read_is_refused(saved: Path, tmp_path: Path, statement: str) -> None:
+    change(saved, statement)
+    with pytest.raises(StoreError, match=r"saved: what this backup notes of itself cannot be read .*another"):
+        restore(saved, str(tmp_path / "again.db"))
+
+
+def test_a_backup_with_rows_that_mean_nothing_is_refused(saved: Path, tmp_path: Path) -> None:
+    change(saved, "UPDATE invocation SET phase = 7 WHERE id = 1")
+    with pytest.raises(StoreError, match=r"saved: some of its rows cannot be read .*use another backup"):
+        restore(saved, str(tmp_path / "again.db"))
+
+
+def test_a_backup_that_notes_rows_of_an_unknown_kind_is_refused(saved: Path, tmp_path: Path) -> None:
+    added = """json_set(digests, '$.spells', json('[3, "0"]'))"""
+    change(saved, f"UPDATE perftrail_backup SET digests = {added}")
+    with pytest.raises(StoreError, match=r"saved: 0 spells where the backup of .* noted 3"):
+        restore(saved, str(tmp_path / "again.db"))
 
 
 @pytest.mark.parametrize(

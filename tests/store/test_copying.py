@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail import __version__
 from perftrail.errors import NoAnswer, StoreError, StoreHeld, UsageError
 from perftrail.model.build import Failure
 from perftrail.store import hold, open_store
+from perftrail.store import outcomes as kept
 from perftrail.store.content import digests
 from perftrail.store.copying import Copying
 from perftrail.store.databases import looked_at, to_write
@@ -26,13 +29,17 @@ from tests.store.examples import (
     measurement,
     step,
 )
+from tests.store.server import until_waiting
 from tests.store.test_migrations import assert_filled, fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from sqlalchemy import Connection
+
     from perftrail.store.content import Digest
+    from perftrail.store.numbering import Copied
 
     Kinds = tuple[str, str]
 
@@ -232,3 +239,52 @@ def test_a_copy_sees_one_state_of_what_others_go_on_writing_to(postgresql: str, 
             done = Copying(connection, target, tell=add_more).run()
         target.close()
     assert done.added["invocations"] == 1500
+
+
+def test_a_copy_goes_on_where_a_run_keeps_the_same_meanwhile(postgresql: str, tmp_path: Path) -> None:
+    one = str(tmp_path / "one.db")
+    same = [measurement(key(ordinal)) for ordinal in range(3)]
+    for location, outcomes in ((one, same), (postgresql, [measurement(key(3))])):
+        with open_store(location, access="write") as store:
+            acquaint(store)
+            store.add_all(outcomes)
+    done = beside(
+        one,
+        postgresql,
+        lambda connection: kept.write(connection, same, kept.Interned(), perftrail=__version__),
+    )
+    assert (done.added["invocations"], done.there["invocations"]) == (0, 3)
+    assert done.differs == []
+
+
+def test_of_two_copies_at_once_nothing_is_there_twice(postgresql: str, tmp_path: Path) -> None:
+    one = str(tmp_path / "one.db")
+    for location in (one, postgresql):
+        with open_store(location, access="write") as store:
+            acquaint(store)
+    with open_store(one, access="write") as store:
+        store.add_build(FAILED_BUILD)
+        store.add_build(BUILD)
+    with open_store(postgresql, access="write") as store:
+        store.add_build(replace(BUILD, key="0" * 32))
+    with looked_at(one) as held:
+        done = beside(one, postgresql, lambda connection: Copying(held, connection).run())
+    assert (done.added["builds"], done.there["builds"]) == (0, 2)
+    assert contents(postgresql)["builds"].rows == 3
+
+
+def beside(source: str, target: str, work: Callable[[Connection], object]) -> Copied:
+    """Copy while another transaction does some work, which ends only when this copy waits for it, or is done."""
+    found: list[Copied] = []
+    copying = threading.Thread(target=lambda: found.append(copy_store(source, target)))
+    other = to_write(target)
+    try:
+        with other.writing.begin() as connection:
+            work(connection)
+            copying.start()
+            until_waiting(target, copying)
+        copying.join(30)
+    finally:
+        other.close()
+    (done,) = found
+    return done

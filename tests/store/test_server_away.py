@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 import pytest
 
 from perftrail.errors import StoreAway, StoreError, StoreHeld
+from perftrail.model.notes import RegressionNote
 from perftrail.store import Away, Back, open_shared, open_store
+from perftrail.store.backup import backup, restore
 from tests.store.examples import BUILD, MACHINE, RUNNABLE, acquaint, key, measurement
 from tests.store.line import line_to
 from tests.store.server import running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from perftrail.store.sql import SqlStore
     from tests.store.server import Server
 
 Result = TypeVar("Result")
+
+COMMIT = b"COMMIT\0"
+"""The whole word: each transaction begins with READ COMMITTED."""
+
+NOTE = RegressionNote(
+    regression="cost plain 1",
+    status="acknowledged",
+    text="seen",
+    author="Ada",
+    written="2026-01-31T12:00:00Z",
+)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +155,7 @@ def test_a_connection_that_the_server_does_not_know_to_be_dead_gives_its_turn_to
     told: list[object] = []
     with line_to(server.socket) as (line, directory), shared(over(url, server, directory), told) as store:
         acquaint(store)
-        line.cut_after = b"COMMIT"
+        line.cut_after = COMMIT
         store.add(measurement(key(0)))
     assert line.cuts == 1
     assert ordinals(url) == [0]
@@ -161,7 +176,7 @@ def test_an_outcome_whose_commit_was_not_answered_is_there_once(server: Server, 
     ):
         acquaint(store)
         for ordinal in range(3):
-            line.cut_after = b"COMMIT"
+            line.cut_after = COMMIT
             store.add(measurement(key(ordinal), wall=ordinal / 7))
     assert line.cuts == 3
     with open_store(url, access="read") as store:
@@ -174,11 +189,24 @@ def test_a_build_whose_commit_was_not_answered_is_there_once(server: Server, url
         line_to(server.socket) as (line, directory),
         open_store(over(url, server, directory), access="write") as store,
     ):
-        line.cut_after = b"COMMIT"
+        line.cut_after = COMMIT
         store.add_build(BUILD)
     assert line.cuts == 1
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM build").fetchone() == (1,)
+
+
+def test_a_note_whose_commit_was_not_answered_is_there_once(server: Server, url: str) -> None:
+    with (
+        line_to(server.socket) as (line, directory),
+        open_store(over(url, server, directory), access="write") as store,
+    ):
+        line.cut_after = COMMIT
+        store.add_note(NOTE)
+        store.add_note(replace(NOTE, text="seen again"))
+    assert line.cuts == 1
+    with open_store(url, access="read") as store:
+        assert store.notes() == [NOTE, replace(NOTE, text="seen again")]
 
 
 def test_another_outcome_under_the_key_is_no_proof_of_an_unanswered_commit(server: Server, url: str) -> None:
@@ -193,3 +221,19 @@ def test_another_outcome_under_the_key_is_no_proof_of_an_unanswered_commit(serve
         with pytest.raises(StoreError, match="is there already"):
             store.add(measurement(key(0), wall=1.0))
     assert line.cuts == 1
+
+
+def test_a_restore_into_a_server_that_goes_away_says_so_and_leaves_nothing(
+    server: Server, url: str, tmp_path: Path
+) -> None:
+    with open_store(str(tmp_path / "results.db"), access="write") as store:
+        acquaint(store)
+        store.add(measurement(key(0)))
+    backup(str(tmp_path / "results.db"), tmp_path / "saved")
+    try:
+        with pytest.raises(StoreAway, match=r"postgresql://.*is the server running"):
+            restore(tmp_path / "saved", url, tell=lambda *_: server.stop())
+    finally:
+        server.start()
+    restore(tmp_path / "saved", url)
+    assert ordinals(url) == [0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from perftrail.errors import NoAnswer, StoreHeld
@@ -21,12 +23,14 @@ from tests.store.examples import (
     key,
     measurement,
 )
+from tests.store.server import until_waiting
 from tests.store.test_migrations import fill
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.model.measurement import Outcome
+    from perftrail.store.upkeep import Forgetting
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -109,6 +113,25 @@ def test_what_is_forgotten_is_gone_with_its_values_and_all_else_stays(aged: str)
         assert [each.key.ordinal for each in kept] == [2, 3]
         store.add(measurement(key(0)))
     assert forget(aged, "2024-06-01").invocations == 0
+
+
+def test_an_old_sample_that_is_added_meanwhile_stays_whole(postgresql: str) -> None:
+    """Another copies into the database while its old samples are forgotten."""
+    with open_store(postgresql, access="write") as store:
+        acquaint(store)
+        store.add_all(dated(measurement(key(ordinal)), OLD) for ordinal in range(2))
+    gone: list[Forgetting] = []
+    forgetting = threading.Thread(target=lambda: gone.append(forget(postgresql, "2024-06-01")))
+    with psycopg.connect(postgresql) as holding:
+        holding.execute("SELECT * FROM value FOR UPDATE")
+        forgetting.start()
+        until_waiting(postgresql, forgetting)
+        with open_store(postgresql, access="write") as store:
+            store.add(dated(measurement(key(7)), OLD))
+    forgetting.join(30)
+    assert [each.invocations for each in gone] == [2]
+    with open_store(postgresql, access="read") as store:
+        assert store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key] == (dated(measurement(key(7)), OLD),)
 
 
 def test_the_moment_itself_is_not_before_it(aged: str) -> None:

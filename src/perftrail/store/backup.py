@@ -11,7 +11,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,23 +106,23 @@ def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lamb
 def restore(file: Path, location: str, *, tell: Callable[[int, int], None] = lambda *_: None) -> Noted:
     """Bring a backup back as a store that is not there yet, or empty; it then holds what the backup noted.
 
-    Raises `StoreError` for a file that is damaged or not whole, and for a store that holds anything.
+    All of it is there in the end, or nothing. Raises `StoreError` for a file that is damaged or not whole, and for a
+    store that holds anything.
     """
     noted = read_note(file)
     with guarded(location), _whole(file, noted) as sound:
-        _refuse_full(location)
         if on_server(location):
-            _copy_to_server(sound, location, tell)
-            with looked_at(location) as connection:
-                _refuse_different(noted, connection, where=shown(location))
-        else:
-            with _new(Path(location)) as fresh:
-                _copy_file(str(sound), fresh)
-                with _open(fresh) as connection:
-                    _refuse_different(noted, connection, where=location)
-                    note.drop(connection)
-                for suffix in ("-wal", "-shm"):  # of the empty store that was there
-                    Path(f"{location}{suffix}").unlink(missing_ok=True)
+            _restore_to_server(sound, noted, location, tell)
+            return noted
+        with suppress(NoAnswer), looked_at(location) as connection:
+            _refuse_full(connection, where=location)
+        with _new(Path(location)) as fresh:
+            _copy_file(str(sound), fresh)
+            with _open(fresh) as connection:
+                _refuse_different(noted, connection, where=location)
+                note.drop(connection)
+            for suffix in ("-wal", "-shm"):  # of the empty store that was there
+                Path(f"{location}{suffix}").unlink(missing_ok=True)
     return noted
 
 
@@ -138,14 +138,17 @@ def read_note(file: Path) -> Noted:
                 f"{file}: this is no backup of a store, or one that was not finished; a store itself is copied with "
                 "perftrail store copy"
             )
-        row = connection.execute(select(note)).one()
-    return Noted(
-        file=str(file),
-        made=row.made,
-        version=row.version,
-        digests={kind: Digest(rows=rows, sum=sum) for kind, (rows, sum) in json.loads(row.digests).items()},
-        size_bytes=file.stat().st_size,
-    )
+        rows = connection.execute(select(note)).all()
+    try:
+        (row,) = rows
+        kinds = json.loads(row.digests).items()
+        noted = {str(kind): Digest(rows=int(number), sum=str(sum_)) for kind, (number, sum_) in kinds}
+        number = int(row.version)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{file}: what this backup notes of itself cannot be read ({error}); use another one"
+        ) from error
+    return Noted(file=str(file), made=row.made, version=number, digests=noted, size_bytes=file.stat().st_size)
 
 
 @contextmanager
@@ -174,29 +177,27 @@ def _whole(file: Path, noted: Noted) -> Iterator[Path]:
 def _refuse_different(noted: Noted, connection: Connection, *, where: str) -> None:
     """Raise `StoreError` unless a store holds what was noted; an upgrade changes rows, but not their number."""
     exact = noted.version == version(connection, where=where)
-    found = digests(connection)
+    try:
+        found = digests(connection)
+    except (LookupError, TypeError, ValueError) as error:
+        raise StoreError(f"{where}: some of its rows cannot be read ({error}); use another backup") from error
     for kind, wanted in noted.digests.items():
-        if found[kind].rows != wanted.rows:
+        there = found[kind].rows if kind in found else 0
+        if there != wanted.rows:
             raise StoreError(
-                f"{where}: {found[kind].rows} {kind} where the backup of {noted.made} noted {wanted.rows}; "
-                "use another backup"
+                f"{where}: {there} {kind} where the backup of {noted.made} noted {wanted.rows}; use another backup"
             )
-        if exact and found[kind] != wanted:
+        if exact and found.get(kind) != wanted:
             raise StoreError(
                 f"{where}: its {kind} are not those that the backup of {noted.made} noted; use another backup"
             )
 
 
-def _refuse_full(location: str) -> None:
+def _refuse_full(connection: Connection, *, where: str) -> None:
     """Raise `StoreError` for a store that holds anything."""
-    try:
-        with looked_at(location) as connection:
-            held = any(connection.execute(select(table).limit(1)).first() for table in FIRST_FILLED)
-    except NoAnswer:
-        return
-    if held:
+    if any(connection.execute(select(table).limit(1)).first() for table in FIRST_FILLED):
         raise StoreError(
-            f"{shown(location)}: something is kept here already; restore to another place with --store, or add what "
+            f"{where}: something is kept here already; restore to another place with --store, or add what "
             "it lacks with perftrail store copy"
         )
 
@@ -230,12 +231,16 @@ def _copy_from_server(
             )
 
 
-def _copy_to_server(file: Path, location: str, tell: Callable[[int, int], None]) -> None:
+def _restore_to_server(file: Path, noted: Noted, location: str, tell: Callable[[int, int], None]) -> None:
+    """Copy a backup into a server's database in one transaction, while nobody else writes to it."""
     target = to_write(location)
     try:
-        with _open(file) as connection:
-            done = Copying(connection, target, tell=tell).run()
-        done.refuse_differences(target.where)
+        with target.told(target.where), target.writing.begin() as connection, _open(file) as source:
+            quoted = map(connection.dialect.identifier_preparer.quote, schema.metadata.tables)
+            connection.exec_driver_sql(f"LOCK TABLE {', '.join(quoted)} IN SHARE ROW EXCLUSIVE MODE")
+            _refuse_full(connection, where=target.where)
+            Copying(source, connection, tell=tell).run().refuse_differences(target.where)
+            _refuse_different(noted, connection, where=target.where)
     finally:
         target.close()
 

@@ -1,6 +1,7 @@
 """Copies what one store holds into another: what is there is left, what differs under the same key is told.
 
-Rows go in batches, each a transaction of its own: a copy that was cut short goes on where it was.
+Rows go in batches, each a transaction of its own: a copy that was cut short goes on where it was. Others may write to a
+server's database meanwhile; of two copies into one, each batch waits for the other's.
 """
 
 from __future__ import annotations
@@ -8,41 +9,54 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
 
+from perftrail.errors import StoreError
 from perftrail.store import schema
 from perftrail.store.content import invocations, named_rows
 from perftrail.store.copied_invocations import put_invocations
 from perftrail.store.inserting import insert_many, insert_unless_there
 from perftrail.store.names import chunks
 from perftrail.store.numbering import NAMED, Copied, Numbering
-from perftrail.store.transactions import Transactions
+from perftrail.store.transactions import TRIES, Transactions
+from perftrail.store.turn import FAMILY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sqlalchemy import Connection, Row, Table
+    from sqlalchemy import Row, Table
 
     from perftrail.store.transactions import Database
 
     Named = Mapping[str, Any]
+    Work = Callable[[Connection], None]
 
 STANDS_FOR = ("runnable_id", "revision", "variant", "benchmark", "point")
 """What names a row that says what a runnable stands for."""
 
 
+COPYING = -1
+"""The second half of the key of the lock under which a batch is copied; those of machines are not negative."""
+
+
 class Copying:
     """One copy, from a connection that sees one state of a store throughout, into another store.
 
-    `tell` is told how many invocations are done, and of how many.
+    Of a connection, all of it is in the transaction that goes on there. `tell` is told how many invocations are done,
+    and of how many.
     """
 
     def __init__(
-        self, source: Connection, target: Database, *, tell: Callable[[int, int], None] = lambda *_: None
+        self,
+        source: Connection,
+        target: Database | Connection,
+        *,
+        tell: Callable[[int, int], None] = lambda *_: None,
     ) -> None:
         self._source = source
         self._numbering = Numbering()
-        self._target = Transactions(target, undone=self._numbering.forget)
+        self._target = target
         self._tell = tell
         self.done = Copied()
 
@@ -66,9 +80,13 @@ class Copying:
         def attempt(connection: Connection) -> None:
             nonlocal part
             part = Copied()
+            _await_other_copies(connection)
             work(connection, part)
 
-        self._target.write(attempt)
+        if isinstance(self._target, Connection):
+            attempt(self._target)
+        else:
+            _write(Transactions(self._target, undone=self._numbering.forget), attempt)
         self.done.include(part)
 
     def _rows(self, table: Table) -> Sequence[Named]:
@@ -207,6 +225,25 @@ class Copying:
             part.count("notes", added=len(new), of=len(rows))
 
         self._put(put)
+
+
+def _write(target: Transactions, work: Work) -> None:
+    """Write a batch; once more where somebody kept some of it after it was looked what is there."""
+    for left in reversed(range(TRIES)):
+        try:
+            target.write(work)
+        except StoreError as error:
+            if not left or not isinstance(error.__cause__, IntegrityError):
+                raise
+        else:
+            return
+
+
+def _await_other_copies(connection: Connection) -> None:
+    """Have a server's database for this batch among all copies: what has no name of its own would come twice."""
+    if connection.dialect.name == "postgresql":
+        turn = text("SELECT pg_advisory_xact_lock(:family, :key)")
+        connection.execute(turn, {"family": FAMILY, "key": COPYING})
 
 
 def _named(row: Row[Any]) -> Named:

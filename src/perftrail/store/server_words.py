@@ -69,6 +69,8 @@ def told(where: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
+        if not isinstance(error.orig, psycopg.Error):  # of a file that is copied from
+            raise
         raise _explained(where, error.orig) from error
     except psycopg.Error as error:
         raise _explained(where, error) from error

@@ -280,7 +280,10 @@ class SqlStore:
     def add_note(self, note: RegressionNote) -> None:
         """Keep what was said of a regression; another may write meanwhile."""
         plain = accepted_note(note)
-        self._transactions.write(lambda connection: write_note(connection, plain))
+        self._transactions.write(
+            lambda connection: write_note(connection, plain),
+            settled=lambda connection: plain in read_notes(connection),
+        )
 
     def _version_id(self, connection: Connection) -> int:
         return self._interned.perftrails.intern(connection, __version__)

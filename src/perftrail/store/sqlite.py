@@ -44,10 +44,12 @@ REMEDIES = {
 
 @contextmanager
 def told(where: str) -> Iterator[None]:
-    """Turn a database's error into a `StoreError` that says where, what is wrong and what to do."""
+    """Turn an SQLite error into a `StoreError` that says where, what is wrong and what to do."""
     try:
         yield
     except DBAPIError as error:
+        if not isinstance(error.orig, sqlite3.Error):  # of a server that is copied to
+            raise
         raise StoreError(f"{where}: {error.orig}: {_remedy(error.orig)}") from error
     except sqlite3.Error as error:
         raise StoreError(f"{where}: {error}: {_remedy(error)}") from error

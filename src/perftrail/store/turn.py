@@ -67,7 +67,11 @@ class Turn:
         """Take the turn, on a connection that commits each statement."""
         told: Holder | None = None
         while not self._taken(connection):
-            backend, name = self._holder(connection)
+            held = self._holder(connection)
+            if held is None:  # whoever had it let go between the two questions
+                time.sleep(POLL_SECONDS / 10)
+                continue
+            backend, name = held
             holder = _parse(name)
             if name == self.name:
                 # Our own connection, which the server does not know to be dead yet.
@@ -92,10 +96,10 @@ class Turn:
         row = connection.execute(LOCK, (FAMILY, self._key)).fetchone()
         return row is not None and bool(row[0])
 
-    def _holder(self, connection: psycopg.Connection) -> tuple[int, str]:
+    def _holder(self, connection: psycopg.Connection) -> tuple[int, str] | None:
         """Give the server's process that serves whoever has the turn, and what its connection is called."""
         row = connection.execute(HELD, (FAMILY, self._key)).fetchone()
-        return (0, "") if row is None else (row[0], row[1] or "")
+        return None if row is None else (row[0], row[1] or "")
 
 
 def _parse(name: str) -> Holder:

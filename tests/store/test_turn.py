@@ -1,0 +1,45 @@
+"""Whose turn it is to measure on a machine, when who had it lets go at that very moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from perftrail.store.turn import LOCK, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import psycopg
+
+    from perftrail.store.lock import Holder
+
+
+class FakeConnection:
+    """A server that gives the lock at the last of some attempts, and knows of no holder in between."""
+
+    def __init__(self, taken: Sequence[bool]) -> None:
+        self._taken = list(taken)
+        self._row: tuple[Any, ...] | None = None
+
+    def execute(self, statement: str, _: Sequence[object]) -> FakeConnection:
+        self._row = (self._taken.pop(0),) if statement == LOCK else None
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return self._row
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_holder_that_has_just_let_go_is_nobody_who_measures(again: bool) -> None:
+    told: list[Holder] = []
+    turn = Turn("0123456789abcdef", where="postgresql://db/x", wait=False, on_wait=told.append)
+    if again:
+        take(turn, [True])
+    take(turn, [False, False, True])
+    assert told == []
+
+
+def take(turn: Turn, taken: Sequence[bool]) -> None:
+    turn.take(cast("psycopg.Connection", FakeConnection(taken)))
