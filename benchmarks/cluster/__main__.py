@@ -1,8 +1,9 @@
-"""``python -m benchmarks.cluster makespan|rounds|kills``: what several machines are worth, and what their deaths cost.
+"""``python -m benchmarks.cluster makespan|rounds|kills|namespaces``: what several machines are worth and endure.
 
 `makespan` builds the same subjects with one worker and with more. `rounds` lets searches over simulated histories have
 several things done at once, on a simulated clock. `kills` kills workers of a running study with -9 at random instants
-and compares what is in the store with what one process alone puts there.
+and compares what is in the store with what one process alone puts there. `namespaces` searches a history on machines
+that only a network connects, each in a network namespace of its own, and here; it needs root.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.cluster import kills, makespan, rounds
+from benchmarks.cluster import kills, makespan, namespaces, rounds
 
 
 def main() -> int:
-    """Run one of them and print what came of it; 1 when something was lost or done twice."""
+    """Run one of them and print what came of it; 1 when something was lost, done twice or came out otherwise."""
     asked = _parser().parse_args()
     if asked.what == "rounds":
         print(rounds.table(asked.revisions, asked.workers, trials=asked.trials, seed=asked.seed))
@@ -25,14 +26,26 @@ def main() -> int:
             makespan.table(asked.subjects, asked.workers, seconds=asked.seconds, scratch=Path(asked.scratch))
         )
         return 0
+    if asked.what == "namespaces":
+        return _namespaces(asked.machines, scratch=Path(asked.scratch))
     found = kills.play(asked.kills, machines=asked.machines, seed=asked.seed, scratch=Path(asked.scratch))
     print(found)
     return 0 if found.nothing_lost else 1
 
 
+def _namespaces(machines: int, *, scratch: Path) -> int:
+    try:
+        found = namespaces.play(machines, revisions=12, scratch=scratch)
+    except namespaces.NoNamespaces as why:
+        print(f"not tried: {why}")
+        return 0
+    print(found)
+    return 0 if found.agreed else 1
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("what", choices=("makespan", "rounds", "kills"))
+    parser.add_argument("what", choices=("makespan", "rounds", "kills", "namespaces"))
     parser.add_argument(
         "--workers", type=int, nargs="+", default=[1, 2, 4], help="so many of them, each in turn"
     )
@@ -43,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--trials", type=int, default=100, help="rounds: searches for each row")
     parser.add_argument("--kills", type=int, default=20, help="kills: how many")
-    parser.add_argument("--machines", type=int, default=4, help="kills: among so many workers")
+    parser.add_argument("--machines", type=int, default=4, help="kills, namespaces: so many workers")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--scratch", default="/var/tmp", help="where repositories and results go for the while"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from perftrail import studyfile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from perftrail.model.study import Study
@@ -31,12 +32,17 @@ invocations = {invocations}
 """
 
 
-def make(repository: Path, *, revisions: int) -> Path:
-    """Commit a program so many times, each time another one; needs git."""
+def rising(number: int) -> int:
+    """Give what the program of a revision costs where each one costs more."""
+    return 100 + number
+
+
+def make(repository: Path, *, revisions: int, cost: Callable[[int], int] = rising) -> Path:
+    """Commit a program so many times, each time another one, that says what it costs; needs git."""
     repository.mkdir(parents=True)
     said = [
         f"commit refs/heads/main\ncommitter A <a@example.org> {1_700_000_000 + number} +0000\n"
-        f"data 6\nchange\nM 100644 inline says\n{_data(f'echo cost {100 + number}; sleep 0.05')}"
+        f"data 6\nchange\nM 100644 inline says\n{_data(f'echo cost {cost(number)}; sleep 0.05 # {number}')}"
         for number in range(revisions)
     ]
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", repository], check=True)

@@ -18,33 +18,27 @@ from distributed import LocalCluster, Security
 
 REPOSITORY = Path(__file__).parents[2]
 SOURCES = REPOSITORY / "src"
+PERFTRAIL = (sys.executable, "-m", "perftrail")
 
 
 class Machines:
-    """A scheduler with workers that can be started, killed and started again."""
+    """The workers of a scheduler, which can be started, killed and started again; `known` counts those it knows."""
 
-    def __init__(self, cluster: LocalCluster, home: Path, *, environment: dict[str, str]) -> None:
-        self.address = str(cluster.scheduler_address)
-        self._cluster = cluster
+    def __init__(self, address: str, home: Path, *, known: Callable[[], int]) -> None:
+        self.address = address
         self._home = home
-        self._environment = environment
+        self._known = known
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, name: str, *options: str, builds: int = 1) -> subprocess.Popen[bytes]:
-        """Start the worker of a machine."""
+    def start(
+        self, name: str, *options: str, builds: int = 1, inside: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start the worker of a machine, with the words of a program that starts it `inside` of something."""
         words = ["worker", self.address, "--machine", name, "--builds", f"{builds}"]
         with (self._home / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "perftrail",
-                    *words,
-                    "--directory",
-                    str(self._home / name),
-                    *options,
-                ],
-                env=self._environment,
+                [*inside, *PERFTRAIL, *words, "--directory", str(self._home / name), *options],
+                env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -68,8 +62,7 @@ class Machines:
     @property
     def workers(self) -> int:
         """How many workers the scheduler knows."""
-        scheduler = self._cluster.scheduler
-        return 0 if scheduler is None else len(scheduler.workers)
+        return self._known()
 
     def end(self) -> None:
         """End every worker."""
@@ -103,8 +96,11 @@ def machines(
             silence_logs=logging.CRITICAL,
         ) as cluster,
     ):
-        environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
-        started = Machines(cluster, home, environment=environment)
+
+        def known() -> int:
+            return 0 if cluster.scheduler is None else len(cluster.scheduler.workers)
+
+        started = Machines(str(cluster.scheduler_address), home, known=known)
         try:
             for name in names:
                 started.start(name, *options, builds=builds)
@@ -112,6 +108,12 @@ def machines(
             yield started
         finally:
             started.end()
+
+
+def environment() -> dict[str, str]:
+    """Give the environment of every process: this source, and nothing that a scheduler would serve to browsers."""
+    own = {"PYTHONPATH": str(SOURCES), "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]"}
+    return {**os.environ, **own}
 
 
 def until(true: Callable[[], bool], *, seconds: float = 60.0) -> None:

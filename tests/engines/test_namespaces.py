@@ -1,0 +1,23 @@
+"""A study on four machines that only a network connects: each in a network namespace of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cluster.namespaces import NoNamespaces, play
+
+pytestmark = pytest.mark.slow
+
+
+def test_four_machines_that_only_a_network_connects_find_what_is_found_here(tmp_path: Path) -> None:
+    try:
+        found = play(4, revisions=6, scratch=tmp_path)
+    except NoNamespaces as why:
+        pytest.skip(f"network namespaces cannot be had here: {why}")
+    assert found.addresses == ("10.77.0.2", "10.77.0.3", "10.77.0.4", "10.77.0.5")
+    assert found.away["verdict"] == "found"
+    assert found.agreed, str(found)
+    assert found.measuring == ("machine-1",)
+    assert all(number > 0 for number in found.sent.values())
