@@ -33,6 +33,8 @@ def test_schedulers_and_workers_of_our_own_are_told_apart(text: str, address: Sc
         "dask://head",
         "dask://user:secret@head:8786",
         "dask://head:8786/path",
+        "dask://head:99999",
+        "dask://head:0",
         "tcp://head:8786",
         "dask://head:8786\n",
         "",

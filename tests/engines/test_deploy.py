@@ -58,6 +58,16 @@ def test_scheduler_and_workers_name_each_other_and_the_certificates_alike() -> N
         assert variables["DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION"] == "true"
 
 
+def test_a_worker_makes_its_own_directory_as_a_volume_belongs_to_root() -> None:
+    (worker,) = (each for each in documents() if each["kind"] == "DaemonSet")
+    (container,) = worker["spec"]["template"]["spec"]["containers"]
+    command = container["command"]
+    directory = Path(command[command.index("--directory") + 1])
+    volumes = {Path(each["mountPath"]) for each in container["volumeMounts"]}
+    assert directory not in volumes
+    assert volumes & set(directory.parents)
+
+
 @pytest.mark.parametrize("script", sorted(DEPLOY.glob("slurm/*.sh")), ids=lambda path: path.name)
 def test_scripts_are_shell_and_say_what_they_lack(script: Path) -> None:
     done = subprocess.run(["sh", script], capture_output=True, text=True, check=False)

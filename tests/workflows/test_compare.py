@@ -308,3 +308,12 @@ def test_without_a_choice_a_benchmark_s_own_metrics_are_compared_and_what_is_der
     asked = study(benchmarks={"work": own}, derived={"double": Derived(value="rate * 2", benchmark="work")})
     assert [target.text for target in Choice().of(asked, "work", "plain")] == ["double", "rate"]
     assert [target.text for target in Choice().of(study(), "work", "plain")] == ["wall", "cpu"]
+
+
+def test_who_builds_several_at_once_is_asked_for_both_sides_of_what_is_wanted(tmp_path: Path) -> None:
+    builder = FakeBuilder(FakeSource(2), hands=2)
+    variants = {"plain": Variant(), "other": Variant()}
+    only_plain = Benchmark(command="{build}/work", exclude=({"variant": "other"},))
+    asked = study(variants=variants, benchmarks={"work": only_plain})
+    gate(session_of(tmp_path, starter(1.0, 1.1), asked=asked, builder=builder))
+    assert builder.begun == ["r0", "r1"]

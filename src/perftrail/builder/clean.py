@@ -60,9 +60,10 @@ class AwayBuilder(LocalBuilder):
         return self._makers.hands
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
-        """Have those of some subjects made that are not there yet."""
+        """Have those of some subjects made that are not there yet; all of them are used from now on."""
         for subject, recipe in subjects:
             key = self.key(subject, recipe)
+            self._users.claim(key)
             if key not in self._begun and not self.is_made(key):
                 self._begun[key] = self._makers.begin(key, subject, recipe)
 
@@ -70,7 +71,11 @@ class AwayBuilder(LocalBuilder):
         """Give what was made of a subject, or have it made."""
         self.begin([(subject, recipe)])
         begun = self._begun.pop(self.key(subject, recipe), None)
-        return super().make(subject, recipe) if begun is None else begun.outcome()
+        if begun is None:
+            return super().make(subject, recipe)
+        outcome = begun.outcome()
+        self._news += self._room.make()
+        return outcome
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Check nothing: no tree was used twice."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from perftrail.file_tree import remove_tree
 from perftrail.model.quantity import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from perftrail.model.build import Built, Prepared
 
@@ -48,9 +49,34 @@ def pack(root: Path, names: Sequence[str], *, what: str, but: Sequence[str] = ()
 
 
 def unpack(packed: bytes, root: Path) -> None:
-    """Unpack what `pack` packed; nothing leaves the directory by its name."""
-    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
-        archive.extractall(root, filter="tar")
+    """Unpack what `pack` packed; nothing leaves the directory by its name. Raises `ClusterError` for anything else."""
+    _extract(packed, root, tarfile.tar_filter)
+
+
+def unpack_logs(packed: bytes, root: Path, *, below: str) -> None:
+    """Unpack files that lie in the directory `below` of `root`, and nothing beside them. Raises `ClusterError`."""
+
+    def kept(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:
+        parts = Path(member.name).parts
+        if parts[:1] != (below,) or ".." in parts or not member.isfile():
+            raise ClusterError(
+                f"{member.name}: is no log, and came as one from where something was made or measured"
+            )
+        return tarfile.tar_filter(member, destination)
+
+    _extract(packed, root, kept)
+
+
+def _extract(
+    packed: bytes, root: Path, kept: Callable[[tarfile.TarInfo, str], tarfile.TarInfo | None]
+) -> None:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
+            archive.extractall(root, filter=kept)  # noqa: S202 - each filter ends in tarfile's own
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise ClusterError(
+            f"what travelled cannot be unpacked: {error}; is the other side of this version?"
+        ) from error
 
 
 def pack_build(builds: Path, built: Built, *, links: Sequence[str], outputs: Sequence[str]) -> bytes:

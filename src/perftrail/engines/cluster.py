@@ -42,6 +42,9 @@ SECONDS_TO_COME = 30.0
 SECONDS_TO_COME_BACK = 30.0
 """How long a machine that has no worker any more is waited for: a supervisor starts another one."""
 
+SECONDS_TO_FETCH = 10.0
+"""How long what came of a job is waited for at first, before it is looked whether it can still come."""
+
 SECONDS_BETWEEN_LOOKS = 1.0
 
 MOST_DEATHS = 8
@@ -170,14 +173,22 @@ class _Handed(Generic[Job, Done]):
         self._future: Future[Done] = engine.submit(perform, job)
 
     def outcome(self) -> Done:
+        seconds = SECONDS_TO_FETCH
         while True:
             self._engine.wait(self._future)
             if self._began_again():
                 continue
+            ended = self._future.status == "error"
             try:
-                done: Done = self._future.result()
+                done: Done = self._future.result(timeout=seconds)
             except (CancelledError, TaskCancelled, CommClosedError) as error:
                 raise self._engine.lost() from error
+            except (TimeoutError, KilledWorker):
+                if ended:
+                    raise
+                # The line is slow, or who has it died: the job is done again then, where somebody is left to do it.
+                seconds *= 2
+                continue
             return done
 
     def _began_again(self) -> bool:
@@ -198,8 +209,11 @@ class _Handed(Generic[Job, Done]):
 
 
 @contextmanager
-def connected(address: str, *, security: Security | None = None) -> Iterator[Cluster]:
-    """Connect to a scheduler, and wait until it has workers of ours. Raises `ClusterError` with the remedy."""
+def connected(address: str, *, security: Security | None = None, workers: int = 1) -> Iterator[Cluster]:
+    """Connect to a scheduler, and wait until it has so many workers of ours, or has had time enough and has one.
+
+    Raises `ClusterError` with the remedy.
+    """
     silence()
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"})
     encrypted = security or (Security(require_encryption=True) if address.startswith("tls://") else None)
@@ -209,7 +223,7 @@ def connected(address: str, *, security: Security | None = None) -> Iterator[Clu
         raise ClusterError(_unreachable(address, error)) from error
     try:
         cluster = Cluster(client, patience_seconds=SECONDS_TO_COME_BACK)
-        _refuse_unfit(cluster, _awaited(cluster))
+        _refuse_unfit(cluster, _awaited(cluster, workers))
         yield cluster
     finally:
         with suppress(*LOST):
@@ -228,10 +242,12 @@ def _unreachable(address: str, error: BaseException) -> str:
     )
 
 
-def _awaited(cluster: Cluster) -> tuple[Offer, ...]:
+def _awaited(cluster: Cluster, workers: int) -> tuple[Offer, ...]:
     began = time.monotonic()
-    while not (offers := cluster.offers()):
+    while len(offers := cluster.offers()) < workers:
         if time.monotonic() - began > SECONDS_TO_COME:
+            if offers:
+                break
             raise ClusterError(
                 f"{cluster.address}: the scheduler has no worker of perftrail; start one on each machine: "
                 f"perftrail worker {cluster.address}"

@@ -66,7 +66,7 @@ def own_workers(count: int, *, home: Path) -> Iterator[Cluster]:
         environment = {**os.environ, **_written(security, home)}
         started = [_start(address, home / f"{number}", environment) for number in range(count)]
         try:
-            with connected(address, security=security) as joined:
+            with connected(address, security=security, workers=count) as joined:
                 yield joined
         finally:
             _end(started)

@@ -36,7 +36,11 @@ class Backport:
     def events(self) -> Generator[Event, None, BackportReport]:
         """Make the subjects and measure them; yields what happens and returns what came of it."""
         bouts: list[Bout] = []
-        for variant in self._session.study.variants:
+        variants, revisions = self._session.study.variants, self._revisions.values()
+        yield from self._session.workshop.ahead(
+            Subject(revision=revision, variant=variant) for variant in variants for revision in revisions
+        )
+        for variant in variants:
             made: dict[str, dict[Role, list[Ready]]] = {}
             for role in self._revisions:
                 for ready in (yield from self._make(role, variant)):

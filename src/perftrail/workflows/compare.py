@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from perftrail.analysis.compare import Rule
+    from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.report.gates.result import FailOn, SideName
     from perftrail.workflows.events import Event
@@ -88,7 +89,7 @@ class Compare:
             file=self._session.study.file,
             base=base,
             head=head,
-            rows=tuple(sorted(rows, key=lambda row: -round(row.size, 9))),
+            rows=tuple(sorted(rows, key=lambda row: row.rank)),
             lost=(*self._lost.values(), *(each for duel in apart for each in duel.lost())),
             fail_on=self._request.fail_on,
             confidence=self._request.confidence,
@@ -116,9 +117,13 @@ class Compare:
         return base, head
 
     def _made(self, base: Revision, head: Revision) -> Generator[Event, None, list[Duel]]:
-        """Make both in every variant, and pair what can be started of both."""
+        """Make both in every variant, at once where others build too, and pair what can be started of both."""
         sides: dict[SideName, Revision] = {"base": base, "head": head}
         study, choice = self._session.study, self._request.choice
+        wanted = (
+            Subject(revision=each, variant=variant) for variant in study.variants for each in sides.values()
+        )
+        yield from self._session.workshop.ahead(subject for subject in wanted if self._wanted(subject))
         duels = []
         for variant in study.variants:
             made: dict[str, dict[SideName, list[Ready]]] = {}
@@ -133,17 +138,8 @@ class Compare:
         return [duel for duel in duels if duel.targets]
 
     def _make(self, side: SideName, subject: Subject) -> Generator[Event, None, list[Ready]]:
-        study = self._session.study
-        wanted = {
-            (name, point)
-            for name in study.benchmarks
-            for target in self._request.choice.of(study, name, subject.variant)
-            for point in target.points
-        }
         readies = []
-        for cell in cells(study, subject):
-            if (cell.benchmark, cell.point) not in wanted:
-                continue
+        for cell in self._wanted(subject):
             ready = yield from self._session.workshop.ready(cell)
             if isinstance(ready, Failure):
                 benchmark = cell.benchmark if ready.stage == "link" else ""
@@ -152,6 +148,17 @@ class Compare:
             else:
                 readies.append(ready)
         return readies
+
+    def _wanted(self, subject: Subject) -> list[Cell]:
+        """Give the cells of a subject that the figures wanted are read from."""
+        study = self._session.study
+        needed = {
+            (name, point)
+            for name in study.benchmarks
+            for target in self._request.choice.of(study, name, subject.variant)
+            for point in target.points
+        }
+        return [cell for cell in cells(study, subject) if (cell.benchmark, cell.point) in needed]
 
     def _rule(self, duels: Sequence[Duel]) -> Rule:
         return rule_for(

@@ -80,6 +80,11 @@ class OwnHand:
         """Give what was done beside making subjects."""
         return () if self._builder is None else self._builder.news()
 
+    def let_go(self) -> None:
+        """Let go of the builds that were made here: whoever wanted them says that they are used, or has got them."""
+        if self._builder is not None:
+            self._builder.close()
+
     def cancel(self) -> None:
         """Kill what runs now, from any thread: what it was to make is not wanted any more."""
         self._launcher.cancel()
@@ -95,8 +100,7 @@ class OwnHand:
 
     def close(self) -> None:
         """Let go of the builds and end the launcher."""
-        if self._builder is not None:
-            self._builder.close()
+        self.let_go()
         self._launcher.close()
 
     def _opened(self) -> LocalBuilder:

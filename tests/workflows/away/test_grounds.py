@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import shutil
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perftrail.builder.travel import MOST_BYTES, pack, unpack
+from perftrail.builder.travel import MOST_BYTES, pack, unpack, unpack_logs
 from perftrail.errors import ClusterError
 from perftrail.model.source import Source
 from perftrail.workflows.away.beside_study import pack_study, study_digest
-from perftrail.workflows.away.grounds import STUDY, TOKEN, Grounds
+from perftrail.workflows.away.fleet import TOKEN, leave_sign, token_of
+from perftrail.workflows.away.grounds import STUDY, Grounds
 from perftrail.workflows.away.values import Parcel, Site
 from tests.workflows.bench import a_study
 
@@ -20,9 +25,11 @@ def site(home: Path, source: Source, *, token: str = "one") -> Site:
     (home / "perftrail.toml").write_text("")
     results = home / ".perftrail"
     results.mkdir(exist_ok=True)
-    (results / TOKEN).write_text("one")
+    (results / "sign").write_text("one")
     study = a_study(file=str(home / "perftrail.toml"), directory=str(home), source=source)
-    return Site(study=study, root=str(results), token=token, digest=study_digest(home), version="1")
+    return Site(
+        study=study, root=str(results), token=token, sign="sign", digest=study_digest(home), version="1"
+    )
 
 
 def test_who_reads_what_the_command_wrote_works_in_its_directory(tmp_path: Path) -> None:
@@ -94,3 +101,58 @@ def test_links_and_modes_arrive_as_they_were_and_what_is_named_is_left_out(tmp_p
     assert (there / "inside" / "link").readlink() == Path("program")
     assert (there / "inside" / "program").stat().st_mode & 0o111
     assert not (there / "inside" / ".git").exists()
+
+
+def test_a_copy_of_the_results_is_not_taken_for_them(tmp_path: Path) -> None:
+    asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
+    root, copy = Path(asked.root), tmp_path / "another machine"
+    token = token_of(root)
+    leave_sign(root, token)
+    shutil.copytree(root, copy)
+    sign = leave_sign(root, token)
+    here, there = (
+        Grounds(replace(asked, root=str(each), token=token, sign=sign), tmp_path / "worker", apart=False)
+        for each in (root, copy)
+    )
+    assert (here.shared, there.shared) == (True, False)
+    assert [each.name for each in root.glob("cluster.sign.*")] == [sign], "that of the command before is gone"
+
+
+def test_a_directory_keeps_what_it_is_known_by_and_an_empty_name_is_none(tmp_path: Path) -> None:
+    (tmp_path / TOKEN).touch()
+    first = token_of(tmp_path)
+    assert len(first) == 32
+    assert token_of(tmp_path) == first
+
+
+@pytest.mark.parametrize("name", ["results.db", "logs/../results.db", "/results.db", "../results.db"])
+def test_what_comes_as_a_log_lies_among_the_logs(tmp_path: Path, name: str) -> None:
+    (tmp_path / "root").mkdir()
+    results = tmp_path / "root" / "results.db"
+    for place in (results, tmp_path / "results.db"):
+        place.write_text("measured")
+    with pytest.raises(ClusterError, match=r"results\.db: is no log"):
+        unpack_logs(archive(tarfile.TarInfo(name)), tmp_path / "root", below="logs")
+    assert [place.read_text() for place in (results, tmp_path / "results.db")] == ["measured"] * 2
+
+
+def test_what_comes_as_a_log_leads_nowhere_else(tmp_path: Path) -> None:
+    link = tarfile.TarInfo("logs/run.out")
+    link.type, link.linkname = tarfile.SYMTYPE, "../results.db"
+    with pytest.raises(ClusterError, match=r"logs/run\.out: is no log"):
+        unpack_logs(archive(link), tmp_path, below="logs")
+
+
+def test_what_leaves_its_directory_or_is_nothing_that_was_packed_is_refused(tmp_path: Path) -> None:
+    for packed in (archive(tarfile.TarInfo("../outside")), b"nonsense", archive(tarfile.TarInfo("x"))[:20]):
+        with pytest.raises(ClusterError, match="what travelled cannot be unpacked"):
+            unpack(packed, tmp_path / "inside")
+    assert not (tmp_path / "outside").exists()
+
+
+def archive(*members: tarfile.TarInfo) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as made:
+        for each in members:
+            made.addfile(each)
+    return packed.getvalue()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.cli.again import after, again
-from perftrail.cli.options import json_option, study_argument
+from perftrail.cli.options import engine_option, json_option, study_argument
 from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FORMS = ("text", "plain", "github", "gitlab", "junit", "metrics", "json")
 IMAGES = ("svg", "png")
+CONFIDENCE = 0.99
 
 
 class Asked(TypedDict):
@@ -71,7 +72,7 @@ class Asked(TypedDict):
 @click.option(
     "--confidence",
     type=float,
-    default=0.99,
+    default=CONFIDENCE,
     show_default=True,
     help="How sure all verdicts together are to be right.",
 )
@@ -90,6 +91,7 @@ class Asked(TypedDict):
     metavar="FORMAT=FILE",
     help="Write it in this format too, or its figure as svg or png; may be repeated.",
 )
+@engine_option
 @walking_options
 @writing_options
 @json_option
@@ -100,6 +102,7 @@ def command(
     form: str,
     output: str | None,
     also: tuple[str, ...],
+    engine: str | None,
     walking: Walking,
     writing: Writing,
     as_json: bool,
@@ -107,9 +110,9 @@ def command(
 ) -> None:
     """Compare revision HEAD with BASE in every benchmark, metric and point: slower, faster, the same or unclear.
 
-    Both are built and measured here, in pairs that take turns, until each verdict is settled. All verdicts share one
-    error, so that a gate over many benchmarks fails no more often by chance than one over a single one. Equal builds
-    are not measured. Resumes by itself; asking again with the same results gives the same answer.
+    Both are built, and measured on one machine in pairs that take turns, until each verdict is settled. All verdicts
+    share one error, so that a gate over many benchmarks fails no more often by chance than one over a single one. Equal
+    builds are not measured. Resumes by itself; asking again with the same results gives the same answer.
 
     Exits 0 when there is an answer, 3 when what --fail-on names is there, 1 when HEAD could not be built or run where
     BASE could, or no verdict could be had. With --format github, in a job of GitHub, it also writes the job's summary
@@ -125,7 +128,9 @@ def command(
     request = _request(loaded, base, head, **asked)
     with Job.of(form) as job:
         gate = writing.follow(
-            loaded, lambda session: afresh(session, lambda: Compare(session, request).events())
+            loaded,
+            lambda session: afresh(session, lambda: Compare(session, request).events()),
+            engine=engine,
         )
     gate = _with_commands(gate, study, asked, walking, writing)
     write_gate(gate, form=form, output=output, also=others, job=job)
@@ -167,6 +172,7 @@ def _with_commands(gate: Gate, named: str | None, asked: Asked, walking: Walking
     words = [*figures, *(word for name in asked["benchmarks"] for word in ("--benchmark", name))]
     for option, value in (
         ("--smallest", asked["smallest"]),
+        ("--confidence", None if asked["confidence"] == CONFIDENCE else asked["confidence"]),
         ("--max-runs", asked["max_runs"]),
         ("--budget", asked["budget"]),
     ):

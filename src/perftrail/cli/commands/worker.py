@@ -44,18 +44,18 @@ def command(scheduler: str, builds: int, machine: str | None, directory: str | N
 
     Exits 0 when it was told to stop, 1 when the scheduler cannot be reached or is gone.
     """
-    from perftrail.errors import ClusterError, UsageError
+    from perftrail.engines.address import parse_scheduler
+    from perftrail.errors import ClusterError
     from perftrail.workflows.opening import NO_DASK
 
-    if not scheduler.startswith(("tcp://", "tls://")):
-        raise UsageError(f"SCHEDULER {scheduler!r}: give tcp://HOST:PORT or tls://HOST:PORT")
+    address = parse_scheduler(scheduler)
     try:
         from perftrail.workflows.away.attending import work
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"dask", "distributed"}:
             raise
         raise ClusterError(NO_DASK.format("worker")) from error
-    work(scheduler, builds=builds, machine=machine, directory=directory, apart=apart, on_begin=_tell)
+    work(address, builds=builds, machine=machine, directory=directory, apart=apart, on_begin=_tell)
 
 
 def _tell(offer: Offer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,16 +35,12 @@ def work(
     """Work for a scheduler; returns when a signal says to stop. `on_begin` is told what is offered.
 
     `machine` is the name that tells this machine from its like: the host's without any; an empty one makes it the
-    machine that it is without workers. Raises `UsageError` for a directory of others, `ClusterError` when the
-    scheduler cannot be reached, or is gone.
+    machine that it is without workers. Raises `UsageError` for a directory that others can change, `ClusterError` when
+    the scheduler cannot be reached, or is gone.
     """
     remove_left_over()
     own = Path(directory) if directory else _cache() / "perftrail" / "worker"
-    own.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if own.stat().st_uid != os.geteuid():
-        raise UsageError(
-            f"--directory {quoted(str(own))}: belongs to somebody else, who could change what is run"
-        )
+    _refuse_unfit(own)
     remove_left_over_of_workers(own)
     name = socket.gethostname() if machine is None else machine
     here = read_machine(name=name)
@@ -55,6 +52,20 @@ def work(
         attend(address, offer, desk, directory=terms.directory)
     finally:
         desk.close()
+
+
+def _refuse_unfit(own: Path) -> None:
+    """Make a worker's directory where it is not there yet; raise `UsageError` for one that others can change."""
+    named = f"--directory {quoted(str(own))}"
+    try:
+        own.mkdir(parents=True, exist_ok=True, mode=0o700)
+        state = own.stat()
+    except OSError as error:
+        raise UsageError(f"{named}: cannot be made: {error.strerror}; name another one") from error
+    if state.st_uid != os.geteuid() or state.st_mode & stat.S_IWOTH:
+        raise UsageError(
+            f"{named}: others may write there, and could change what is run; name a new one, below it perhaps"
+        )
 
 
 def _cache() -> Path:

@@ -61,9 +61,10 @@ class StudyDesk:
         """Start something once and give what came of it."""
         with self._refusing(site):
             outpost = self._outpost(site)
-            if (lacks := outpost.lacks(parcels, start.ready.prepared)) is not None:
-                return lacks
             with measuring(self._terms.machine.id):
+                # Whoever builds may remove a build to make room: what is there is known only while nobody does.
+                if (lacks := outpost.lacks(parcels, start.ready.prepared)) is not None:
+                    return lacks
                 carried = outpost.invoke(start, job=present_job())
             if isinstance(carried.outcome, FailedInvocation):
                 self._doubt()
@@ -102,6 +103,12 @@ class StudyDesk:
         except PerftrailError as error:
             self._wait_for_the_end()
             raise ClusterError(f"machine {named}: {error}") from None
+        except OSError as error:
+            self._wait_for_the_end()
+            raise ClusterError(
+                f"machine {named}: {error}; see to the disk that its worker works on, or name another one there with "
+                "--directory, and the same command goes on from what is kept"
+            ) from None
         except KeyboardInterrupt:
             self._wait_for_the_end()
             raise ClusterError(f"machine {named}: was told that nobody waits for the job any more") from None

@@ -15,7 +15,6 @@ from perftrail.engines.local import LocalEngine
 from perftrail.engines.own_workers import own_workers
 from perftrail.file_claim import claimed_directory
 from perftrail.workflows.away.beside_study import study_digest
-from perftrail.workflows.away.grounds import TOKEN
 from perftrail.workflows.away.supplying import Supplier
 from perftrail.workflows.away.values import Making, Site
 from perftrail.workflows.bench import Bench
@@ -35,19 +34,29 @@ if TYPE_CHECKING:
     from perftrail.workflows.invoker import Invoker
 
 
+TOKEN = "cluster.id"  # noqa: S105 - it names a directory, and opens nothing
+"""The file in a results directory that holds what it is known by."""
+
+SIGN = "cluster.sign."
+"""What a command's sign in its results directory begins with."""
+
+
 class Fleet:
     """The machines of a cluster, by name: all build, and one measures. Implements `builder.Makers`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._building = cluster.building()
-        offers = cluster.offers()
-        machines = {offer.machine.id: offer.machine for offer in offers}.values()
+        machines = {offer.machine.id: offer.machine for offer in cluster.offers()}.values()
         self.machines: tuple[Machine, ...] = tuple(
             sorted(machines, key=lambda each: (each.facts.get("name", ""), each.id))
         )
-        self.hands = sum(offer.builds for offer in offers)
         self._supplier: Supplier | None = None
+
+    @property
+    def hands(self) -> int:
+        """How many builds the workers that are there now make at once."""
+        return max(1, sum(offer.builds for offer in self._cluster.offers()))
 
     def settle(
         self,
@@ -58,10 +67,12 @@ class Fleet:
         outputs: Callable[[Subject], Sequence[str]],
     ) -> None:
         """Say which study all is done for; comes before anything is begun. `root` is its results directory."""
+        token = token_of(root)
         site = Site(
             study=study,
             root=str(root),
-            token=_token(root),
+            token=token,
+            sign=leave_sign(root, token),
             digest=study_digest(Path(study.directory)),
             version=__version__,
             own=own,
@@ -109,9 +120,20 @@ def open_fleet(engine: str) -> Iterator[Fleet]:
         yield Fleet(cluster)
 
 
-def _token(root: Path) -> str:
+def token_of(root: Path) -> str:
     """Give what the results directory is known by, written when it is asked for first."""
     path = root / TOKEN
-    if not path.exists():
-        path.write_text(uuid.uuid4().hex, encoding="ascii")
-    return path.read_text(encoding="ascii")
+    known = path.read_text(encoding="ascii") if path.exists() else ""
+    if not known:  # nothing is there, or a disk was full when it was to be written
+        known = uuid.uuid4().hex
+        path.write_text(known, encoding="ascii")
+    return known
+
+
+def leave_sign(root: Path, token: str) -> str:
+    """Leave a file of a new name in the results directory, which we hold: a copy made before does not have it."""
+    for old in root.glob(f"{SIGN}*"):
+        old.unlink(missing_ok=True)
+    name = f"{SIGN}{uuid.uuid4().hex}"
+    (root / name).write_text(token, encoding="ascii")
+    return name

@@ -1,7 +1,7 @@
 """Where a study lies on a worker's machine: in the command's own directory, or in one of the worker's.
 
-A worker that reads in the command's results directory what the command wrote there works in it. Else it keeps
-the study's files, its sources and its builds below a directory of its own, and what it lacks is sent to it.
+A worker that reads in the command's results directory what the command has just written there works in it. Else it
+keeps the study's files, its sources and its builds below a directory of its own, and what it lacks is sent to it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.workflows.away.values import Site
 
-TOKEN = "cluster.id"  # noqa: S105 - it names a directory, and opens nothing
-"""The file in a results directory by which a worker knows that it sees the same one."""
+LOGS = "logs"
+"""Where logs lie below a results directory."""
 
 STUDY = "study"
 """The parcel of what lies beside a study file."""
@@ -41,7 +41,7 @@ class Grounds:
 
     def __init__(self, site: Site, directory: Path, *, apart: bool) -> None:
         self._site = site
-        self.shared = not apart and _read(Path(site.root, TOKEN)) == site.token
+        self.shared = not apart and _read(Path(site.root, site.sign)) == site.token
         own = directory / "studies" / content_key(site.token)[:16]
         self._study_here = own / f"study-{site.digest[:16]}"
         self.root = Path(site.root) if self.shared else own
@@ -78,7 +78,7 @@ class Grounds:
         if prepared is not None and not has_build(self.root / "builds", prepared):
             name = build_parcel(prepared)
             if name in sent:
-                log = self.root / "logs" / Path(prepared.built.log).name
+                log = self.root / LOGS / Path(prepared.built.log).name
                 unpack_build(sent[name], self.root / "builds", prepared.built, log=str(log))
             else:
                 lacking.append(name)
@@ -93,7 +93,7 @@ class Grounds:
         """Give what came of a build as the command knows it, with the build where it does not see it."""
         if self.shared:
             return Carried(outcome=outcome)
-        log = f"logs/{Path(outcome.log).name}"
+        log = f"{LOGS}/{Path(outcome.log).name}"
         told = replace(outcome, log=self._back(outcome.log))
         if isinstance(outcome, Built):
             assert isinstance(told, Built)

@@ -14,7 +14,7 @@ from perftrail.errors import ClusterError
 from perftrail.file_claim import claimed_directory, remove_left_over
 from perftrail.launcher import Launcher
 from perftrail.sandbox import remove_left_over_rooms
-from perftrail.workflows.away.grounds import Grounds
+from perftrail.workflows.away.grounds import LOGS, Grounds
 from perftrail.workflows.hands import OwnHand, open_builder, sandboxes
 from perftrail.workflows.invoker import log_name
 from perftrail.workflows.invoking import open_invoker
@@ -79,6 +79,7 @@ class Outpost:
             return self._grounds.made(hand.make(making.subject, making.recipe), making.recipe)
         finally:
             del self._cancels[job]
+            hand.let_go()
             self._idle.put(hand)
 
     def _free_hand(self) -> OwnHand:
@@ -110,7 +111,7 @@ class Outpost:
             outcome = self._opened.invoke(replace(start, ready=ready))
         finally:
             del self._cancels[job]
-        return self._grounds.started(outcome, f"logs/{log_name(start.key)}.")
+        return self._grounds.started(outcome, f"{LOGS}/{log_name(start.key)}.")
 
     def drop(self, job: str) -> None:
         """Kill what a job runs now, if it is one of ours: nobody wants what comes of it."""
@@ -139,7 +140,7 @@ class Outpost:
     def _open(self) -> Invoker:
         """Open who measures, with a scratch directory of its own: others may measure in the same results."""
         study, root = self._grounds.study, self._grounds.root
-        (root / "logs").mkdir(parents=True, exist_ok=True)
+        (root / LOGS).mkdir(parents=True, exist_ok=True)
         scratch = self._bench.enter_context(claimed_directory(PREFIX, below=self._terms.directory))
         starter = Stoppable(self._launcher, self._stop)
         self._enclosing = sandboxes(study, root, self._launcher, rooms=self._rooms)
@@ -151,6 +152,6 @@ class Outpost:
                 self._launcher,
                 enclosing=self._enclosing,
                 place=scratch,
-                logs=root / "logs",
+                logs=root / LOGS,
             )
         )

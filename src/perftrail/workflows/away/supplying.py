@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from perftrail.builder.travel import pack_build, unpack, unpack_build
+from perftrail.builder.travel import pack_build, unpack_build, unpack_logs
 from perftrail.errors import ClusterError
 from perftrail.model.build import Built
 from perftrail.workflows.away.beside_study import pack_study
-from perftrail.workflows.away.grounds import STUDY, build_parcel
+from perftrail.workflows.away.grounds import LOGS, STUDY, build_parcel
 from perftrail.workflows.away.jobs import Invoke, Make, greet
 from perftrail.workflows.away.values import Carried, Lacks, Parcel
 
@@ -63,7 +63,7 @@ class Supplier:
     def _take(self, carried: Carried[T]) -> T:
         """Take in what came along with an outcome."""
         if carried.logs:
-            unpack(carried.logs, self._root)
+            unpack_logs(carried.logs, self._root, below=LOGS)
         if carried.files is not None:
             assert isinstance(carried.outcome, Built)
             log = carried.outcome.log

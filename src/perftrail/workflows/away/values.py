@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -18,13 +18,15 @@ T = TypeVar("T")
 class Site:
     """Where a study is made and measured, as the command sees it, whose version of perftrail is `version`.
 
-    `root` is its results directory and `token` what a file in there says: who reads the same sees the same
-    directory. `digest` names what lies beside the study file. `own` is a patched revision of our own.
+    `root` is its results directory and `token` what that is known by, whichever command uses it. `sign` is the file
+    that this command has left there, which says so: who reads it sees the same directory, and no copy of it. `digest`
+    names what lies beside the study file. `own` is a patched revision of our own.
     """
 
     study: Study
     root: str
     token: str
+    sign: str = field(compare=False)
     digest: str
     version: str
     own: Patched | None = None

@@ -1,0 +1,50 @@
+"""A gate whose builds and measurements are made by workers: both built at once, and the answer is what it is here."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.engines.own_workers import own_workers
+from perftrail.machine import read_machine
+from tests.e2e.printing import perftrail, program, write
+from tests.sources.repositories import Repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+MEETING = """\
+touch {place}/$$
+deadline=$(($(date +%s) + 60))
+until [ "$(ls {place} | wc -l)" -ge 2 ]; do
+  [ "$(date +%s)" -lt $deadline ]
+  sleep 0.05
+done
+"""
+"""A build that comes to its end only beside another one."""
+
+
+def test_a_gate_on_workers_builds_both_at_once_and_says_what_it_says_here(tmp_path: Path) -> None:
+    place = tmp_path / "begun"
+    place.mkdir()
+    repository = Repository(tmp_path / "repository")
+    build = MEETING.format(place=place)
+    base, head = (repository.commit(program(cost, build=build)) for cost in (100, 130))
+    file = write(tmp_path / "study", repository)
+    words = (base, head, file, "--metric", "cost", "--fail-on", "slower", "--json")
+    away = json.loads(perftrail("compare", *words, "--engine", "dask:local:2", expect=3).stdout)
+    assert [(each["name"], each["verdict"]) for each in away["comparisons"]] == [("work.cost", "slower")]
+    assert away["fresh"] > 0
+    assert away["machine"] == read_machine().id
+    here = json.loads(perftrail("compare", *words, expect=3).stdout)
+    assert here["fresh"] == 0, "what workers of our own measured is this machine's"
+    assert here["comparisons"] == away["comparisons"]
+
+
+def test_all_workers_of_our_own_are_there_before_anything_is_begun(tmp_path: Path) -> None:
+    with own_workers(2, home=tmp_path) as cluster:
+        assert [offer.builds for offer in cluster.offers()] == [1, 1]

@@ -1,0 +1,57 @@
+"""A worker that dies after it has done a job, and before what came of it was fetched."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.cluster.machines import Machines, machines, until
+from perftrail.engines.cluster import Cluster, connected
+from perftrail.errors import MachineLeft
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perftrail.ports import Pending
+
+pytestmark = pytest.mark.slow
+
+SECONDS_TO_BEGIN = 0.5
+"""By then what came of the job is being fetched."""
+
+
+def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_FETCH", 1.0)
+    monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_COME_BACK", 15.0)
+
+    def die_and_come_back() -> None:
+        started.kill("one")
+        started.start("one")
+
+    with machines(tmp_path, ("one",)) as started, connected(started.address) as cluster:
+        pending = done_by_one_who_does_not_answer(cluster, started)
+        death = threading.Timer(SECONDS_TO_BEGIN, die_and_come_back)
+        death.start()
+        assert pending.outcome() == 42
+        death.join()
+        cluster.patience_seconds = 0.5
+        pending = done_by_one_who_does_not_answer(cluster, started)
+        death = threading.Timer(SECONDS_TO_BEGIN, started.kill, ("one",))
+        death.start()
+        with pytest.raises(MachineLeft, match='machine "one" has no worker any more'):
+            pending.outcome()
+        death.join()
+
+
+def done_by_one_who_does_not_answer(cluster: Cluster, started: Machines) -> Pending[int]:
+    (offer,) = cluster.offers()
+    pending: Any = cluster.measuring(offer.machine).begin(abs, -42)
+    until(lambda: pending._future.status == "finished")
+    started.processes["one"].send_signal(signal.SIGSTOP)
+    given: Pending[int] = pending
+    return given

@@ -1,0 +1,55 @@
+"""What a worker makes for a study, and that it does not go on saying that it uses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perftrail import studyfile
+from perftrail.builder import CleanBuilder
+from perftrail.builder.users import Users
+from perftrail.model.build import Built
+from perftrail.model.measurement import Machine
+from perftrail.model.plan import recipe
+from perftrail.model.subject import Revision, Subject
+from perftrail.workflows.away.beside_study import study_digest
+from perftrail.workflows.away.fleet import leave_sign, token_of
+from perftrail.workflows.away.outpost import Outpost
+from perftrail.workflows.away.terms import Terms
+from perftrail.workflows.away.values import Making, Site
+from perftrail.workflows.hands import OwnHand
+from tests.e2e.printing import program, write
+from tests.sources.repositories import Repository
+
+
+def test_a_build_is_not_kept_from_making_room_by_who_made_it(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    subject = Subject(revision=Revision(id=repository.commit(program(100))), variant="plain")
+    study = studyfile.load(str(write(tmp_path / "study", repository)))
+    root = Path(study.directory) / ".perftrail"
+    root.mkdir()
+    token = token_of(root)
+    site = Site(
+        study=study,
+        root=str(root),
+        token=token,
+        sign=leave_sign(root, token),
+        digest=study_digest(Path(study.directory)),
+        version="1",
+    )
+    machine = Machine(id="0123456789abcdef", facts={"name": "bench"})
+    (tmp_path / "worker").mkdir()
+    outpost = Outpost(
+        site, Terms(machine=machine, builds=1, directory=tmp_path / "worker", apart=False, version="1")
+    )
+    how = recipe(study, "plain", ())
+    asking = OwnHand(study, root, own=None, cpus=1, kind=CleanBuilder)
+    try:
+        making = Making(key=asking.builder.key(subject, how), subject=subject, recipe=how)
+        carried = outpost.make(making, job="one")
+        assert isinstance(carried.outcome, Built)
+        assert Path(carried.outcome.directory, "program").is_file()
+        assert not Users(root / "builds").claimed()
+    finally:
+        asking.close()
+        outpost.stop()
+        outpost.close()
