@@ -181,9 +181,10 @@ def test_a_job_of_github_gets_a_summary_and_annotations_and_others_say_nothing_t
 
 
 def test_equal_builds_are_the_same_without_a_start(history: History, study: Path) -> None:
-    done = compare(history.base, history.notes, str(study), "--fail-on", "any", "--json", expect=0)
-    found = json.loads(done.stdout)
+    words = ("--fail-on", "any", "--confidence", "0.95", "--json")
+    found = json.loads(compare(history.base, history.notes, str(study), *words, expect=0).stdout)
     assert found["fresh"] == 0
+    assert found["repeat"].endswith(" --confidence 0.95")
     assert all(each["one_build"] for each in found["comparisons"])
 
 

@@ -24,10 +24,10 @@ from perftrail.report.gates.junit import to_junit
 from perftrail.report.gates.markdown import marker, to_markdown
 from perftrail.report.gates.metrics import to_metrics
 from perftrail.report.gates.plain import to_plain
-from perftrail.report.gates.result import FailOn, Gate, Lost, Row
-from perftrail.report.gates.words import STRIP, headline, strip
+from perftrail.report.gates.result import FailOn, Gate, Lost, Row, SideName
+from perftrail.report.gates.words import STRIP, headline, machine, reach, strip, sureness
 
-HOSTILE = ']]>\x1b[31m</b>\n::error::x\n##[debug] @all <script>\u202e| `a` "%" # 1 $(x) \ud800'
+HOSTILE = ']]>\x1b[31m</b>\n::error::x\n##[debug] @all <script>\u202e| `a` "%" # 1 $(x) www.a.b GH-1 !2 ~"z" %3 \ud800'
 
 
 def target(name: str = "wall", *, better: Better = "lower", unit: str = "s", value: str = "one") -> Target:
@@ -160,12 +160,27 @@ def test_the_comment_tells_what_moved_and_folds_the_rest() -> None:
     comment = to_markdown(gate(row(1.2, Verdict.SLOWER), row(1.0, Verdict.SAME), row(1.0, Verdict.UNCLEAR)))
     assert comment.splitlines()[0] == marker(gate())
     top = comment.partition("<details>")[0]
-    assert r"\+20.0 % \[\+18.8, \+21.2\]" in top
+    assert r"\+20.0 % \[\+18.8, \+21.2\]".replace(" ", "\u00a0") in top
     assert "trips the gate" in top
     assert comment.count("<details>") == 2
     assert "<summary>1 unchanged</summary>" in comment
     assert "perftrail find --range aaaaaaaaaa..bbbbbbbbbb" in comment
     assert "find" not in to_markdown(gate(row(1.0, Verdict.SAME))).partition("To repeat it")[2]
+
+
+def test_of_many_figures_a_comment_takes_as_many_as_fit() -> None:
+    every = [
+        row(effect, verdict, value=f"{number:040}")
+        for effect, verdict in ((1.2, Verdict.SLOWER), (1.0, Verdict.UNCLEAR), (1.0, Verdict.SAME))
+        for number in range(300)
+    ]
+    comment = to_markdown(gate(*every))
+    assert len(comment) < 65_536
+    assert [line for line in comment.splitlines() if line.endswith(" more.")] == [
+        "200 more.",
+        "240 more.",
+        "240 more.",
+    ]
 
 
 @pytest.mark.parametrize("effect", [0.1, 0.8, 1.0, 1.02, 1.2, 50.0])
@@ -187,10 +202,17 @@ def test_nothing_hostile_leaves_its_place_in_markdown() -> None:
     assert "\x1b" not in comment
     assert "\u202e" not in comment
     assert "##[" not in comment
+    read = comment.replace("\\", "")  # as it is once GitHub or GitLab took the escapes away
+    assert not re.search(r"www\.|GH-1|!2|~\"z|%3", read)
     assert not any(line.lstrip().startswith("::") for line in comment.splitlines())
     rows = [line for line in comment.splitlines() if line.startswith("| ") and "---" not in line]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {8}
     comment.encode()
+
+
+@pytest.mark.parametrize(("effect", "ends"), [(1.02, "−8 % to +8 %"), (3.0, "−75 % to +300 %")])
+def test_the_ends_of_the_drawn_line_are_changes_that_there_can_be(effect: float, ends: str) -> None:
+    assert f"Each figure goes from {ends};" in to_markdown(gate(row(effect, Verdict.SLOWER)))
 
 
 def test_nothing_hostile_leaves_its_place_in_xml() -> None:
@@ -201,6 +223,73 @@ def test_nothing_hostile_leaves_its_place_in_xml() -> None:
     assert suite.get("failures") == "1"
     assert suite.get("errors") == "1"
     assert suite.get("skipped") == "1"
+
+
+def lost(side: SideName) -> Lost:
+    failure = Failure(stage="build", message="no such file", log="/log")
+    return Lost(side=side, variant="plain", benchmark="", point="", failure=failure)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (gate(lost=(lost("base"), lost("head"))), ["base: build: no such file", "head: build"]),
+        (gate(), ["nothing could be compared"]),
+        (gate(replace(row(1.0, Verdict.UNCLEAR), comparison=None)), ["no answer"]),
+    ],
+)
+def test_no_answer_is_an_error_in_junit_and_in_the_job(found: Gate, said: list[str]) -> None:
+    assert found.exit_code == 1
+    suites = ET.fromstring(to_junit(found)).findall("testsuite[@name='gate']")
+    [error] = [error for suite in suites for error in suite.iter("error")]
+    assert all(text in (error.text or "") for text in said)
+    assert suites[0].get("errors") == "1"
+    [mark] = marks(found, file="perftrail.toml")
+    assert "title=no answer::no answer:" in mark
+
+
+def test_what_is_worse_for_sure_stands_before_what_only_may_be() -> None:
+    rows = [
+        row(0.8, Verdict.FASTER),
+        row(1.0, Verdict.SAME),
+        row(1.5, Verdict.UNCLEAR),
+        row(1.1, Verdict.SLOWER),
+    ]
+    ordered = [str(each.verdict) for each in sorted(rows, key=lambda each: each.rank)]
+    assert ordered == ["slower", "unclear", "same", "faster"]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (gate(Row(target=target(), one_build=True)), "equal builds need no measuring"),
+        (gate(lost=(lost("head"),)), "nothing was compared"),
+        (gate(row(1.0, Verdict.SAME)), "count as none; a change of 1.1 % would have been seen"),
+    ],
+)
+def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, said: str) -> None:
+    assert sureness(found).endswith(said)
+
+
+def test_of_the_machine_is_told_what_is_known() -> None:
+    facts = {"cpu": "a CPU", "logical_cpus": "2", "memory_gib": "24", "virtualisation": "unknown"}
+    assert machine(gate(machine=Machine(id="here", facts=facts))) == "here, a CPU, 2 CPUs, 24 GiB"
+
+
+def test_what_does_not_build_is_named() -> None:
+    found = gate(lost=(lost("head"),))
+    assert "- head: build: no such file" in to_markdown(found)
+    assert "lost      head: build: no such file" in to_plain(found)
+    assert "title=build is broken::" in next(marks(found, file="perftrail.toml"))
+    [case] = ET.fromstring(to_junit(found)).iter("testcase")
+    assert (case.get("classname"), case.get("name")) == ("build", "build")
+
+
+def test_one_change_that_is_far_larger_leaves_the_others_room() -> None:
+    rows = [row(3.0, Verdict.SLOWER), row(1.05, Verdict.SLOWER), row(1.06, Verdict.SLOWER)]
+    drawn = [strip(each, reach(gate(*rows))) for each in rows]
+    assert drawn[0].endswith("▸")
+    assert all(STRIP // 2 + 2 < each.index("●") < STRIP - 1 for each in drawn[1:])
 
 
 def test_junit_keeps_to_the_order_and_the_attributes_that_the_strictest_schema_wants() -> None:

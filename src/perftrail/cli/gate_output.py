@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from perftrail.report.gates.result import Gate
 
-LONGEST_SUMMARY = 900_000
-"""GitHub takes a megabyte from a step."""
+LONGEST_SUMMARY_BYTES = 900_000
+"""GitHub takes a megabyte from a step, and nothing at all of what is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class Job:
 
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary:
-            _write(Path(summary), text[:LONGEST_SUMMARY] + "\n", append=True)
+            whole = text.encode()[:LONGEST_SUMMARY_BYTES].decode(errors="ignore")
+            _write(Path(summary), whole + "\n", append=True)
         for line in marks(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
             click.echo(line, err=True)
 

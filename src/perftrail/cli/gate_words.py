@@ -20,7 +20,6 @@ from perftrail.report.gates.words import (
     name,
     reach,
     revision,
-    seen,
     strip,
     sureness,
 )
@@ -45,11 +44,11 @@ def print_gate(gate: Gate) -> None:
         console.print()
     for lost in gate.lost[:MOST_LOST]:
         why = f"{lost.failure.stage}: {telling(lost.failure)} (log: {lost.failure.log})"
-        console.print(Text(f"{lost.side} {plain(lost.place)}: {why}", style="yellow"))
+        console.print(Text(f"{f'{lost.side} {plain(lost.place)}'.strip()}: {why}", style="yellow"))
     if len(gate.lost) > MOST_LOST:
         console.print(Text(f"and {len(gate.lost) - MOST_LOST} more; --json names all", style="yellow"))
     sure = sureness(gate)
-    console.print(Text(f"{sure[:1].upper()}{sure[1:]}; {seen(gate)}"))
+    console.print(Text(f"{sure[:1].upper()}{sure[1:]}"))
     told = effort(gate)
     console.print(Text(f"{told[:1].upper()}{told[1:]}; machine {plain(gate.machine.id)}"))
     for text in limits(gate):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ MOST_ROWS = 25
 LONGEST = 400
 
 _ESCAPED = set("\\`*_{}[]<>()#+!|~&$")
+
+_CALLS = re.compile(r"[@#!$~&%^](?=[\w\"'\[])|(?<=:)//|\bGH(?=-\d)|\bwww(?=\.)", re.IGNORECASE)
+"""What GitHub or GitLab take for a mention, a reference or a link after all escapes are gone; they are broken up."""
 
 
 def to_markdown(page: Page) -> str:
@@ -28,8 +32,8 @@ def inert(text: str) -> str:
     """
     cut = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
     flat = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in cut)
-    escaped = "".join(f"\\{letter}" if letter in _ESCAPED else letter for letter in flat)
-    return escaped.replace("@", "@\u200b").replace("\\#", "\\#\u200b").replace("://", ":\u200b//")
+    broken = _CALLS.sub(lambda found: f"\u200b{found[0]}" if found[0] == "//" else f"{found[0]}\u200b", flat)
+    return "".join(f"\\{letter}" if letter in _ESCAPED else letter for letter in broken)
 
 
 def _lines(page: Page) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.report.gates.words import effect, name
+from perftrail.report.gates.words import effect, headline, name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,11 +16,16 @@ MOST = 10
 
 
 def marks(gate: Gate, *, file: str) -> Iterator[str]:
-    """Give an error for each figure that trips the gate, and for what is broken; `file` is where they are shown."""
+    """Give an error for each figure that trips the gate, for what is broken, or that there is no answer.
+
+    `file` is where they are shown.
+    """
     for row in gate.tripped[:MOST]:
         yield _error(file, f"{name(row)} is {row.word}", f"{name(row)}: {effect(row)}")
     for lost in gate.broken[: max(0, MOST - len(gate.tripped))]:
-        yield _error(file, f"{lost.place} is broken", f"{lost.failure.stage}: {lost.failure.message}")
+        yield _error(file, f"{lost.title} is broken", f"{lost.failure.stage}: {lost.failure.message}")
+    if gate.exit_code == 1 and not gate.broken:
+        yield _error(file, "no answer", headline(gate))
 
 
 def _error(file: str, title: str, message: str) -> str:

@@ -1,4 +1,4 @@
-"""A comparison as JUnit's XML: a suite for each benchmark, a case for each figure.
+"""A comparison as JUnit's XML: a suite for each benchmark, a case for each figure; none passes without an answer.
 
 It keeps to the stricter of the schemas in use (that of Ant's JUnit task, as Windy Road wrote it down), so that readers
 of the laxer ones take it too.
@@ -7,33 +7,58 @@ of the laxer ones take it too.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET  # only written here
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.compare import Verdict
-from perftrail.report.gates.words import effect, headline, machine, name
+from perftrail.report.gates.words import effect, headline, lost, machine, name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.report.gates.result import Gate, Lost, Row
+    from perftrail.report.gates.result import Gate, Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Error:
+    """A case that has no verdict: its name, what kind of trouble it is, and the trouble in words."""
+
+    case: str
+    kind: str
+    message: str
 
 
 def to_junit(gate: Gate) -> str:
     """Write the document; no text of others leaves its element."""
     root = ET.Element("testsuites")
-    places = dict.fromkeys(
-        [row.target.benchmark for row in gate.rows] + [each.benchmark for each in gate.broken]
-    )
-    for number, benchmark in enumerate(places):
-        rows = [row for row in gate.rows if row.target.benchmark == benchmark]
-        lost = [each for each in gate.broken if each.benchmark == benchmark]
-        _suite(root, gate, benchmark or "build", number=number, rows=rows, lost=lost)
+    errors = _errors(gate)
+    for number, suite in enumerate(dict.fromkeys([*(row.target.benchmark for row in gate.rows), *errors])):
+        rows = [row for row in gate.rows if row.target.benchmark == suite]
+        _suite(root, gate, suite, number=number, rows=rows, errors=errors.get(suite, []))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
+def _errors(gate: Gate) -> dict[str, list[_Error]]:
+    """Give what is no verdict by the suite it belongs to: what the head broke, or else that there is no answer."""
+    found: dict[str, list[_Error]] = {}
+    for each in gate.broken:
+        told = _Error(case=each.title, kind=each.failure.stage, message=each.failure.message)
+        found.setdefault(each.benchmark or "build", []).append(told)
+    if gate.exit_code == 1 and not found:
+        why = [lost(each) for each in gate.lost]
+        found["gate"] = [_Error(case="answer", kind="no answer", message="\n".join([headline(gate), *why]))]
+    return found
+
+
 def _suite(
-    root: ET.Element, gate: Gate, benchmark: str, *, number: int, rows: Sequence[Row], lost: Sequence[Lost]
+    root: ET.Element,
+    gate: Gate,
+    benchmark: str,
+    *,
+    number: int,
+    rows: Sequence[Row],
+    errors: Sequence[_Error],
 ) -> None:
     suite = ET.SubElement(
         root,
@@ -44,9 +69,9 @@ def _suite(
             "name": clean(benchmark),
             "timestamp": gate.taken[:19],
             "hostname": clean(gate.machine.id) or "unknown",
-            "tests": str(len(rows) + len(lost)),
+            "tests": str(len(rows) + len(errors)),
             "failures": str(sum(gate.trips(row) for row in rows)),
-            "errors": str(len(lost)),
+            "errors": str(len(errors)),
             "skipped": str(sum(_skipped(gate, row) for row in rows)),
             "time": f"{sum(row.seconds for row in rows):.3f}",
         },
@@ -57,12 +82,10 @@ def _suite(
         ET.SubElement(properties, "property", {"name": key, "value": clean(text)})
     for row in rows:
         _case(suite, gate, row)
-    for each in lost:
-        case = _named_case(suite, benchmark, each.place or "build")
-        error = ET.SubElement(
-            case, "error", {"type": each.failure.stage, "message": clean(each.failure.message)}
-        )
-        error.text = clean(each.failure.message)
+    for each in errors:
+        case = _named_case(suite, benchmark, each.case)
+        told = clean(each.message)
+        ET.SubElement(case, "error", {"type": each.kind, "message": told}).text = told
     ET.SubElement(suite, "system-out").text = clean(headline(gate))
     ET.SubElement(suite, "system-err")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.compare import Verdict
@@ -12,11 +13,11 @@ from perftrail.report.gates.words import (
     figure,
     headline,
     limits,
+    lost,
     machine,
     name,
     reach,
     revision,
-    seen,
     strip,
     sureness,
 )
@@ -25,14 +26,14 @@ from perftrail.report.page_markdown import inert
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.report.gates.result import Gate, Lost, Row
+    from perftrail.report.gates.result import Gate, Row
 
 SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪", Verdict.SAME: "⚫"}
 """Beside the word, never instead of it."""
 
 HEAD = ("", "metric", "base", "head", "change", "figure", "verdict")
-MOST_ROWS = 200
-"""A comment may have 65,536 letters; the rest is counted."""
+MOST_ROWS, MOST_FOLDED = 100, 60
+"""So many rows that moved, and of each folded verdict; the rest is counted. A comment may have 65,536 letters."""
 
 MOST_LOST = 20
 
@@ -58,7 +59,7 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield from _figures(gate)
     yield from _lost(gate)
     yield ""
-    yield f"- How sure: {inert(sureness(gate))}; {inert(seen(gate))}"
+    yield f"- How sure: {inert(sureness(gate))}"
     yield f"- Measured: {inert(effort(gate))}"
     yield f"- Machine: {inert(machine(gate))}"
     yield from (f"- {inert(text[:1].upper() + text[1:])}" for text in limits(gate))
@@ -72,43 +73,45 @@ def _figures(gate: Gate) -> Iterator[str]:
     still = [row for row in gate.rows if row not in moved]
     ends = reach(gate)
     if moved:
-        yield from _table(gate, moved, ends)
+        yield from _table(gate, moved[:MOST_ROWS], ends, left=len(moved) - MOST_ROWS)
     for verdict, word in ((Verdict.UNCLEAR, "unclear"), (Verdict.SAME, "unchanged")):
         rows = [row for row in still if row.verdict is verdict]
         if rows:
             opened = " open" if gate.fail_on in ("unclear", "any") and verdict is Verdict.UNCLEAR else ""
             yield ""
             yield f"<details{opened}><summary>{len(rows)} {word}</summary>"
-            yield from _table(gate, rows, ends)
+            yield from _table(gate, rows[:MOST_FOLDED], ends, left=len(rows) - MOST_FOLDED)
             yield ""
             yield "</details>"
 
 
-def _table(gate: Gate, rows: Sequence[Row], ends: float) -> Iterator[str]:
+def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterator[str]:
     yield ""
     yield f"| {' | '.join(HEAD)} |"
     yield "| --- | :--- | ---: | ---: | :--- | :---: | :--- |"
-    for row in rows[:MOST_ROWS]:
+    for row in rows:
         unit = row.target.unit
         cells = (
             SIGNS[row.verdict],
             inert(name(row)),
-            inert(figure(row.base, unit)),
-            inert(figure(row.head, unit)),
-            inert(effect(row)),
+            _unbroken(figure(row.base, unit)),
+            _unbroken(figure(row.head, unit)),
+            _unbroken(effect(row)) if row.comparison is not None else inert(effect(row)),
             f"`{strip(row, ends)}`" if row.comparison is not None else "",
             inert(f"{row.word}, trips the gate" if gate.trips(row) else row.word),
         )
         yield f"| {' | '.join(cells)} |"
-    if len(rows) > MOST_ROWS:
+    if left > 0:
         yield ""
-        yield f"{len(rows) - MOST_ROWS} more."
+        yield f"{left} more."
     yield ""
-    yield f"<sub>Each figure goes from −{_percent(ends)} to +{_percent(ends)}; the bar is the interval.</sub>"
+    low, high = (f"{100.0 * math.expm1(end):+.0f} %".replace("-", "−") for end in (-ends, ends))
+    yield f"<sub>Each figure goes from {low} to {high}; the bar is the interval.</sub>"
 
 
-def _percent(ends: float) -> str:
-    return f"{100.0 * ends:.0f} %"
+def _unbroken(text: str) -> str:
+    """Keep a number and its unit in one line of a narrow column."""
+    return inert(text).replace(" ", "\u00a0")
 
 
 def _lost(gate: Gate) -> Iterator[str]:
@@ -116,16 +119,11 @@ def _lost(gate: Gate) -> Iterator[str]:
         yield ""
         yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.lost)} could not be had</summary>"
         yield ""
-        yield from (f"- {_lost_words(each)}" for each in gate.lost[:MOST_LOST])
+        yield from (f"- {inert(lost(each))}" for each in gate.lost[:MOST_LOST])
         if len(gate.lost) > MOST_LOST:
             yield f"- and {len(gate.lost) - MOST_LOST} more"
         yield ""
         yield "</details>"
-
-
-def _lost_words(lost: Lost) -> str:
-    lines = lost.failure.message.strip().splitlines()
-    return inert(f"{lost.side}, {lost.place}: {lost.failure.stage}: {lines[0] if lines else ''}")
 
 
 def _command(title: str, command: str) -> Iterator[str]:

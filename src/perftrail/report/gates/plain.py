@@ -10,10 +10,10 @@ from perftrail.report.gates.words import (
     figure,
     headline,
     limits,
+    lost,
     machine,
     name,
     revision,
-    seen,
     sureness,
 )
 
@@ -36,10 +36,8 @@ def _lines(gate: Gate) -> Iterator[str]:
         unit = row.target.unit
         told = (name(row), effect(row), figure(row.base, unit), figure(row.head, unit), f"{row.pairs} pairs")
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, told)])
-    for lost in gate.lost:
-        lines = lost.failure.message.strip().splitlines()
-        yield f"lost      {lost.side} {lost.place}: {lost.failure.stage}: {lines[0] if lines else ''}"
-    yield f"sure {sureness(gate)}; {seen(gate)}"
+    yield from (f"lost      {lost(each)}" for each in gate.lost)
+    yield f"sure {sureness(gate)}"
     yield f"measured {effort(gate)}"
     yield f"machine {machine(gate)}"
     yield from (f"note {text}" for text in limits(gate))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FailOn = Literal["never", "slower", "unclear", "any"]
 """What trips the gate: nothing; a worse figure; also one that stays unclear; whatever is not the same."""
 
+WORST_FIRST = (Verdict.SLOWER, Verdict.UNCLEAR, Verdict.SAME, Verdict.FASTER)
+
 SideName = Literal["base", "head"]
 
 
@@ -71,6 +73,11 @@ class Row:
         return worse if self.target.better == "lower" else -worse
 
     @property
+    def rank(self) -> tuple[int, float]:
+        """Sort rows by it, the worst first: what is worse for sure before what only may be."""
+        return WORST_FIRST.index(self.verdict), -round(self.size, 9)
+
+    @property
     def read(self) -> bool:
         """Whether a verdict could be read at all: there were pairs enough, or nothing to compare."""
         return self.one_build or (self.comparison is not None and self.comparison.smallest_seen is not None)
@@ -100,9 +107,14 @@ class Lost:
 
     @property
     def place(self) -> str:
-        """Name where it is lost, as narrowly as it is."""
+        """Name where it is lost, as narrowly as it is; nothing where it is everywhere."""
         named = f"{self.benchmark} {self.point}".strip()
-        return f"{named} ({self.variant})" if self.variant != "plain" else named
+        return f"{named} ({self.variant})".strip() if self.variant != "plain" else named
+
+    @property
+    def title(self) -> str:
+        """Name what is lost: the place, or where it is everywhere what went wrong there."""
+        return self.place or self.failure.stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

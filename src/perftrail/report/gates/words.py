@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.compare import Verdict
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from perftrail.analysis.estimate import Estimate
     from perftrail.model.subject import Revision
-    from perftrail.report.gates.result import Gate, Row
+    from perftrail.report.gates.result import Gate, Lost, Row
 
 EXACT = 1e-9
 """An interval narrower than this is of figures that came out alike each time."""
@@ -22,8 +23,14 @@ EXACT = 1e-9
 STRIP = 21
 """How many letters wide a row's figure is; odd, so that no change has a letter of its own."""
 
-MACHINE = ("cpu", "logical_cpus", "memory_gib", "kernel", "virtualisation")
-"""What of a machine is told beside its id."""
+MACHINE = {
+    "cpu": "{}",
+    "logical_cpus": "{} CPUs",
+    "memory_gib": "{} GiB",
+    "kernel": "kernel {}",
+    "virtualisation": "virtualisation {}",
+}
+"""What of a machine is told beside its id, and how; what is not known is not."""
 
 MOST_TOLD = 3
 
@@ -116,9 +123,13 @@ def strip(row: Row, reach: float) -> str:
 
 
 def reach(gate: Gate) -> float:
-    """How far a line of letters goes to each side, in logarithms: to the largest change, to four times the smallest."""
-    sizes = [abs(row.size) for row in gate.rows]
-    return min(math.log(4.0), max([4.0 * math.log1p(gate.smallest), *(1.15 * size for size in sizes)]))
+    """How far a line of letters goes to each side, in logarithms: to twice a typical change, four times the smallest.
+
+    What lies far beyond the others is an arrow, and leaves them room.
+    """
+    sizes = [abs(row.size) for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+    typical = statistics.median_low(sizes) if sizes else 0.0
+    return min(math.log(4.0), max(4.0 * math.log1p(gate.smallest), 2.0 * typical))
 
 
 def seen(gate: Gate) -> str:
@@ -143,16 +154,16 @@ def seen(gate: Gate) -> str:
 
 
 def sureness(gate: Gate) -> str:
-    """Say how sure the verdicts are."""
+    """Say how sure the verdicts are, and what change would have been seen."""
     compared = sum(row.comparison is not None for row in gate.rows)
     if not compared:
-        return "nothing had to be measured"
-    shared = (
-        f"all {compared} verdicts together are wrong in at most {percent(1.0 - gate.confidence)} of such comparisons"
-        if compared > 1
-        else f"the verdict is wrong in at most {percent(1.0 - gate.confidence)} of such comparisons"
+        one_build = any(row.one_build for row in gate.rows)
+        return "equal builds need no measuring" if one_build else "nothing was compared"
+    shared = f"all {compared} verdicts together are" if compared > 1 else "the verdict is"
+    return (
+        f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, however often it was looked; "
+        f"changes below {percent(gate.smallest)} count as none; {seen(gate)}"
     )
-    return f"{shared}, however often it was looked; changes below {percent(gate.smallest)} count as none"
 
 
 def effort(gate: Gate) -> str:
@@ -168,7 +179,9 @@ def effort(gate: Gate) -> str:
 def machine(gate: Gate) -> str:
     """Name the machine with what matters of it."""
     facts = gate.machine.facts
-    told = [f"{fact.replace('_', ' ')} {facts[fact]}" for fact in MACHINE if fact in facts]
+    told = [
+        how.format(facts[fact]) for fact, how in MACHINE.items() if facts.get(fact, "unknown") != "unknown"
+    ]
     return ", ".join([gate.machine.id, *told])
 
 
@@ -176,6 +189,13 @@ def revision(which: Revision) -> str:
     """Name a revision: its label or its short id, and its message."""
     named = f"{which.label} ({which.short})" if which.label and which.label != which.short else which.short
     return f"{named} {which.summary}".strip()
+
+
+def lost(each: Lost) -> str:
+    """Say what could not be had and why, in a line."""
+    lines = each.failure.message.strip().splitlines()
+    where = f"{each.side} {each.place}".strip()
+    return f"{where}: {each.failure.stage}: {lines[0] if lines else ''}"
 
 
 def limits(gate: Gate) -> Iterator[str]:
