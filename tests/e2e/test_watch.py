@@ -117,6 +117,7 @@ def test_who_could_not_be_told_is_told_later_and_the_others_not_again(
     branch.commit(125, "slow it down")
     posted.code = 503
     done = branch.watch(*words)
+    assert "1 revision, " in done.stderr
     assert "not told yet: webhook http://127.0.0.1:" in done.stderr
     assert "/hook" not in done.stderr  # whoever knows the whole address may post there, too
     assert posted.refused == 1
@@ -245,6 +246,30 @@ def test_wrong_usage_exits_2_and_says_why(branch: Branch, words: tuple[str, ...]
     assert "secret" not in done.stderr
 
 
+def test_what_was_never_there_is_not_looked_for_again_and_again(branch: Branch) -> None:
+    started = _running(branch, "--branch", "mian")
+    try:
+        assert started.wait(timeout=20) == 2
+    finally:
+        started.kill()
+        started.wait()
+
+
+def test_a_source_that_is_away_for_a_while_ends_no_watch(branch: Branch, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    started = _running(branch, "--every", "100ms", said=said)
+    try:
+        _until(branch.state.exists)
+        away = branch.repository.path.rename(branch.repository.path.with_name("away"))
+        _until(lambda: "looked at again later" in said.read_text())
+        away.rename(branch.repository.path)
+        fresh = branch.commit(100, "back again")
+        _until(lambda: fresh in branch.state.read_text())
+    finally:
+        started.kill()
+        started.wait()
+
+
 def test_a_command_may_have_an_address_among_its_words(branch: Branch, tmp_path: Path) -> None:
     branch.look("--notify", f"tee '{tmp_path / 'told'}' https://there.example/x")
     # it was taken for a command: an address with a blank in it would have been refused
@@ -257,12 +282,13 @@ def test_a_receiver_that_is_never_there_stops_nothing(branch: Branch) -> None:
     assert "cannot be reached" in branch.watch(*words).stderr
 
 
-def _running(branch: Branch, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "perftrail", "watch", str(branch.study), *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def _running(branch: Branch, *words: str, said: Path = Path(os.devnull)) -> subprocess.Popen[bytes]:
+    with said.open("wb") as stderr:
+        return subprocess.Popen(
+            [sys.executable, "-m", "perftrail", "watch", str(branch.study), *words],
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+        )
 
 
 def _until(what: Any) -> None:

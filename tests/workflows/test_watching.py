@@ -22,6 +22,7 @@ from perftrail.model.target import Target
 from perftrail.model.watching import Receivers
 from perftrail.notices import Message
 from perftrail.search.answer import Verdict as Found
+from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import Event
 from perftrail.workflows.find import Find
 from perftrail.workflows.found import FindAnswer, FindTable
@@ -283,8 +284,15 @@ class Branch:
         self.crashes: tuple[int, ...] = ()
         self.state = WatchState()
         self.started = 0
+        self.store = MemoryStore()
 
     def look(self, *, study: Study | None = None, upto: int | None = None) -> Watched:
+        _, seen = drain(self.looking(study=study, upto=upto))
+        return seen
+
+    def looking(
+        self, *, study: Study | None = None, upto: int | None = None
+    ) -> Generator[Event, None, Watched]:
         count = len(self.seconds) if upto is None else upto
         source = FakeSource(count)
         starter = FakeStarter(seconds=lambda words: self.seconds[number_of(words)], noise=0.01)
@@ -295,15 +303,14 @@ class Branch:
             source=source,
             starter=starter,
             builder=FakeBuilder(source, broken=self.broken),
+            store=self.store,
         )
         self.started += 1
 
         def keep(state: WatchState) -> None:
             self.state = state
 
-        look = Look(session, self.state, branch=None, receivers=("command true",), save=keep)
-        _, seen = drain(look.events())
-        return seen
+        return Look(session, self.state, branch=None, receivers=("command true",), save=keep).events()
 
 
 def test_a_change_among_several_new_revisions_is_found_and_its_level_holds(tmp_path: Path) -> None:
@@ -320,6 +327,26 @@ def test_a_change_among_several_new_revisions_is_found_and_its_level_holds(tmp_p
     assert branch.state.reference == "r4"
     again = branch.look()
     assert (len(again.fresh), again.answers, len(branch.state.told)) == (2, (), 1)
+
+
+def test_stopped_anywhere_it_comes_to_one_message(tmp_path: Path) -> None:
+    seconds = [1.0, 1.0, 1.5, 1.5]
+    whole = Branch(tmp_path / "whole", *seconds)
+    whole.look(upto=1)
+    count = len(list(whole.looking()))
+    assert count > 50
+    for stop in range(1, count, count // 7):
+        branch = Branch(tmp_path / str(stop), *seconds)
+        branch.look(upto=1)
+        looking = branch.looking()
+        for _ in range(stop):
+            next(looking)
+        looking.close()
+        assert (branch.state.last, branch.state.pending) == ("r0", ())  # all of a batch is noted, or nothing
+        branch.look()
+        branch.look()
+        assert [each.data["revisions"] for each in branch.state.pending] == [["r2"]], stop
+        assert branch.state.last == "r3"
 
 
 def test_nothing_new_starts_nothing(tmp_path: Path) -> None:

@@ -112,8 +112,13 @@ class Watcher:
     def _render(self, event: Event) -> None:
         match event:
             case HistoryRead():
-                first, last = event.revisions[0], event.revisions[-1]
-                self._say(f"{len(event.revisions)} revisions, {first.short} to {last.short}", style="dim")
+                first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
+                told = (
+                    f"{count} revisions, {first.short} to {last.short}"
+                    if count > 1
+                    else f"1 revision, {first.short}"
+                )
+                self._say(told, style="dim")
             case Skipped():
                 self._say(f"skipped {left_out_words(event.left_out)}", style="dim")
             case BuildStarted():

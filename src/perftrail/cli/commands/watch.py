@@ -87,7 +87,9 @@ def command(
             except (UsageError, StudyError):
                 raise
             except PerftrailError as error:
-                if once:
+                if (
+                    once or not _file(loaded, policy, writing).exists()
+                ):  # what was never there may be misspelt
                     raise
                 click.echo(f"{plain(str(error), longest=LONGEST)}; looked at again later", err=True)
             _tell(loaded, policy, writing, once=once)

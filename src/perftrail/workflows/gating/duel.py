@@ -51,15 +51,12 @@ class Duel:
         """
         if not self._units.alive or len(self._units.whole()) >= rule.most:
             return False
-        read = {
-            target: self._comparisons.read(target, rule, one="base", other="head") for target in self._alive()
-        }
-        differ = {
-            target.points for target, found in read.items() if target.text in TIMES and _differs(found, rule)
-        }
+        times = [target for target in self._alive() if target.text in TIMES]
+        differ = {target.points for target in times if _differs(self._read(target, rule), rule)}
         return any(
-            not self._settled(found, rule) and not (target.text in TIMES and target.points in differ)
-            for target, found in read.items()
+            not self._comparisons.settled(target, rule, one="base", other="head")
+            and not (target in times and target.points in differ)
+            for target in self._alive()
         )
 
     def rows(self, rule: Rule) -> tuple[Row, ...]:
@@ -86,15 +83,13 @@ class Duel:
     def _alive(self) -> list[Target]:
         return [target for target in self.targets if not self._units.dropped.keys() & set(target.points)]
 
-    def _settled(self, found: Read[SideName] | None, rule: Rule) -> bool:
-        if found is None:
-            return len(self._units.whole()) >= rule.looks[0]  # a figure that is never above zero has no ratio
-        return found.settled
+    def _read(self, target: Target, rule: Rule) -> Read[SideName] | None:
+        return self._comparisons.read(target, rule, one="base", other="head")
 
     def _row(self, target: Target, rule: Rule) -> Row:
         if self.one_build:
             return Row(target=target, one_build=True)
-        found = self._comparisons.read(target, rule, one="base", other="head")
+        found = self._read(target, rule)
         if found is None:
             return Row(target=target, note=self._units.why_nothing(target))
         base, head = ([unit.logs[side] for unit in found.units] for side in self._units.sides)

@@ -57,6 +57,14 @@ class Comparisons(Generic[Side]):
             found = Read(units=seen, comparison=self._known[name])
         return found or Read(units=units, comparison=_compared(units, rule, one, other))
 
+    def settled(self, target: Target, rule: Rule, *, one: Side, other: Side) -> bool:
+        """Whether more units can change nothing: the verdict stands, or by the first look there is no ratio to read.
+
+        A figure that is never above zero has none.
+        """
+        found = self.read(target, rule, one=one, other=other)
+        return len(self._units.whole()) >= rule.looks[0] if found is None else found.settled
+
     def forget(self) -> None:
         """Forget what was read by a rule that no longer holds."""
         self._known.clear()

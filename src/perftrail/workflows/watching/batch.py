@@ -121,10 +121,7 @@ class Bout:
     def _settled(self, target: Target, other: str, rule: Rule) -> bool:
         if self.turns.units.dropped.keys() & set(target.points):
             return True
-        found = self._comparisons.read(target, rule, one=self.reference, other=other)
-        if found is None:
-            return len(self.turns.units.whole()) >= rule.looks[0]
-        return found.settled
+        return self._comparisons.settled(target, rule, one=self.reference, other=other)
 
 
 def measured_batch(
