@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from perftrail.engines.local import LocalEngine
 from perftrail.figures.history import history
 from perftrail.figures.marks import Events, Mark
 from perftrail.report import page as report
 from perftrail.report.page import Section, Verdict
 from perftrail.report.page_files import write_page
+from perftrail.report.page_images import Drawings
+from tests.browsing import Scheme, visiting
 from tests.e2e.histories import HOSTILE, make_history, write_study
 from tests.e2e.printing import perftrail
 from tests.figures.drawn import LABELS, PALETTE, along
@@ -23,14 +25,8 @@ from tests.figures.drawn import LABELS, PALETTE, along
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-Scheme = Literal["light", "dark"]
-
-PATIENCE_MS = 120_000
-"""How long the page may take: this tests what it does, not how fast."""
-
 CULPRIT = "0123456789 20 % more"
-
-BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
+EARLIER = "fedcba9876 9.1 % more"
 
 LOOPS = """\
 [study]
@@ -145,35 +141,13 @@ def test_nothing_measured_is_no_report(tmp_path: Path) -> None:
     assert "perftrail run" in perftrail("report", "-o", tmp_path / "out", tmp_path, expect=1).stderr
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The system's Chromium, without a network."""
-    if BROWSER is None:
-        pytest.skip("no Chromium on this machine")
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
 @contextmanager
-def opened(browser: Browser, report: Path, *, width: int, scheme: Scheme) -> Iterator[tuple[Page, list[str]]]:
-    """A report's page from its file with the network off, and what it says or asks for that it should not."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, has_touch=width < 600
-    )
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    page.on("request", lambda request: said.append(request.url))
-    page.goto((report / "index.html").as_uri())
-    yield page, said
-    assert [text for text in said if not text.startswith(("file:", "data:"))] == []
-    context.close()
+def opened(browser: Browser, report: Path, *, width: int, scheme: Scheme) -> Iterator[Page]:
+    """A report's page from its file with the network off."""
+    own = ("file:", "data:")
+    with visiting(browser, *own, width=width, scheme=scheme, offline=True) as page:
+        page.goto((report / "index.html").as_uri())
+        yield page
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
@@ -182,7 +156,7 @@ def test_a_browser_draws_every_figure_and_runs_nothing_else(
     request: pytest.FixtureRequest, browser: Browser, which: str, width: int, scheme: Scheme
 ) -> None:
     root: Path = request.getfixturevalue(which)
-    with opened(browser, root / "report", width=width, scheme=scheme) as (page, _):
+    with opened(browser, root / "report", width=width, scheme=scheme) as page:
         figures = page.query_selector_all("figure")
         for figure in figures:
             figure.scroll_into_view_if_needed()
@@ -201,7 +175,7 @@ def test_a_browser_draws_every_figure_and_runs_nothing_else(
 
 
 def test_a_figure_tells_of_what_is_under_the_pointer(searched: Path, browser: Browser) -> None:
-    with opened(browser, searched / "report", width=1280, scheme="light") as (page, _):
+    with opened(browser, searched / "report", width=1280, scheme="light") as page:
         page.wait_for_selector(".lead svg.marks")
         page.locator(".lead svg .mark-symbol path").first.hover(force=True)
         shown = page.wait_for_selector("#vg-tooltip-element.visible")
@@ -211,15 +185,17 @@ def test_a_figure_tells_of_what_is_under_the_pointer(searched: Path, browser: Br
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A figure of more revisions than are drawn, which is looked at closely, with a culprit in its last quarter."""
+    """A figure of more revisions than are drawn, which is looked at closely, with culprits on both sides of it."""
     root = tmp_path_factory.mktemp("long")
     points = along(*range(1200))
-    events = Events(length=len(points), changes=(Mark(position=900, word=CULPRIT),))
+    events = Events(
+        length=len(points), changes=(Mark(position=400, word=EARLIER), Mark(position=900, word=CULPRIT))
+    )
     figure = history(points, events, labels=LABELS, palette=PALETTE)
     section = Section(name="lead", title="history", figure=figure, detail=tuple(points))
     verdict = Verdict(sentence="It changed.", tone="worse", facts=())
     page = report.Page(question="Where?", verdict=verdict, lead=section, sections=(), made_by="perftrail")
-    write_page(page, str(root / "report"))
+    write_page(page, str(root / "report"), Drawings(LocalEngine()))
     return root
 
 
@@ -227,7 +203,7 @@ def test_the_words_above_a_figure_stay_whole_and_leave_with_their_place(long: Pa
     words = """word => [...document.querySelectorAll("svg.marks text")]
         .filter(text => text.textContent === word)
         .map(text => text.closest("[clip-path]") === null)"""
-    with opened(browser, long / "report", width=1280, scheme="light") as (page, _):
+    with opened(browser, long / "report", width=1280, scheme="light") as page:
         page.wait_for_selector(".lead svg.marks path")
         assert page.evaluate(words, CULPRIT) == [True]
         box = page.locator(".lead svg.marks").bounding_box()
@@ -240,10 +216,33 @@ def test_the_words_above_a_figure_stay_whole_and_leave_with_their_place(long: Pa
         page.wait_for_function(f"word => ({words})(word).length === 0", arg=CULPRIT)
 
 
+def test_the_words_above_a_figure_never_run_past_its_edges(long: Path, browser: Browser) -> None:
+    room = """word => {
+        const text = [...document.querySelectorAll("svg.marks text")].find(text => text.textContent === word);
+        if (!text) return null;
+        const own = text.getBoundingClientRect(), all = text.closest("svg").getBoundingClientRect();
+        return Math.min(own.left - all.left, all.right - own.right);
+    }"""
+    with opened(browser, long / "report", width=1280, scheme="light") as page:
+        page.wait_for_selector(".lead svg.marks path")
+        box = page.locator(".lead svg.marks").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] / 10, box["y"] + box["height"] / 2)
+        page.keyboard.down("Shift")
+        rooms = []
+        while (left := page.evaluate(room, EARLIER)) is not None:
+            rooms.append(left)
+            page.mouse.wheel(0, -60)
+            page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 20)))")
+        page.keyboard.up("Shift")
+    assert len(rooms) > 3
+    assert min(rooms) >= 0.0
+
+
 def test_a_page_is_read_with_the_keyboard_and_prints_its_still_figures(
     searched: Path, browser: Browser
 ) -> None:
-    with opened(browser, searched / "report", width=1280, scheme="dark") as (page, _):
+    with opened(browser, searched / "report", width=1280, scheme="dark") as page:
         page.wait_for_selector(".lead svg.marks")
         reached = set()
         for _number in range(12):

@@ -9,6 +9,7 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
+from perftrail.engines.beside import beside
 from perftrail.engines.cluster import Cluster, connected
 from perftrail.engines.local import LocalEngine
 from perftrail.engines.offers import Offer
@@ -53,11 +54,15 @@ def cluster(scheduler: LocalCluster) -> Iterator[Cluster]:
         yield Cluster(client, patience_seconds=0.0)
 
 
-@pytest.fixture(params=["local", "building", "measuring"])
-def engine(request: pytest.FixtureRequest, cluster: Cluster) -> Engine:
+@pytest.fixture(params=["local", "beside", "building", "measuring"])
+def engine(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Engine]:
     if request.param == "local":
-        return LocalEngine()
-    return cluster.building() if request.param == "building" else cluster.measuring(MACHINE)
+        yield LocalEngine()
+    elif request.param == "beside":
+        with beside() as engine:
+            yield engine
+    else:
+        yield cluster.building() if request.param == "building" else cluster.measuring(MACHINE)
 
 
 def test_outcomes_come_in_the_order_of_the_jobs(engine: Engine) -> None:

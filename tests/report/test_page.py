@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from perftrail.engines.local import LocalEngine
 from perftrail.errors import UsageError
 from perftrail.figures.frame import Figure
 from perftrail.figures.history import history
@@ -18,7 +19,7 @@ from perftrail.figures.marks import Events
 from perftrail.report.page import Fact, Listing, Page, Section, Table, Verdict
 from perftrail.report.page_files import LOG_BYTES, log_end, write_page
 from perftrail.report.page_html import AT_ONCE, to_html
-from perftrail.report.page_images import bundle
+from perftrail.report.page_images import Drawings, bundle
 from perftrail.report.page_markdown import to_markdown
 from tests.figures.drawn import HOSTILE, LABELS, PALETTE, along, examples
 
@@ -206,7 +207,9 @@ def test_markdown_calls_nobody_and_closes_nothing() -> None:
 
 
 def test_each_figure_lies_beside_the_page_as_svg_and_png(tmp_path: Path) -> None:
-    written = write_page(a_page(figure=examples()["curve"]), str(tmp_path / "new" / "report"))
+    written = write_page(
+        a_page(figure=examples()["curve"]), str(tmp_path / "new" / "report"), Drawings(LocalEngine())
+    )
     page, drawn, picture = written
     assert page.name == "index.html"
     assert drawn.read_text(encoding="utf-8").startswith("<svg")
@@ -216,7 +219,7 @@ def test_each_figure_lies_beside_the_page_as_svg_and_png(tmp_path: Path) -> None
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="name another directory"):
-        write_page(a_page(), str(tmp_path / "file" / "report"))
+        write_page(a_page(), str(tmp_path / "file" / "report"), Drawings(LocalEngine()))
 
 
 def test_the_end_of_a_log_is_read_wherever_the_results_were_moved(tmp_path: Path) -> None:

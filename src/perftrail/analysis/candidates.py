@@ -48,9 +48,15 @@ def candidates(values: Floats) -> list[int]:
     return sorted(found)
 
 
+def load_detector(levels: int) -> None:
+    """Load what looks for candidates among so many levels: a second, and short series need none of it."""
+    if levels > SHORT:
+        import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # it has no types
+
+
 def _in_blocks(values: Floats) -> set[int]:
     # Takes a second to import, and short series need none of it.
-    from ruptures import KernelCPD  # type: ignore[import-untyped]  # noqa: PLC0415  # it has none
+    from ruptures import KernelCPD  # noqa: PLC0415
 
     detector = KernelCPD(kernel="rbf", min_size=2, params={"gamma": GAMMA})
     scaled = (values / (spread(np.diff(values)) / np.sqrt(2.0)))[:, None]

@@ -7,30 +7,35 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
 from perftrail.report.page_html import to_html
-from perftrail.report.page_images import svg, write_images
+from perftrail.report.page_images import write_images
 from perftrail.report.page_markdown import to_markdown
 
 if TYPE_CHECKING:
     from perftrail.report.page import Page
+    from perftrail.report.page_images import Drawings
 
 PAGE, MARKDOWN, IMAGES = "index.html", "report.md", "figures"
 LOG_BYTES = 6_000
 FILE_BYTES = 64_000
 
 
-def write_page(page: Page, directory: str) -> tuple[Path, ...]:
-    """Write the page and its figures' images; give every file. Raises `UsageError` where it cannot be written."""
+def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
+    """Write the page and its figures' images; give every file. Raises `UsageError` where it cannot be written.
+
+    `drawings` are those of its figures that are being drawn already.
+    """
     root = Path(directory)
     try:
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
-        stills = {figure.name: svg(figure) for figure in page.figures}
-        for figure in page.figures:
-            write_images(figure, stills[figure.name], root / IMAGES)
+        stills = drawings.stills(page.figures)
+        images = drawings.pngs(stills)
         (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
+        for figure in page.figures:
+            write_images(figure, stills[figure.name], images[figure.name].outcome(), root / IMAGES)
     except OSError as error:
         raise _unwritable(directory, error) from error
-    images = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
-    return (root / PAGE, *images)
+    drawn = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
+    return (root / PAGE, *drawn)
 
 
 def write_markdown(page: Page, directory: str) -> tuple[Path, ...]:

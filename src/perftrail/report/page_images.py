@@ -15,7 +15,10 @@ import vl_convert
 from perftrail.figures.frame import config, themed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from perftrail.figures.frame import Figure
+    from perftrail.ports import Engine, Pending
 
 VEGA_LITE = "6.4"
 """The version of Vega-Lite that the page and the images are drawn with."""
@@ -24,6 +27,36 @@ PNG_SCALE = 2.0
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundle."""
+
+
+class Drawings:
+    """Figures as SVG, each drawn by an engine as soon as it is known, while what stands around it is made."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._begun: dict[str, Pending[str]] = {}
+        engine.begin(_start, "")
+
+    def begin(self, figure: Figure) -> None:
+        """Have a figure drawn, once."""
+        if figure.name not in self._begun:
+            self._begun[figure.name] = self._engine.begin(svg, figure)
+
+    def stills(self, figures: Iterable[Figure]) -> Mapping[str, str]:
+        """Give figures as SVG by their names; asked once."""
+        drawn = tuple(figures)
+        for figure in drawn:
+            self.begin(figure)
+        return {figure.name: self._begun[figure.name].outcome() for figure in drawn}
+
+    def pngs(self, stills: Mapping[str, str]) -> Mapping[str, Pending[bytes]]:
+        """Have figures that are drawn made into PNG, by their names."""
+        return {name: self._engine.begin(png, still) for name, still in stills.items()}
+
+
+def _start(title: str) -> None:
+    """Draw nothing: what draws takes half a second until it can."""
+    vl_convert.vegalite_to_svg({"title": title, "mark": "point"}, vl_version=VEGA_LITE)
 
 
 def svg(figure: Figure) -> str:
@@ -37,12 +70,23 @@ def svg(figure: Figure) -> str:
     return drawn
 
 
-def write_images(figure: Figure, drawn: str, directory: Path) -> None:
+def png(drawn: str) -> bytes:
+    """Make a PNG of an SVG."""
+    image: bytes = vl_convert.svg_to_png(drawn, scale=PNG_SCALE)
+    return image
+
+
+def write_images(figure: Figure, drawn: str, image: bytes, directory: Path) -> None:
     """Write a figure's SVG, PNG and specification beside each other."""
     spec = themed(figure.spec, "light")
     (directory / f"{figure.name}.svg").write_text(drawn, encoding="utf-8")
-    (directory / f"{figure.name}.png").write_bytes(vl_convert.svg_to_png(drawn, scale=PNG_SCALE))
+    (directory / f"{figure.name}.png").write_bytes(image)
     (directory / f"{figure.name}.vl.json").write_text(json.dumps(spec), encoding="utf-8")
+
+
+def bundle_name() -> str:
+    """Name what `bundle` gives: another script has another name."""
+    return f"vega-{VEGA_LITE}-{version('vl-convert-python')}"
 
 
 @cache
@@ -52,7 +96,7 @@ def bundle() -> str:
     Putting it together takes seconds, so it is kept in the user's own cache: nobody else may write there, as
     somebody may into a study's results.
     """
-    kept = _cache() / f"vega-{VEGA_LITE}-{version('vl-convert-python')}.js"
+    kept = _cache() / f"{bundle_name()}.js"
     with suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
     script: str = vl_convert.javascript_bundle(SNIPPET, vl_version=VEGA_LITE)

@@ -14,7 +14,7 @@ from perftrail.workflows.reporting.claims import claims_section
 from perftrail.workflows.reporting.curves import curve_sections, samples_section
 from perftrail.workflows.reporting.gathered import gather
 from perftrail.workflows.reporting.heat import heat_section
-from perftrail.workflows.reporting.history import history_sections
+from perftrail.workflows.reporting.history import history_sections, points_ahead
 from perftrail.workflows.reporting.search import search_section
 from perftrail.workflows.reporting.verdict import verdict
 from perftrail.workflows.reporting.words import shown
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from perftrail.figures.frame import Figure
+    from perftrail.ports import Engine
     from perftrail.report.page import Section, Verdict
     from perftrail.workflows.reporting.beside import Beside
     from perftrail.workflows.reporting.gathered import Gathered
@@ -32,24 +34,33 @@ if TYPE_CHECKING:
 
 @uncollected()
 def make_report(
-    view: View, results: Path, *, findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: ()
+    view: View,
+    results: Path,
+    *,
+    findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
+    engine: Engine | None = None,
+    known: Callable[[Figure], None] | None = None,
 ) -> Page:
     """Put a report together. Makes and measures nothing.
 
-    `results` is the directory whose logs it quotes, `findings` gives what is told after the figures. Raises `NoAnswer`
-    when there is nothing to tell of.
+    `results` is the directory whose logs it quotes, `findings` gives what is told after the figures. `engine` looks
+    for change points; `known` is told of figures as soon as they are, before what stands around them. Raises
+    `NoAnswer` when there is nothing to tell of.
     """
-    return report_of(gather(view, results), findings=findings)
+    return report_of(gather(view, results, engine=engine), findings=findings, known=known)
 
 
 def report_of(
-    gathered: Gathered, *, findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: ()
+    gathered: Gathered,
+    *,
+    findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
+    known: Callable[[Figure], None] | None = None,
 ) -> Page:
     """Put a report together of what was gathered already, as `make_report` does."""
     if not gathered.rows and not gathered.searches:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
-    beside = compare_subjects(gathered)
-    histories, curves = history_sections(gathered), curve_sections(gathered)
+    histories = history_sections(gathered, points_ahead(gathered), known=known)
+    beside, curves = compare_subjects(gathered), curve_sections(gathered)
     others = [beside_section(gathered, beside), heat_section(gathered), samples_section(gathered)]
     drawn = [section for section in others if section is not None]
     first = _by_question(gathered, histories, curves, drawn)

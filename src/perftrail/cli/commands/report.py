@@ -13,6 +13,10 @@ from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
     from perftrail.cli.walking import Walking
+    from perftrail.model.study import Study
+    from perftrail.ports import Engine
+    from perftrail.report.page import Page
+    from perftrail.report.page_images import Drawings
 
 
 @click.command("report")
@@ -44,23 +48,21 @@ def command(
     DIR/index.html needs nothing else, no network either; DIR/figures holds each figure as SVG and PNG. Nothing is
     made or measured.
     """
-    from perftrail.cli.kept import say_how_old
-    from perftrail.cli.report_findings import findings
+    from perftrail.engines.beside import beside
     from perftrail.report.page_files import write_markdown, write_page
+    from perftrail.report.page_images import Drawings
     from perftrail.report.page_markdown import to_markdown
-    from perftrail.workflows.opening import open_view, results_directory
-    from perftrail.workflows.report import make_report
 
     if output is None and (form == "html" or as_json):
         raise UsageError("report: say where to write it with -o DIR, or print it with --format markdown")
     loaded = contained(walking.load(study), sandbox)
-    with open_view(loaded, store=store) as view:
-        page = make_report(view, results_directory(loaded, store), findings=findings)
-        say_how_old(view)
-    if output is None:
-        click.echo(to_markdown(page), nl=False)
-        return
-    written = write_page(page, output) if form == "html" else write_markdown(page, output)
+    with beside() as engine:
+        drawings = Drawings(engine) if form == "html" else None
+        page = _page(loaded, store, engine=engine, drawings=drawings)
+        if output is None:
+            click.echo(to_markdown(page), nl=False)
+            return
+        written = write_markdown(page, output) if drawings is None else write_page(page, output, drawings)
     if as_json:
         told = {
             "question": page.question,
@@ -72,3 +74,22 @@ def command(
     else:
         click.echo(page.verdict.sentence)
         click.echo(f"{written[0]}, {written[0].stat().st_size / 1e6:.1f} MB, {len(page.figures)} figures")
+
+
+def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings | None) -> Page:
+    """Put the report together; what that needs is imported while the engine's own process starts."""
+    from perftrail.cli.kept import say_how_old
+    from perftrail.cli.report_findings import findings
+    from perftrail.workflows.opening import open_view, results_directory
+    from perftrail.workflows.report import make_report
+
+    with open_view(study, store=store) as view:
+        page = make_report(
+            view,
+            results_directory(study, store),
+            findings=findings,
+            engine=engine,
+            known=None if drawings is None else drawings.begin,
+        )
+        say_how_old(view)
+    return page

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from perftrail.analysis.candidates import load_detector
+from perftrail.engines.local import LocalEngine
 from perftrail.figures.palette import Palette
 from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
 from perftrail.workflows.not_had import not_had
 from perftrail.workflows.reporting.words import revision_mark, shown
 from perftrail.workflows.show import searches, steps
-from perftrail.workflows.showing.changes import history_changes
+from perftrail.workflows.showing.changes import looked_for
 from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.showing.worth_telling import answers_of
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from perftrail.model.parameters import Point
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json, SearchRecord, StepRecord
+    from perftrail.ports import Engine, Pending
     from perftrail.workflows.not_had import NotHad
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.changes import HistoryChange
@@ -69,18 +72,26 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """Everything a report is made of; `search` is the one whose answer it tells, with its steps."""
+    """Everything a report is made of; `search` is the one whose answer it tells, with its steps.
+
+    Change points are still being looked for while what does not depend on them is made.
+    """
 
     view: View
     results: Path
     revisions: tuple[Revision, ...]
     measured_here: MeasuredHere
     rows: tuple[Row, ...]
-    changes: tuple[HistoryChange, ...]
+    looking: Pending[tuple[HistoryChange, ...]]
     lacking: NotHad
     searches: tuple[SearchRecord, ...]
     search: SearchRecord | None
     steps: Sequence[StepRecord]
+
+    @cached_property
+    def changes(self) -> tuple[HistoryChange, ...]:
+        """Every change along the history of every figure but memory."""
+        return self.looking.outcome()
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
@@ -225,13 +236,18 @@ class Gathered:
         return None
 
 
-def gather(view: View, results: Path) -> Gathered:
-    """Read everything that a report is made of. Makes and measures nothing."""
+def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gathered:
+    """Read everything that a report is made of. Makes and measures nothing.
+
+    `engine` looks for change points; without one, that is done here.
+    """
+    thinker = engine or LocalEngine()
     known = searches(view)
     ended = [record for record in known if record.answer is not None]
     candidates = ended or list(known)
     chosen = candidates[-1] if candidates else None
     measured = MeasuredHere(view)
+    thinker.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
     found = rows(view, metrics=_metrics(view, known), beside=(MEMORY,), measured=measured)
     return Gathered(
         view=view,
@@ -239,7 +255,7 @@ def gather(view: View, results: Path) -> Gathered:
         revisions=measured.history,
         measured_here=measured,
         rows=found,
-        changes=history_changes(measured.history, [row for row in found if row.metric != MEMORY]),
+        looking=looked_for(measured.history, [row for row in found if row.metric != MEMORY], thinker),
         lacking=not_had(view, measured.history),
         searches=known,
         search=chosen,

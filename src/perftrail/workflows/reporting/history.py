@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -23,8 +25,9 @@ from perftrail.workflows.reporting.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from perftrail.figures.frame import Figure
     from perftrail.workflows.reporting.gathered import Followed, Gathered
     from perftrail.workflows.showing.rows import Row
 
@@ -34,21 +37,53 @@ LEAST = 3
 MOST_SECTIONS = 8
 
 
-def history_sections(gathered: Gathered) -> tuple[Section, ...]:
-    """Give each metric that was measured along the history, the one that the question is about first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawn:
+    """What was measured along the history, and the figure of it."""
+
+    followed: Followed
+    points: Sequence[Along]
+    figure: Figure
+
+
+def points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[Along]]:
+    """Estimate what is drawn of the first figures whatever changed, while it is still looked for what did."""
+    first = islice(gathered.by_figure.values(), MOST_SECTIONS - 1)
+    return {
+        (followed := gathered.followed(rows[0])): along_history(gathered, followed)
+        for rows in first
+        if any(row.values for row in rows)
+    }
+
+
+def history_sections(
+    gathered: Gathered,
+    ahead: Mapping[Followed, Sequence[Along]],
+    *,
+    known: Callable[[Figure], None] | None = None,
+) -> tuple[Section, ...]:
+    """Give each metric that was measured along the history, the one that the question is about first.
+
+    `ahead` is what `points_ahead` gave; `known` is told of each figure before any table is made.
+    """
     lead = gathered.lead
-    known = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
-    ordered = [*([lead] if lead is not None else []), *(each for each in known if each != lead)]
-    taken: list[str] = []
-    sections: list[Section] = []
+    every = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
+    ordered = [*([lead] if lead is not None else []), *(each for each in every if each != lead)]
+    drawn: list[_Drawn] = []
     for followed in ordered:
-        if len(sections) >= MOST_SECTIONS:
+        if len(drawn) >= MOST_SECTIONS:
             break
-        points = along_history(gathered, followed)
+        points = ahead[followed] if followed in ahead else along_history(gathered, followed)
         if len({point.position for point in points}) >= LEAST:
-            name = slug(f"history-{followed.benchmark}-{followed.metric}-{followed.point}", taken)
-            taken.append(name)
-            sections.append(_section(gathered, followed, points, name))
+            name = slug(
+                f"history-{followed.benchmark}-{followed.metric}-{followed.point}",
+                [each.figure.name for each in drawn],
+            )
+            figure = _figure(gathered, followed, points, name)
+            drawn.append(_Drawn(followed=followed, points=points, figure=figure))
+            if known is not None:
+                known(figure)
+    sections = [_section(gathered, each) for each in drawn]
     if len(sections) == MOST_SECTIONS and len(ordered) > MOST_SECTIONS:
         sections.append(_overview(gathered, ordered))
     return tuple(sections)
@@ -86,22 +121,24 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
     )
 
 
-def _section(gathered: Gathered, followed: Followed, points: list[Along], name: str) -> Section:
+def _figure(gathered: Gathered, followed: Followed, points: Sequence[Along], name: str) -> Figure:
     point = f" at {shown(str(followed.point))}" if followed.point.values else ""
     title = f"{followed.benchmark}.{followed.metric}{point} along the history"
     labels = Labels(
         name=name, title=title, axis="position in the history", metric=followed.metric, unit=followed.unit
     )
-    figure = history(points, events(gathered, followed), labels=labels, palette=gathered.palette)
-    rows = gathered.rows_of(followed)
+    return history(points, events(gathered, followed), labels=labels, palette=gathered.palette)
+
+
+def _section(gathered: Gathered, drawn: _Drawn) -> Section:
     return Section(
-        name=name,
-        title=title,
-        answers=bool(gathered.told_of_asked) and followed == gathered.lead,
-        paragraphs=tuple(_changes(gathered, followed)),
-        figure=figure,
-        tables=(_table(gathered, followed, rows, points, name),),
-        detail=tuple(points) if len(points) > MOST else (),
+        name=drawn.figure.name,
+        title=drawn.figure.title,
+        answers=bool(gathered.told_of_asked) and drawn.followed == gathered.lead,
+        paragraphs=tuple(_changes(gathered, drawn.followed)),
+        figure=drawn.figure,
+        tables=(_table(gathered, drawn),),
+        detail=tuple(drawn.points) if len(drawn.points) > MOST else (),
     )
 
 
@@ -116,13 +153,11 @@ def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
             yield f"Changed{variant} at {where}: {effect_words(point.effect, point.low, point.high)}."
 
 
-def _table(
-    gathered: Gathered, followed: Followed, rows: Sequence[Row], points: Sequence[Along], name: str
-) -> Table:
+def _texts(gathered: Gathered, followed: Followed, points: Sequence[Along]) -> Sequence[tuple[str, ...]]:
     """The figures that are drawn; from the search's steps where the rows of the store are of other builds."""
-    head = ("position", "revision", "message", "variant", "median [95 % interval]", "n")
+    rows = gathered.rows_of(followed)
     if rows:
-        texts = tuple(
+        return [
             (
                 *gathered.revision_texts[row.subject.revision.id],
                 row.subject.variant,
@@ -130,21 +165,25 @@ def _table(
                 str(len(row.values)),
             )
             for row in rows
+        ]
+    return [
+        (
+            *gathered.revision_texts[gathered.revisions[point.position].id],
+            point.subject,
+            quantity(point.value, followed.unit, low=point.low, high=point.high),
+            str(point.count),
         )
-    else:
-        texts = tuple(
-            (
-                *gathered.revision_texts[gathered.revisions[point.position].id],
-                point.subject,
-                quantity(point.value, followed.unit, low=point.low, high=point.high),
-                str(point.count),
-            )
-            for point in points
-        )
+        for point in points
+    ]
+
+
+def _table(gathered: Gathered, drawn: _Drawn) -> Table:
+    texts = _texts(gathered, drawn.followed, drawn.points)
+    head = ("position", "revision", "message", "variant", "median [95 % interval]", "n")
     kept = [column for column in range(len(head)) if column != 3 or len(gathered.variants) > 1]
     columns = itemgetter(*kept)
     return Table(
-        name=name,
+        name=drawn.figure.name,
         head=columns(head),
         rows=tuple(map(columns, texts)),
         numbers=frozenset(number for number, column in enumerate(kept) if column in (0, 4, 5)),

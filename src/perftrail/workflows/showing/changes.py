@@ -10,14 +10,16 @@ import numpy as np
 
 from perftrail.analysis.changepoints import points_of
 from perftrail.analysis.levels import Readings
+from perftrail.engines.local import LocalEngine
 from perftrail.workflows.showing.intervals import interval_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.analysis.changepoints import ChangePoint
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
+    from perftrail.ports import Engine, Pending
     from perftrail.workflows.showing.rows import Row
 
 
@@ -55,27 +57,65 @@ def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> tuple
 
     `revisions` are the whole history, measured or not.
     """
+    return looked_for(revisions, rows, LocalEngine()).outcome()
+
+
+def looked_for(revisions: Sequence[Revision], rows: Iterable[Row], engine: Engine) -> LookedFor:
+    """Have the change points that `history_changes` gives looked for by an engine."""
     positions = {revision.id: position for position, revision in enumerate(revisions)}
     series: dict[tuple[object, ...], dict[int, Row]] = {}
     for row in rows:
         name = (row.subject.variant, row.benchmark, row.point, row.metric)
         series.setdefault(name, {})[positions[row.subject.revision.id]] = row
-    return tuple(
-        HistoryChange(
-            row=along[point.position],
-            previous=revisions[point.previous],
-            candidates=tuple(revisions[point.previous + 1 : point.position + 1]),
-            earliest=revisions[point.earliest],
-            latest=revisions[point.latest],
-            point=point,
-        )
-        for along in series.values()
-        for point in _found(dict(sorted(along.items())))
+    return LookedFor(
+        revisions=revisions,
+        begun=tuple(_begun(dict(sorted(along.items())), engine) for along in series.values()),
     )
 
 
-def _found(along: Mapping[int, Row]) -> list[ChangePoint]:
-    """Find change points among rows by position, of which neighbours may share their samples.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedFor:
+    """The change points of several series, each looked for; `revisions` are the whole history."""
+
+    revisions: Sequence[Revision]
+    begun: tuple[_Begun, ...]
+
+    def outcome(self) -> tuple[HistoryChange, ...]:
+        """Give those that were found, series by series."""
+        return tuple(
+            HistoryChange(
+                row=each.along[point.position],
+                previous=self.revisions[point.previous],
+                candidates=tuple(self.revisions[point.previous + 1 : point.position + 1]),
+                earliest=self.revisions[point.earliest],
+                latest=self.revisions[point.latest],
+                point=point,
+            )
+            for each in self.begun
+            for point in each.outcome()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """Rows by position, and the change points among their levels; `lasts` is where a level ends, by its first."""
+
+    along: Mapping[int, Row]
+    lasts: Mapping[int, int]
+    points: Pending[tuple[ChangePoint, ...]]
+
+    def outcome(self) -> Iterator[ChangePoint]:
+        """Give the points, each after the last revision of the level before it."""
+        for point in self.points.outcome():
+            yield replace(
+                point,
+                previous=self.lasts[point.previous],
+                earliest=self.lasts.get(point.earliest - 1, point.earliest - 1) + 1,
+            )
+
+
+def _begun(along: Mapping[int, Row], engine: Engine) -> _Begun:
+    """Have change points looked for among rows by position, of which neighbours may share their samples.
 
     Equal artefacts are one level, or one odd reading would speak for each of them.
     """
@@ -91,14 +131,7 @@ def _found(along: Mapping[int, Row]) -> list[ChangePoint]:
         # of zero or less, which has no ratio to others, there is no logarithm
         logs=np.log(values, out=np.full_like(values, np.nan), where=values > 0.0),
     )
-    return [
-        replace(
-            point,
-            previous=lasts[point.previous],
-            earliest=lasts.get(point.earliest - 1, point.earliest - 1) + 1,
-        )
-        for point in points_of(readings)
-    ]
+    return _Begun(along=along, lasts=lasts, points=engine.begin(points_of, readings))
 
 
 def stretches(runnables: Sequence[frozenset[str]]) -> list[range]:

@@ -1,0 +1,90 @@
+"""The second process in which a report is worked out: it is one, it may die, and it ends with us."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from perftrail.engines.beside import BesideEngine, beside
+from perftrail.engines.local import LocalEngine
+
+SECONDS_TO_END = 2.0
+
+HOLDER = """
+import os, time
+from perftrail.engines.beside import beside
+with beside() as engine:
+    print(engine.begin(os.getpgid, 0).outcome(), flush=True)
+    engine.begin(time.sleep, 60)
+    time.sleep(60)
+"""
+
+
+def test_jobs_are_performed_in_another_process() -> None:
+    with beside() as engine:
+        assert isinstance(engine, BesideEngine)
+        assert engine.begin(os.getpgid, 0).outcome() != os.getpgid(0)
+
+
+def test_much_may_be_sent_before_anything_is_asked_for() -> None:
+    with beside() as engine:
+        sent = [engine.begin(bytes, 1_000_000) for _ in range(5)]
+        counted = [engine.begin(len, b"x" * 1_000_000) for _ in range(5)]
+        assert [each.outcome() for each in counted] == [1_000_000] * 5
+        assert [len(each.outcome()) for each in sent] == [1_000_000] * 5
+
+
+def test_what_it_cannot_answer_because_it_died_is_performed_here() -> None:
+    with beside() as engine:
+        engine.begin(os._exit, 3)
+        after = engine.begin(math.sqrt, 16.0)
+        assert after.outcome() == 4.0
+        assert engine.begin(os.getpgid, 0).outcome() == os.getpgid(0)
+
+
+def test_with_one_processor_there_is_no_second_process() -> None:
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(every)})
+    try:
+        with beside() as engine:
+            assert isinstance(engine, LocalEngine)
+    finally:
+        os.sched_setaffinity(0, every)
+
+
+def test_no_module_of_the_directory_we_stand_in_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pickle.py").write_text("import os; os._exit(9)\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with beside() as engine:
+        assert engine.begin(os.getpgid, 0).outcome() != os.getpgid(0)
+
+
+def test_it_ends_when_we_are_killed_whatever_it_does() -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    second = int(holder.stdout.readline())
+    assert _runs(second)
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    until = time.monotonic() + SECONDS_TO_END
+    while _runs(second):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def _runs(process: int) -> bool:
+    """Whether a process is there and has not ended, whoever is to learn that it has."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
