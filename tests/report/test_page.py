@@ -17,7 +17,7 @@ from perftrail.figures.frame import Figure
 from perftrail.figures.history import history
 from perftrail.figures.marks import Events
 from perftrail.report.page import Fact, Listing, Page, Section, Table, Verdict
-from perftrail.report.page_files import LOG_BYTES, log_end, write_page
+from perftrail.report.page_files import LOG_BYTES, log_end, write_markdown, write_page
 from perftrail.report.page_html import AT_ONCE, to_html
 from perftrail.report.page_images import Drawings, bundle
 from perftrail.report.page_markdown import to_markdown
@@ -204,6 +204,17 @@ def test_markdown_calls_nobody_and_closes_nothing() -> None:
     )
     assert "@all" not in text
     assert "#1" not in text
+
+
+def test_markdown_in_a_directory_shows_its_figures(tmp_path: Path) -> None:
+    figure = replace(examples()["curve"], title=HOSTILE, caption=HOSTILE)
+    text, drawn = write_markdown(a_page(figure=figure), str(tmp_path / "new"), Drawings(LocalEngine()))
+    assert drawn.read_text(encoding="utf-8").startswith("<svg")
+    shown = text.read_text(encoding="utf-8")
+    [name] = re.findall(r"^!\[.*\]\((.*)\)$", shown, re.MULTILINE)
+    assert text.parent / name == drawn
+    assert not re.search(r"(?<!\\)<(?:img|/script)", shown)
+    assert "figures/" not in to_markdown(a_page(figure=figure))
 
 
 def test_each_figure_lies_beside_the_page_as_svg_and_png(tmp_path: Path) -> None:

@@ -27,26 +27,31 @@ def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ..
     root = Path(directory)
     try:
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
-        stills = drawings.stills(page.figures)
-        images = drawings.pngs(stills)
+        drawn = drawings.drawn(page.figures)
+        stills = {name: each.svg for name, each in drawn.items()}
         (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
         for figure in page.figures:
-            write_images(figure, stills[figure.name], images[figure.name].outcome(), root / IMAGES)
+            write_images(figure, drawn[figure.name], root / IMAGES)
     except OSError as error:
         raise _unwritable(directory, error) from error
-    drawn = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
-    return (root / PAGE, *drawn)
+    images = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
+    return (root / PAGE, *images)
 
 
-def write_markdown(page: Page, directory: str) -> tuple[Path, ...]:
-    """Write the report as Markdown. Raises `UsageError` where it cannot be written."""
+def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
+    """Write the report as Markdown that shows its figures, and these as SVG; as `write_page` does."""
     root = Path(directory)
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        (root / MARKDOWN).write_text(to_markdown(page), encoding="utf-8")
+        (root / IMAGES).mkdir(parents=True, exist_ok=True)
+        (root / MARKDOWN).write_text(to_markdown(page, images=IMAGES), encoding="utf-8")
+        drawn = {
+            root / IMAGES / f"{name}.svg": still for name, still in drawings.stills(page.figures).items()
+        }
+        for file, still in drawn.items():
+            file.write_text(still, encoding="utf-8")
     except OSError as error:
         raise _unwritable(directory, error) from error
-    return (root / MARKDOWN,)
+    return (root / MARKDOWN, *drawn)
 
 
 def log_end(log: str, results: Path, *, most: int = LOG_BYTES) -> str:

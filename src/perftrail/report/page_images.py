@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,7 @@ import vl_convert
 from perftrail.figures.frame import config, themed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from perftrail.figures.frame import Figure
     from perftrail.ports import Engine, Pending
@@ -27,6 +28,19 @@ PNG_SCALE = 2.0
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A figure as SVG and as PNG, which may still be being made."""
+
+    svg: str
+    image: bytes | Pending[bytes]
+
+    @property
+    def png(self) -> bytes:
+        """The PNG, waited for; asked once."""
+        return self.image if isinstance(self.image, bytes) else self.image.outcome()
 
 
 class Drawings:
@@ -42,16 +56,19 @@ class Drawings:
         if figure.name not in self._begun:
             self._begun[figure.name] = self._engine.begin(svg, figure)
 
-    def stills(self, figures: Iterable[Figure]) -> Mapping[str, str]:
-        """Give figures as SVG by their names; asked once."""
-        drawn = tuple(figures)
-        for figure in drawn:
-            self.begin(figure)
-        return {figure.name: self._begun[figure.name].outcome() for figure in drawn}
+    def drawn(self, figures: Sequence[Figure]) -> Mapping[str, Drawn]:
+        """Give figures by their names as they are drawn; asked once.
 
-    def pngs(self, stills: Mapping[str, str]) -> Mapping[str, Pending[bytes]]:
-        """Have figures that are drawn made into PNG, by their names."""
-        return {name: self._engine.begin(png, still) for name, still in stills.items()}
+        The first half of the PNGs is made here, as long as the engine is still drawing the others.
+        """
+        for figure in figures:
+            self.begin(figure)
+        found: dict[str, Drawn] = {}
+        for number, figure in enumerate(figures):
+            still = self._begun[figure.name].outcome()
+            image = png(still) if number < len(figures) // 2 else self._engine.begin(png, still)
+            found[figure.name] = Drawn(svg=still, image=image)
+        return found
 
 
 def _start(title: str) -> None:
@@ -76,11 +93,11 @@ def png(drawn: str) -> bytes:
     return image
 
 
-def write_images(figure: Figure, drawn: str, image: bytes, directory: Path) -> None:
+def write_images(figure: Figure, drawn: Drawn, directory: Path) -> None:
     """Write a figure's SVG, PNG and specification beside each other."""
     spec = themed(figure.spec, "light")
-    (directory / f"{figure.name}.svg").write_text(drawn, encoding="utf-8")
-    (directory / f"{figure.name}.png").write_bytes(image)
+    (directory / f"{figure.name}.svg").write_text(drawn.svg, encoding="utf-8")
+    (directory / f"{figure.name}.png").write_bytes(drawn.png)
     (directory / f"{figure.name}.vl.json").write_text(json.dumps(spec), encoding="utf-8")
 
 

@@ -19,9 +19,12 @@ _CALLS = re.compile(r"[@#!$~&%^](?=[\w\"'\[])|(?<=:)//|\bGH(?=-\d)|\bwww(?=\.)",
 """What GitHub or GitLab take for a mention, a reference or a link after all escapes are gone; they are broken up."""
 
 
-def to_markdown(page: Page) -> str:
-    """Write the answer and the tables; what others wrote stays text, and calls nobody."""
-    return "\n".join(_lines(page)).rstrip() + "\n"
+def to_markdown(page: Page, *, images: str = "") -> str:
+    """Write the answer and the tables; what others wrote stays text, and calls nobody.
+
+    `images`, where the figures lie as SVG, shows them too.
+    """
+    return "\n".join(_lines(page, images)).rstrip() + "\n"
 
 
 def inert(text: str) -> str:
@@ -36,7 +39,7 @@ def inert(text: str) -> str:
     return "".join(f"\\{letter}" if letter in _ESCAPED else letter for letter in broken)
 
 
-def _lines(page: Page) -> Iterator[str]:
+def _lines(page: Page, images: str) -> Iterator[str]:
     yield f"### {inert(page.question)}"
     yield ""
     yield f"**{inert(page.verdict.sentence)}**"
@@ -44,16 +47,22 @@ def _lines(page: Page) -> Iterator[str]:
     yield from (f"- {inert(fact.label)}: {inert(fact.text)}" for fact in page.verdict.facts)
     yield from (f"- {inert(note)}" for note in page.verdict.notes)
     for section in page.every_section:
-        yield from _section(section)
+        yield from _section(section, images)
     yield ""
     yield f"<sub>{inert(page.made_by)}</sub>"
 
 
-def _section(section: Section) -> Iterator[str]:
-    if not (section.tables or section.paragraphs):
+def _section(section: Section, images: str) -> Iterator[str]:
+    figure = section.figure if images else None
+    if not (section.tables or section.paragraphs or figure):
         return
     yield ""
     yield f"<details{' open' if section.name == 'answer' else ''}><summary>{_tag_safe(section.title)}</summary>"
+    if figure is not None:
+        yield ""
+        yield f"![{inert(figure.title)}]({images}/{figure.name}.svg)"
+        yield ""
+        yield inert(figure.caption)
     for text in section.paragraphs:
         yield ""
         yield inert(text)

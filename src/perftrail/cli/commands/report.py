@@ -45,8 +45,8 @@ def command(
 ) -> None:
     """Write a report: the study's question answered, the figures, where they come from, how to repeat it.
 
-    DIR/index.html needs nothing else, no network either; DIR/figures holds each figure as SVG and PNG. Nothing is
-    made or measured.
+    DIR/index.html needs nothing else, no network either; DIR/figures holds each figure as SVG and PNG. As Markdown it
+    is DIR/report.md, which shows DIR/figures. Nothing is made or measured.
     """
     from perftrail.engines.beside import beside
     from perftrail.report.page_files import write_markdown, write_page
@@ -57,12 +57,12 @@ def command(
         raise UsageError("report: say where to write it with -o DIR, or print it with --format markdown")
     loaded = contained(walking.load(study), sandbox)
     with beside() as engine:
-        drawings = Drawings(engine) if form == "html" else None
+        drawings = None if output is None else Drawings(engine)
         page = _page(loaded, store, engine=engine, drawings=drawings)
-        if output is None:
+        if output is None or drawings is None:
             click.echo(to_markdown(page), nl=False)
             return
-        written = write_markdown(page, output) if drawings is None else write_page(page, output, drawings)
+        written = (write_page if form == "html" else write_markdown)(page, output, drawings)
     if as_json:
         told = {
             "question": page.question,
