@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
-from perftrail.workflows.uncollected import uncollected
+from perftrail.workflows import uncollected as subject
+from perftrail.workflows.uncollected import crumble, kept_out, uncollected
+
+
+class Thing:
+    """Something of which it is seen when it goes."""
+
+    itself: Thing
 
 
 def test_the_collector_rests_and_goes_on_though_something_fails() -> None:
@@ -17,3 +25,50 @@ def test_the_collector_rests_and_goes_on_though_something_fails() -> None:
         assert not gc.isenabled()
         raise KeyError
     assert gc.isenabled()
+
+
+def test_what_took_long_to_make_is_not_looked_through_again_until_all_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subject, "COSTLY_SECONDS", -1.0)
+    monkeypatch.setattr(subject, "ALL_EVERY", 2)
+    monkeypatch.setattr(subject, "_costly", iter((1, 2)))
+    before = gc.get_threshold()
+    try:
+        with kept_out():
+            kept, cycle = Thing(), Thing()
+            cycle.itself = cycle
+        gone, lost = weakref.ref(kept), weakref.ref(cycle)
+        assert gc.get_threshold() == before
+        assert gc.get_freeze_count()
+        del kept, cycle
+        assert gone() is None
+        gc.collect()
+        assert lost() is not None
+        with kept_out():
+            pass
+        assert lost() is None
+    finally:
+        gc.unfreeze()
+
+
+def test_what_is_made_quickly_is_looked_through_as_always() -> None:
+    with pytest.raises(KeyError), kept_out():
+        cycle = Thing()
+        cycle.itself = cycle
+        raise KeyError
+    lost = weakref.ref(cycle)
+    del cycle
+    gc.collect()
+    assert lost() is None
+    assert not gc.get_freeze_count()
+
+
+def test_what_crumbles_goes_a_few_at_a_time_and_what_others_have_stays() -> None:
+    things = [Thing() for _ in range(25)]
+    kept, seen = things[7], [weakref.ref(thing) for thing in things]
+    pieces: list[list[object]] = [[*things], []]
+    del things
+    crumble(pieces, at_once=10)
+    assert pieces == [[], []]
+    assert [each() for each in seen if each() is not None] == [kept]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import sys
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -20,6 +21,9 @@ HEAD_BYTES = 16_384
 IDLE_SECONDS = 15
 LAST_SECONDS = 3
 """So long those who are being answered are waited for at the end."""
+
+SWITCH_SECONDS = 0.0005
+"""So long a page waits for the interpreter beside what else computes, each of the dozens of times that it needs it."""
 
 
 def is_loopback(host: str) -> bool:
@@ -60,7 +64,11 @@ def bind(host: str, port: int, access: Access) -> socket.socket:
 
 
 def make_server(app: Guard, *, protocol: type[Impatient] = Impatient) -> uvicorn.Server:
-    """Make what answers; it is given the port that it listens at when it is run."""
+    """Make what answers; it is given the port that it listens at when it is run.
+
+    From then on the process's threads take turns more often than Python has it by itself.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
         http=protocol,

@@ -16,7 +16,7 @@ from perftrail.workflows.reporting.words import slug
 from perftrail.workflows.serving.course import Course, courses
 from perftrail.workflows.serving.regressions import regressions
 from perftrail.workflows.serving.remaining import Remaining, remaining
-from perftrail.workflows.uncollected import uncollected
+from perftrail.workflows.uncollected import kept_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,6 +77,15 @@ class Snapshot:
             found.setdefault(key, []).append(cell)
         return {key: tuple(cells) for key, cells in found.items()}
 
+    def pieces(self) -> list[list[object]]:
+        """Give all of which there is very much, for who wants to let go of it bit by bit."""
+        gathered = self.gathered
+        points = (course.points for course in self.courses.values())
+        return [
+            list(each)
+            for each in (gathered.rows, gathered.measured_here.cells, *gathered.measured_here.read, *points)
+        ]
+
 
 def take(file: str, *, store: str | None) -> Snapshot:
     """Read a study and its store as they are now. Makes and measures nothing.
@@ -84,7 +93,7 @@ def take(file: str, *, store: str | None) -> Snapshot:
     Raises `PerftrailError` where the study, its source or its store cannot be read.
     """
     study = studyfile.load(file)
-    with uncollected(), open_view(study, store=store) as view:
+    with kept_out(), open_view(study, store=store) as view:
         mark = view.store.mark()
         gathered = gather(view, results_directory(study, store))
         builds: dict[str, list[BuildRecord]] = {}

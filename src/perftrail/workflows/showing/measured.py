@@ -9,7 +9,7 @@ from perftrail.model.measurement import Samples
 from perftrail.workflows.recalling import Recollection
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from perftrail.model.parameters import Point
     from perftrail.model.subject import Subject
@@ -38,6 +38,11 @@ class MeasuredHere:
         for cell, key in self.cells:
             found.setdefault(cell.subject, {})[cell.benchmark, cell.point] = key
         return found
+
+    @property
+    def read(self) -> Iterator[Collection[Samples]]:
+        """Everything that was read of each benchmark so far."""
+        return (samples.values() for samples in self._samples.values())
 
     def samples(self, benchmark: str, metrics: Collection[str]) -> Mapping[str, Samples]:
         """Give the samples of a benchmark's cells in at least these metrics, by runnable; none of what never ran."""
