@@ -15,6 +15,8 @@ from perftrail.cli.main import keep_to_one_thread
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from playwright.sync_api import Browser
+
     from tests.store.server import Server
 
 keep_to_one_thread()
@@ -37,3 +39,12 @@ def postgresql_server() -> Iterator[Server]:
 def postgresql(postgresql_server: Server) -> str:
     """The address of an empty schema of the test's own in a database, password included."""
     return postgresql_server.schema()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium; skips where there is none. Not the session's: nothing can be awaited while it is open."""
+    from tests.browsing import chromium
+
+    with chromium() as opened:
+        yield opened

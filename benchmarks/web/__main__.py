@@ -1,9 +1,11 @@
 """``python -m benchmarks.web``: the times of the dashboard's pages over a store of millions of samples.
 
-The store is that of a study with real keys and nothing built. `perftrail serve` is started as a process of its own;
-each kind of page is asked for many times in a random order, each time about something else, first alone and then by
-several at once. With ``--renew``, another process adds to the store all the while, so that it is read anew behind the
-pages. Times are from the first byte sent to the last one received; the goal is a 95th percentile of 200 ms for each.
+The store is that of a study with real keys and nothing built, in a file or, with ``--store``, in an empty database of a
+server. `perftrail serve` is started as a process of its own; each kind of page is asked for many times in a random
+order, each time about something else, first alone and then by several at once. With ``--renew``, another process
+adds to the store all the while, and it is read anew again and again behind the pages. Times are from the first byte
+sent to the last one received; the goal is a 95th percentile of 200 ms for each. ``python -m benchmarks.store page``
+makes a page of what ``--json`` prints.
 """
 
 from __future__ import annotations
@@ -11,37 +13,42 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx2 as httpx
 
-from benchmarks.machine import taken
+from benchmarks.machine import database, load, taken
 from benchmarks.report.filling import Size, fill
+from benchmarks.store.writers import ADDRESS
+from benchmarks.web.asking import Asking, ready
+from benchmarks.web.serving import serving
 from perftrail import studyfile
 from perftrail.machine import read_machine
 from perftrail.model.measurement import InvocationKey, Measurement
 from perftrail.store import open_store
-from perftrail.workflows.opening import DATABASE, results_directory
+from perftrail.workflows.opening import results_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 GOAL_MS = 200.0
-PATIENCE_SECONDS = 1800.0
+ADDING_SECONDS = 0.5
+READINGS = 2
+"""So often the store is read anew while pages are asked for."""
 
 
 def main() -> int:
     """Fill, serve, ask, print; the exit code says whether the goal was met."""
+    if sys.argv[1:2] == ["writer"]:
+        _write(os.environ[ADDRESS])
+        return 0
     asked = _asked()
     size = Size(
         revisions=asked.revisions, benchmarks=asked.benchmarks, invocations=asked.invocations, more=asked.more
@@ -51,153 +58,94 @@ def main() -> int:
         if not (directory / "perftrail.toml").exists():
             print(f"filling a store with {size.samples * (1 + size.more):,} samples", file=sys.stderr)
             directory.mkdir(exist_ok=True)
-            fill(directory, size, seed=1)
-        with _served(directory) as address, httpx.Client(base_url=address, timeout=60.0) as client:
-            first = _ready(client)
-            asking = _Asking(client)
-            alone = asking.times(asked.times)
-            print(f"{taken()}; load {os.getloadavg()[0]:.1f}; first read in {first:.1f} s")
-            met = _tell("one at a time", alone)
-            met &= _tell(f"{asked.at_once} at once", asking.times(asked.times, at_once=asked.at_once))
-            if asked.renew:
-                with _writing(directory):
-                    met &= _tell("while the store is written and read anew", asking.times_while_reading())
-    return 0 if met else 1
+            fill(directory, size, seed=1, store=asked.store)
+        figures = _measure(directory, asked)
+    figures = {"samples": size.samples * (1 + size.more), **figures}
+    if asked.json:
+        print(json.dumps(figures, indent=2))
+    else:
+        _tell(figures)
+    kinds = [each for times in figures["pages"].values() for each in times.values()]
+    return int(any(each["p95_ms"] >= GOAL_MS for each in kinds))
+
+
+def _measure(directory: Path, asked: argparse.Namespace) -> dict[str, Any]:
+    """Serve a study that is full, and ask."""
+    location = results_database(studyfile.load(str(directory / "perftrail.toml")), asked.store)
+    where = ["--store", asked.store] if asked.store else []
+    with (
+        serving(directory, *where, program="benchmarks.web.restless") as served,
+        httpx.Client(base_url=served.address, timeout=60.0) as client,
+    ):
+        first = ready(client)
+        print(f"read in {first:.0f} s", file=sys.stderr)
+        asking = Asking(client)
+        found = {"one at a time": asking.times(asked.times)}
+        found[f"{asked.at_once} at once"] = asking.times(asked.times, at_once=asked.at_once)
+        if asked.renew:
+            with _writing(location):
+                found["while the store is written and read anew"] = asking.times_while_reading(READINGS)
+        peak = _peak_memory_bytes(served.process)
+    return {
+        "database": database(location),
+        "taken": taken(),
+        "load": load(),
+        "first_read_seconds": first,
+        "peak_memory_bytes": peak,
+        "pages": {how: {kind: asdict(each) for kind, each in times.items()} for how, times in found.items()},
+    }
+
+
+def _peak_memory_bytes(process: int) -> int:
+    """How much memory a process had at most so far."""
+    status = Path(f"/proc/{process}/status").read_text()
+    [peak] = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(peak) * 1024
 
 
 @contextmanager
-def _served(directory: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "perftrail", "serve", "--port", "0", str(directory)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
+def _writing(location: str) -> Iterator[None]:
+    """Have another process add a start to the store again and again."""
+    command = [sys.executable, "-m", "benchmarks.web", "writer"]
+    with subprocess.Popen(command, env=os.environ | {ADDRESS: location}) as writer:
         try:
-            yield server.stdout.readline().split()[0].rstrip("/")
+            yield
         finally:
-            server.terminate()
+            writer.terminate()
 
 
-def _ready(client: httpx.Client) -> float:
-    """Wait until the store was read; give the seconds that took."""
-    began = time.monotonic()
-    while client.get("/", follow_redirects=True).headers.get("refresh"):
-        if time.monotonic() - began > PATIENCE_SECONDS:
-            raise TimeoutError("the store could not be read")
-        time.sleep(0.2)
-    return time.monotonic() - began
-
-
-class _Asking:
-    """Addresses of each kind of page, each about something else every time."""
-
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
-        [study] = client.get("/api/studies").json()
-        self._study = f"/s/{study['name']}"
-        self._api = api = f"/api/studies/{study['name']}"
-        self._figures = [each["name"] for each in client.get(f"{api}/figures").json()]
-        self._length = client.get(f"{api}/history/{self._figures[0]}?points=1").json()["length"]
-        first = client.get(f"{api}/revisions/%230").json()
-        self._key = first["figures"][0]["runnables"][0]
-        self._rng = random.Random(1)
-
-    def _addresses(self) -> Mapping[str, str]:
-        rng, study = self._rng, self._study
-        figure = rng.choice(self._figures)
-        ends = sorted(rng.randrange(self._length) for _ in range(2))
-        part = f"first={ends[0]}&last={ends[1]}"
-        one, other = (rng.randrange(self._length) for _ in range(2))
-        return {
-            "overview": study,
-            "history, all of it": f"{study}/history?figure={figure}",
-            "history, a part": f"{study}/history?figure={figure}&{part}",
-            "its drawing": f"{study}/history/{figure}.json?{part}",
-            "its drawing, all of it": f"{study}/history/{figure}.json",
-            "a revision": f"{study}/revisions/%23{one}",
-            "every sample": f"{study}/samples/{self._key}",
-            "subject against subject": f"{study}/compare?a=%23{one}&b=%23{other}",
-            "regressions": f"{study}/regressions",
-            "searches": f"{study}/searches",
-            "API: live": f"/api/studies/{study.rpartition('/')[2]}/live",
-        }
-
-    def times(self, times: int, *, at_once: int = 1) -> Mapping[str, list[float]]:
-        """Ask for each kind of page so often; give the milliseconds of each."""
-        asked = [each for _ in range(times) for each in self._addresses().items()]
-        self._rng.shuffle(asked)
-        found: dict[str, list[float]] = {}
-        with ThreadPoolExecutor(at_once) as askers:
-            for kind, spent in askers.map(self._time, asked):
-                found.setdefault(kind, []).append(spent)
-        return found
-
-    def times_while_reading(self) -> Mapping[str, list[float]]:
-        """Wait until the store is read anew, and ask for as long as it is; give the milliseconds of each."""
-        over = time.monotonic() + PATIENCE_SECONDS
-        while not self._reading():
-            if time.monotonic() > over:
-                raise TimeoutError("the store was not read anew")
-            time.sleep(0.3)
-        found: dict[str, list[float]] = {}
-        while self._reading():
-            for kind, spent in map(self._time, self._addresses().items()):
-                found.setdefault(kind, []).append(spent)
-        return found
-
-    def _reading(self) -> bool:
-        return bool(self._client.get(self._api).json()["reading"])
-
-    def _time(self, asked: tuple[str, str]) -> tuple[str, float]:
-        kind, address = asked
+def _write(location: str) -> None:
+    """Be who adds, until ended."""
+    with open_store(location, access="write") as store:
+        runnables = [each.key for each in store.runnables()]
+        ordinal = int(time.time())
         while True:
-            began = time.perf_counter()
-            answer = self._client.get(address)
-            spent = (time.perf_counter() - began) * 1e3
-            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
-                answer.raise_for_status()
-                return kind, spent
-            time.sleep(1.0)
+            key = InvocationKey(
+                runnable=runnables[ordinal % len(runnables)],
+                machine=read_machine().id,
+                phase="sample",
+                ordinal=ordinal,
+            )
+            store.add(Measurement(key=key, started="2025-11-21", seconds=1.0, values={"seconds": 1.0}))
+            ordinal += 1
+            time.sleep(ADDING_SECONDS)
 
 
-@contextmanager
-def _writing(directory: Path) -> Iterator[None]:
-    """Add a start to the store every half second."""
-    study = studyfile.load(str(directory / "perftrail.toml"))
-    over = threading.Event()
-
-    def write() -> None:
-        with open_store(str(results_directory(study, None) / DATABASE), access="write") as store:
-            runnable, ordinal = store.runnables()[0].key, int(time.time())
-            while not over.wait(0.5):
-                ordinal += 1
-                key = InvocationKey(
-                    runnable=runnable, machine=read_machine().id, phase="sample", ordinal=ordinal
-                )
-                store.add(Measurement(key=key, started="2025-11-21", seconds=1.0, values={"seconds": 1.0}))
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        yield
-    finally:
-        over.set()
-        writer.join()
-
-
-def _tell(how: str, times: Mapping[str, list[float]]) -> bool:
-    """Print the median and the 95th percentile of each kind of page; tell whether all are within the goal."""
-    print(f"\n{how:40} {'median':>9} {'p95':>9}")
-    met = True
-    for kind, spent in times.items():
-        late = sorted(spent)[max(0, -(-len(spent) * 95 // 100) - 1)]
-        met &= late < GOAL_MS
-        print(
-            f"{kind:40} {statistics.median(spent):6.1f} ms {late:6.1f} ms{'' if late < GOAL_MS else '  over'}"
-        )
-    print(
-        json.dumps({kind: round(statistics.median(spent), 2) for kind, spent in times.items()}),
-        file=sys.stderr,
-    )
-    return met
+def _tell(figures: Mapping[str, Any]) -> None:
+    """Print the median and the 95th percentile of each kind of page."""
+    memory = figures["peak_memory_bytes"] / 2**30
+    first = figures["first_read_seconds"]
+    print(f"{figures['taken']}; load {figures['load']}; {figures['database']}")
+    print(f"first read in {first:.1f} s, {memory:.1f} GiB at most")
+    for how, times in figures["pages"].items():
+        print(f"\n{how:40} {'median':>9} {'p95':>9} {'worst':>9}")
+        for kind, each in times.items():
+            over = "" if each["p95_ms"] < GOAL_MS else "  over"
+            print(
+                f"{kind:40} "
+                + " ".join(f"{each[f'{name}_ms']:6.1f} ms" for name in ("median", "p95", "worst"))
+                + over
+            )
 
 
 def _asked() -> argparse.Namespace:
@@ -210,7 +158,9 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--renew", action="store_true", help="also while the store is written")
     parser.add_argument("--study", help="a directory to fill, or that is full already; kept")
+    parser.add_argument("--store", metavar="URL", help="an empty database of a server, or the study's own")
     parser.add_argument("--scratch", help="where to fill a store otherwise")
+    parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 

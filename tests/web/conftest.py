@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from perftrail.web.access import Access, Tokens
 from perftrail.web.app import make_app
+from perftrail.web.guard import Guard
 from perftrail.web.studies import desks, find_studies
 from tests.web.studies import Hostile, make_studies
 
@@ -23,6 +24,12 @@ PATIENCE_SECONDS = 60.0
 
 class Client(TestClient):
     """A browser that waits for pages which come by themselves."""
+
+    @property
+    def guard(self) -> Guard:
+        """What stands before the pages."""
+        assert isinstance(self.app, Guard)
+        return self.app
 
     def page(self, path: str, status: int = 200) -> httpx.Response:
         """Get a page, once its study was read."""

@@ -18,6 +18,7 @@ from perftrail.store import open_store
 from perftrail.workflows.opening import DATABASE, open_view, results_directory
 
 if TYPE_CHECKING:
+    from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
     from perftrail.store.sql import SqlStore
@@ -53,6 +54,39 @@ def make_studies(root: Path) -> Hostile:
         fill(root / name, size, seed=7)
     (root / "secret.txt").write_text(SECRET)
     return _poison(root, root / "alpha" / "perftrail.toml")
+
+
+def start_again(study: Study) -> None:
+    """Keep one more start of a study."""
+    with open_store(str(results_directory(study, None) / DATABASE), access="write") as store:
+        key = InvocationKey(
+            runnable=store.runnables()[0].key, machine=read_machine().id, phase="sample", ordinal=77
+        )
+        store.add(Measurement(key=key, started="2025-11-21", seconds=1.0, values={"seconds": 1.0}))
+
+
+def more_steps(directory: Path, count: int) -> None:
+    """Keep a search of so many steps, which has not ended."""
+    study = studyfile.load(str(directory / "perftrail.toml"))
+    with open_view(study, store=None) as view:
+        revisions = view.source.history()
+    record = SearchRecord(
+        key="7" * 64,
+        machine=read_machine().id,
+        question=_question(revisions),
+        started="2025-11-21T10:00:00+00:00",
+    )
+    with open_store(str(results_directory(study, None) / DATABASE), access="write") as store:
+        store.open_search(record)
+        for number in range(1, count + 1):
+            step = StepRecord(
+                number=number,
+                action={"measure": revisions[0].id, "position": 0, "readings": 1},
+                news={"values": [1.0], "seconds": 1.0},
+                belief={},
+                words=f"measured, step {number}",
+            )
+            store.add_step(record.key, record.machine, step)
 
 
 def _poison(root: Path, file: Path) -> Hostile:

@@ -34,6 +34,7 @@ def addresses(hostile: Hostile) -> dict[str, str]:
         "/api/studies/{study}/compare": f"{study}/compare?a=%231&b=%2340",
         "/api/studies/{study}/regressions": f"{study}/regressions",
         "/api/studies/{study}/searches": f"{study}/searches",
+        "/api/studies/{study}/searches/{key}": f"{study}/searches/{hostile.search}",
         "/api/studies/{study}/live": f"{study}/live",
     }
 

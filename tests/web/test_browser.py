@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.web.serving import serving
+from tests.browsing import PATIENCE_MS, Scheme, visiting
 from tests.web.studies import Hostile
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-Scheme = Literal["light", "dark"]
-PATIENCE_MS = 60_000
-BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
+LOCAL = ("data:", "blob:")
 
 LIVE = """\
 [study]
@@ -57,59 +55,10 @@ echo "took $(($1 + ${LONGER:-0})).$((100 + n % 10))"
 """
 
 
-@contextmanager
-def serving(root: Path) -> Iterator[str]:
-    """The command itself, in a process of its own; gives its address."""
-    command = [sys.executable, "-m", "perftrail", "serve", "--port", "0", str(root)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().split()[0].rstrip("/")
-        finally:
-            server.terminate()
-
-
 @pytest.fixture(scope="module")
 def address(hostile: Hostile) -> Iterator[str]:
-    with serving(hostile.root) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The system's Chromium."""
-    if BROWSER is None:
-        pytest.skip("no Chromium on this machine")
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@contextmanager
-def visiting(
-    browser: Browser, address: str, *, width: int = 1280, scheme: Scheme = "light", scripts: bool = True
-) -> Iterator[Page]:
-    """A visit of a site that says nothing on the console and asks nobody else for anything."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
-    )
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    page.on(
-        "request",
-        lambda request: (
-            None if request.url.startswith((address, "data:", "blob:")) else said.append(request.url)
-        ),
-    )
-    yield page
-    context.close()
-    assert said == []
+    with serving(hostile.root) as served:
+        yield served.address
 
 
 def read(page: Page, address: str) -> None:
@@ -145,7 +94,7 @@ def pages(hostile: Hostile) -> dict[str, bool]:
 def test_every_page_is_drawn_and_runs_nothing_else(
     hostile: Hostile, address: str, browser: Browser, width: int, scheme: Scheme
 ) -> None:
-    with visiting(browser, address, width=width, scheme=scheme) as page:
+    with visiting(browser, address, *LOCAL, width=width, scheme=scheme) as page:
         for path, drawn in pages(hostile).items():
             read(page, address + path)
             figures = page.query_selector_all("[data-spec]")
@@ -160,7 +109,7 @@ def test_every_page_is_drawn_and_runs_nothing_else(
 
 
 def test_a_history_is_looked_at_closely_and_its_address_stays(address: str, browser: Browser) -> None:
-    with visiting(browser, address) as page:
+    with visiting(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")
         page.wait_for_selector("svg.marks path")
         page.get_by_role("link", name="closer").click()
@@ -181,7 +130,7 @@ def test_a_history_is_looked_at_closely_and_its_address_stays(address: str, brow
 
 
 def test_what_is_under_the_pointer_is_told(address: str, browser: Browser) -> None:
-    with visiting(browser, address) as page:
+    with visiting(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")
         page.wait_for_selector("svg.marks path")
         page.locator("svg .mark-symbol path").first.hover(force=True)
@@ -191,7 +140,7 @@ def test_what_is_under_the_pointer_is_told(address: str, browser: Browser) -> No
 
 
 def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> None:
-    with visiting(browser, address) as page:
+    with visiting(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/regressions")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "To the content"
@@ -205,7 +154,7 @@ def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> Non
 
 
 def test_a_person_says_what_becomes_of_a_regression(address: str, browser: Browser) -> None:
-    with visiting(browser, address) as page:
+    with visiting(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/beta/regressions")
         article = page.locator("article").first
         article.locator("summary").click()
@@ -219,17 +168,54 @@ def test_a_person_says_what_becomes_of_a_regression(address: str, browser: Brows
 
 
 def test_pages_say_the_same_without_a_script(hostile: Hostile, address: str, browser: Browser) -> None:
-    with visiting(browser, address, scripts=False) as page:
+    with visiting(browser, address, *LOCAL, scripts=False) as page:
         for path in pages(hostile):
-            read_plainly(page, address + path)
+            read(page, address + path)
             assert page.locator("h1").inner_text()
-        read_plainly(page, f"{address}/s/alpha/history")
+        read(page, f"{address}/s/alpha/history")
         assert page.locator("tbody tr").count() > 30
 
 
-def read_plainly(page: Page, address: str) -> None:
-    page.goto(address)
-    page.wait_for_selector("h1:not(:has-text('is being read'))")
+def test_a_link_elsewhere_ends_no_visit(address: str, browser: Browser) -> None:
+    with visiting(browser, address, *LOCAL) as page:
+        read(page, f"{address}/s/beta/regressions")
+        [before] = page.context.cookies()
+        page.goto(f"data:text/html,<a href='{address}/s/beta/regressions'>a permalink</a>")
+        page.get_by_role("link").click()
+        page.wait_for_selector("h1")
+        [after] = page.context.cookies()
+        assert after["value"] == before["value"]
+
+
+def test_a_page_that_nobody_looks_at_lets_go_of_its_connection(address: str, browser: Browser) -> None:
+    with visiting(browser, address, *LOCAL) as page:
+        with page.expect_response("**/events"):
+            read(page, f"{address}/s/beta")
+        with page.expect_event("requestfailed", lambda request: request.url.endswith("/events")):
+            look(page, away=True)
+        with page.expect_response("**/events"):
+            look(page, away=False)
+        assert not page.locator("#lost").is_visible()
+
+
+def look(page: Page, *, away: bool) -> None:
+    """Look at another page, or at this one again."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        away,
+    )
+
+
+def test_a_server_that_is_gone_is_told(hostile: Hostile, browser: Browser) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        with serving(hostile.root) as served:
+            read(page, f"{served.address}/s/beta")
+            assert not page.locator("#lost").is_visible()
+        page.wait_for_selector("#lost", state="visible")
 
 
 def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
@@ -237,8 +223,8 @@ def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
     (root / "tree").mkdir(parents=True)
     (root / "tree" / "wait.sh").write_text(WAIT)
     (root / "perftrail.toml").write_text(LIVE)
-    with serving(root) as address, visiting(browser, address) as page:
-        read(page, f"{address}/s/waiting")
+    with serving(root) as served, visiting(browser, served.address, *LOCAL) as page:
+        read(page, f"{served.address}/s/waiting")
         assert "Nothing has been measured yet" in page.inner_text("h1")
         assert page.locator(".dot.on").count() == 0
         with subprocess.Popen(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
+from perftrail import studyfile
+from perftrail.model.subject import Subject
 from perftrail.web.app import ROUTES
-from tests.web.conftest import Client
-from tests.web.studies import REVISIONS, Hostile
+from perftrail.web.asked import asked_subjects
+from perftrail.workflows.serving.snapshot import take
+from tests.web.conftest import Client, served
+from tests.web.studies import REVISIONS, Hostile, more_steps, start_again
 
 WORSE = re.compile(r'<article class="card regression" id="(\w+)">')
 
@@ -74,6 +84,31 @@ def test_subjects_are_compared_whatever_they_are(client: Client, hostile: Hostil
     assert "no revision of this study is called so" in client.get("/s/alpha/compare?a=nothing").text
 
 
+@pytest.mark.parametrize(
+    ("asked", "first", "second"),
+    [
+        ("", (-1, "plain"), (-1, "fast")),
+        ("a=%231&b=%232", (1, "plain"), (2, "plain")),
+        ("a=%231&b=%232&vb=fast", (1, "fast"), (2, "fast")),
+        ("a=%231&va=plain&b=%231&vb=fast", (1, "plain"), (1, "fast")),
+        ("b=%233", (0, "plain"), (3, "plain")),
+    ],
+)
+def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
+    hostile: Hostile, asked: str, first: tuple[int, str], second: tuple[int, str]
+) -> None:
+    snapshot = take(str(hostile.root / "beta" / "perftrail.toml"), store=None)
+    view = snapshot.gathered.view
+    [plain] = view.study.variants.values()
+    study = replace(view.study, variants={"plain": plain, "fast": plain})
+    gathered = replace(snapshot.gathered, view=replace(view, study=study))
+    request = Request({"type": "http", "query_string": asked.encode(), "headers": []})
+    found = asked_subjects(request, replace(snapshot, gathered=gathered))
+    assert found == tuple(
+        Subject(revision=gathered.measured[place], variant=variant) for place, variant in (first, second)
+    )
+
+
 def test_what_a_run_took_in_turns_is_compared_by_pairs(client: Client) -> None:
     assert "8 pairs in turns" in client.page("/s/beta/compare").text
 
@@ -81,6 +116,7 @@ def test_what_a_run_took_in_turns_is_compared_by_pairs(client: Client) -> None:
 def test_a_revision_leads_to_its_samples_builds_and_logs(client: Client, hostile: Hostile) -> None:
     text = client.page(f"/s/alpha/revisions/{hostile.revisions[0].id}").text
     assert f"/s/alpha/samples/{hostile.runnable}" in text
+    assert "/s/alpha/history?figure=bench-00-seconds&amp;first=0&amp;last=25" in text
     broken = client.page(f"/s/alpha/revisions/{hostile.revisions[3].id}").text
     assert f"/s/alpha/build-logs/{hostile.broken}" in broken
     assert "printed" in client.get(f"/s/alpha/build-logs/{hostile.broken}").text
@@ -101,12 +137,28 @@ def test_a_search_is_told_step_by_step(client: Client, hostile: Hostile) -> None
     assert "How the search went" in text
     assert client.get(f"/s/alpha/searches/{hostile.search}.json").json()["spec"]["layer"]
     assert client.get("/s/alpha/searches?search=none").status_code == 404
+    steps = client.get(f"/api/studies/alpha/searches/{hostile.search}").json()["steps"]
+    assert [each["belief"].get("no_change") for each in steps] == [None, 0.25, 0.5 / 3, 0.125, 0.1]
+
+
+def test_every_row_is_somewhere(hostile: Hostile, tmp_path: Path) -> None:
+    shutil.copytree(hostile.root / "beta", tmp_path / "beta")
+    more_steps(tmp_path / "beta", 45)
+    with served(tmp_path) as client:
+        overview = client.page("/s/beta").text
+        assert "35 more rows; Searches has every one" in overview
+        assert "2 more rows; History has every one" in overview
+        assert client.page("/s/beta/searches").text.count("measured, step") == 45
 
 
 def test_regressions_come_newest_first_and_people_say_what_becomes_of_them(client: Client) -> None:
     page = client.page("/s/alpha/regressions")
     keys = WORSE.findall(page.text)
     assert len(keys) >= 2
+    for link in ("before and after", "along the history"):
+        found = re.search(f'href="([^"]+)">{link}<', page.text)
+        assert found is not None
+        assert client.get(html.unescape(found[1])).status_code == 200
     positions = [each["position"] for each in client.get("/api/studies/alpha/regressions").json()]
     assert positions == sorted(positions, reverse=True)
     said = {
@@ -129,6 +181,64 @@ def test_what_there_is_not_is_said_in_a_page(client: Client, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     assert "perftrail" in answer.text
+    inside = path.startswith("/s/alpha/")
+    assert ('href="/s/alpha/history"' in answer.text) == inside, "the way back"
+
+
+def test_a_status_that_there_is_not_is_refused(client: Client) -> None:
+    client.page("/s/alpha")
+    assert client.get("/s/alpha/regressions?status=gone").status_code == 400
+
+
+def test_logs_are_told_to_programs_by_their_addresses(client: Client, hostile: Hostile) -> None:
+    there = client.page(f"/api/studies/alpha/samples/{hostile.runnable}").json()
+    known = [start["log"] for each in there for start in each["starts"] if start["log"]]
+    assert "printed" in client.get(known[0]).text
+    builds = client.get(f"/api/studies/alpha/revisions/{hostile.revisions[3].id}").json()["builds"]
+    [log] = [each["log"] for each in builds if not each["succeeded"]]
+    assert "printed" in client.get(log).text
+
+
+def test_no_browser_shows_a_page_with_an_older_script(client: Client) -> None:
+    drawn = client.page("/s/alpha").text
+    addresses = re.findall(r'(?:src|href)="(/static/[^"]+)"', drawn)
+    assert len(addresses) == 6
+    for address in addresses:
+        path, _, stamp = address.partition("?")
+        assert stamp
+        assert "immutable" in client.get(address).headers["cache-control"]
+        assert client.get(path).headers["cache-control"] == "no-cache"
+        assert client.get(f"{path}?{stamp}0").headers["cache-control"] == "no-cache"
+
+
+def test_a_study_that_can_be_read_no_more_is_shown_as_it_was_and_says_so(
+    hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SHORTEST_REST_SECONDS", "REST", "TROUBLE_SECONDS", "LOOK_SECONDS"):
+        monkeypatch.setattr(f"perftrail.web.desk.{name}", 0.1)
+    shutil.copytree(hostile.root / "beta", tmp_path / "beta")
+    file = tmp_path / "beta" / "perftrail.toml"
+    known, text = studyfile.load(str(file)), file.read_text()
+    with served(tmp_path) as client:
+        page = client.page("/s/beta").text
+        assert "cannot be read any more" not in page
+        file.write_text(f"{text}\n<b>")
+        start_again(known)
+        page = until_page(client, "/s/beta", said="cannot be read any more; this is how it was.")
+        assert "&lt;b&gt;" in page
+        assert "What is stored" in page
+        file.write_text(text)
+        until_page(client, "/s/beta", unsaid="cannot be read any more")
+
+
+def until_page(client: Client, path: str, *, said: str = "", unsaid: str = "\0") -> str:
+    over = time.monotonic() + 20.0
+    while True:
+        text = str(client.page(path).text)
+        if said in text and unsaid not in text:
+            return text
+        assert time.monotonic() < over, text
+        time.sleep(0.05)
 
 
 def test_every_page_is_known_to_these_tests() -> None:
@@ -147,7 +257,7 @@ def test_every_page_is_known_to_these_tests() -> None:
         "/s/{study}/compare",
         "/s/{study}/compare.json",
         "/s/{study}/samples/{key}",
-        "/s/{study}/logs/{key}/{machine}/{phase}/{ordinal:int}",
+        "/s/{study}/logs/{key}/{machine}/{phase}/{ordinal}",
         "/s/{study}/build-logs/{key}",
         "/s/{study}/regressions",
         "/s/{study}/regressions/{key}",

@@ -7,48 +7,79 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
+import uvicorn
 
-from perftrail.web.access import Access
+from perftrail.errors import UsageError
+from perftrail.web.access import Access, Tokens
 from perftrail.web.app import make_app
+from perftrail.web.desk import Desk
 from perftrail.web.impatient import Impatient
 from perftrail.web.server import HEAD_BYTES, bind, make_server
 from perftrail.web.studies import desks, find_studies
 from tests.starting import start
 from tests.web.studies import Hostile
+from tests.web.test_pages import form_token
 
 
 class Hasty(Impatient):
     """As impatient as a test."""
 
     seconds = 0.4
+    taking_seconds = 0.4
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A server in this process: its port, the studies that it shows, and its connections."""
+
+    port: int
+    desks: Mapping[str, Desk]
+    server: uvicorn.Server
+
+    def connections(self) -> int:
+        return len(self.server.server_state.connections)
 
 
 @contextmanager
-def listening(root: Path) -> Iterator[int]:
-    """A server in this process; gives its port."""
-    with bind("127.0.0.1", 0, Access()) as bound, desks(find_studies(str(root)), store=None) as found:
-        server = make_server(make_app(found, Access()), protocol=Hasty)
+def listening(root: Path, access: Access | None = None) -> Iterator[Listening]:
+    known = access or Access()
+    with bind("127.0.0.1", 0, known) as bound, desks(find_studies(str(root)), store=None) as found:
+        server = make_server(make_app(found, known), protocol=Hasty)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:
             while not server.started:
                 time.sleep(0.01)
-            yield int(bound.getsockname()[1])
+            yield Listening(int(bound.getsockname()[1]), found, server)
         finally:
             server.should_exit = True
             thread.join()
 
 
 @pytest.fixture(scope="module")
-def port(hostile: Hostile) -> Iterator[int]:
-    with listening(hostile.root) as port:
-        yield port
+def here(hostile: Hostile) -> Iterator[Listening]:
+    with listening(hostile.root) as here:
+        yield here
+
+
+@pytest.fixture(scope="module")
+def port(here: Listening) -> int:
+    return here.port
+
+
+def until(expected: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    over = time.monotonic() + 20.0
+    while not expected():
+        assert time.monotonic() < over
+        time.sleep(0.02)
 
 
 def until_closed(connection: socket.socket, *, dribble: bytes = b"") -> float:
@@ -94,6 +125,56 @@ def test_slow_clients_hold_nobody_up(port: int) -> None:
             each.close()
 
 
+def test_who_takes_no_answer_holds_no_connection(here: Listening) -> None:
+    until(lambda: here.connections() == 0)
+    asked = b"GET /static/vega.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    deaf = [socket.create_connection(("127.0.0.1", here.port)) for _ in range(3)]
+    try:
+        for each in deaf:
+            each.sendall(asked * 20)
+        until(lambda: here.connections() == 3)
+        until(lambda: here.connections() == 0)
+    finally:
+        for each in deaf:
+            each.close()
+
+
+def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
+    desk = here.desks["alpha"]
+    address = f"http://127.0.0.1:{here.port}/s/alpha"
+    until(lambda: "refresh" not in httpx.get(address).headers)
+    with socket.create_connection(("127.0.0.1", here.port)) as browser:
+        browser.sendall(b"GET /s/alpha/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        told = b""
+        while b"event: live" not in told:
+            told += browser.recv(10_000)
+        assert b"x-accel-buffering: no" in told
+        assert b"no-transform" in told
+        assert desk.watchers == 1
+    until(lambda: desk.watchers == 0 and desk._looking is None)
+
+
+def test_a_stream_ends_with_the_visit_that_began_it(
+    hostile: Hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perftrail.web.desk.KEEP_SECONDS", 0.1)
+    token = "r" * 24
+    with (
+        listening(hostile.root, Access(tokens=Tokens({token: "read"}))) as here,
+        httpx.Client(base_url=f"http://127.0.0.1:{here.port}", follow_redirects=True) as browser,
+    ):
+        form = form_token(browser.get("/login").text)
+        browser.post("/login", data={"form_token": form, "token": token})
+        until(lambda: "refresh" not in browser.get("/s/alpha").headers)
+        with browser.stream("GET", "/s/alpha/events") as stream:
+            pieces = stream.iter_text()
+            assert "retry" in next(pieces)
+            form = form_token(browser.get("/s/alpha").text)
+            browser.post("/logout", data={"form_token": form})
+            over = time.monotonic() + 20.0
+            assert all(time.monotonic() < over for _ in pieces), "it ends"
+
+
 def test_long_headers_are_refused(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port)) as long:
         long.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * (2 * HEAD_BYTES))
@@ -120,6 +201,7 @@ def test_it_says_where_it_is_and_ends_when_interrupted(hostile: Hostile) -> None
         (["--host", "0.0.0.0"], "--token-file"),
         (["--writer", "ann"], "--trust-header"),
         (["--token-file", "nowhere"], "cannot be read"),
+        (["--trust-header", "X-User", "--proxy", "proxy.local"], "write its number"),
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_remedy(hostile: Hostile, words: list[str], why: str) -> None:
@@ -132,6 +214,12 @@ def test_a_directory_without_studies_is_told(tmp_path: Path) -> None:
     done = start("serve", tmp_path)
     assert done.returncode == 2
     assert "no perftrail.toml" in done.stderr
+
+
+def test_no_study_is_left_out_silently(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perftrail.web.studies.MOST", 1)
+    with pytest.raises(UsageError, match="2 studies lie there, 1 are shown at most"):
+        find_studies(str(hostile.root))
 
 
 @pytest.mark.parametrize("library", ["starlette", "uvicorn"])

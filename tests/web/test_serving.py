@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import statistics
 import time
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,15 +21,17 @@ from perftrail.figures.thinning import Along
 from perftrail.model.measurement import InvocationKey, Machine, Measurement
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.asked import Part
+from perftrail.web.desk import Desk
+from perftrail.web.studies import desks
 from perftrail.workflows.opening import open_results
 from perftrail.workflows.serving.course import Course
 from perftrail.workflows.serving.happening import Live
 from perftrail.workflows.serving.live import look
 from perftrail.workflows.serving.remaining import Remaining
 from perftrail.workflows.serving.snapshot import Snapshot, take
-from perftrail.workflows.serving.two import named_revision
+from perftrail.workflows.serving.two import named_revision, usual_variants
 from tests.store.examples import RUNNABLE
-from tests.web.studies import Hostile
+from tests.web.studies import Hostile, start_again
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +130,23 @@ def test_a_revision_is_named_by_place_label_or_the_beginning_of_its_id(
             named_revision(snapshot.gathered, text)
 
 
+def test_variants_are_compared_of_which_something_alike_was_measured(
+    snapshot: Snapshot, hostile: Hostile
+) -> None:
+    view = snapshot.gathered.view
+    [plain] = view.study.variants.values()
+    study = replace(view.study, variants=dict.fromkeys(("first", "plain", "fast", "last"), plain))
+    gathered = replace(snapshot.gathered, view=replace(view, study=study))
+    revision = hostile.revisions[0]
+    [one, other, *_] = snapshot.rows_of[revision.id]
+    rows = [
+        replace(row, subject=replace(row.subject, variant=variant))
+        for variant, row in (("first", other), ("plain", one), ("fast", one))
+    ]
+    assert usual_variants(gathered, {revision.id: rows}, revision) == ("plain", "fast")
+    assert usual_variants(gathered, {}, revision) == ("first", "last")
+
+
 def seen(snapshot: Snapshot, hostile: Hostile, command: str) -> Live:
     holder = Holder(pid=1, command=("perftrail", command, "alpha"), started="2025-11-21T10:00:00+00:00")
     study = studyfile.load(str(hostile.root / "alpha" / "perftrail.toml"))
@@ -158,9 +180,13 @@ def test_a_run_tells_what_is_left_at_the_pace_of_its_last_starts(
     left = live.progress
     assert (left.left_least, left.left_most, left.builds) == (10, 20, 1)
     assert left.share == pytest.approx(left.done / (left.done + 10))
+    pace = "at the pace of the last minutes"
     assert replace(left, seconds=(60.0, 90.0)).words == (
-        "10 to 20 starts, 1 builds are left: 1 min to 1 min 30 s at the pace of the last minutes"
+        f"left: 10 to 20 starts and 1 build, 1 min to 1 min 30 s {pace}"
     )
+    one = replace(left, left_least=1, left_most=1, builds=0, seconds=(60.0, 60.0))
+    assert one.words == f"left: 1 start, 1 min {pace}"
+    assert replace(one, left_least=0, left_most=0, builds=2).words == f"left: 2 builds, 1 min {pace}"
     assert "not known" in replace(left, seconds=None).words
 
 
@@ -181,3 +207,27 @@ def test_another_machine_that_measures_is_told_by_what_it_has_stored(
     store.add(Measurement(key=named, started=started, seconds=1.0, values={"wall": 1.0}))
     assert look(store, snapshot, None).writer.startswith(seen)
     assert bool(look(store, snapshot, None).writer) == bool(seen)
+
+
+def test_who_watches_and_who_looks_now_and_then_are_told_the_same(hostile: Hostile, tmp_path: Path) -> None:
+    shutil.copytree(hostile.root / "beta", tmp_path / "beta")
+    file = tmp_path / "beta" / "perftrail.toml"
+    study = studyfile.load(str(file))
+
+    async def look_twice(desk: Desk) -> tuple[int, int]:
+        while await desk.snapshot() is None:
+            await asyncio.sleep(0.05)
+        async with aclosing(desk.watch()) as watched:
+            first = await anext(watched)
+            assert first is not None
+            start_again(study)
+            one, other = await desk.live(), await desk.live()
+            assert one is not None
+            assert other is not None
+            return (
+                one.mark.invocations - first.mark.invocations,
+                other.mark.invocations - one.mark.invocations,
+            )
+
+    with desks((str(file),), store=None) as found:
+        assert asyncio.run(look_twice(found["beta"])) == (1, 0)

@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from perftrail.errors import UsageError
 from perftrail.model.build import Failure
-from perftrail.web.asked import course_of, desk_of, named, part_of, place, snapshot_of, web
+from perftrail.web.asked import (
+    asked_subjects,
+    course_of,
+    desk_of,
+    part_of,
+    revision_of,
+    snapshot_of,
+    web,
+    whole_number,
+)
 from perftrail.web.pages.regressions import keep
-from perftrail.web.pages.subjects import both
+from perftrail.web.pages.subjects import build_log_address, log_address
 from perftrail.workflows.serving.one import outcome_json, starts
 from perftrail.workflows.serving.regressions import status_of
-from perftrail.workflows.serving.two import compare_two, named_revision
+from perftrail.workflows.serving.two import compare_two
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.notes import RegressionNote
     from perftrail.model.subject import Subject
-    from perftrail.model.trail import Json
+    from perftrail.model.trail import Json, SearchRecord
     from perftrail.workflows.serving.course import Course
     from perftrail.workflows.serving.regressions import Regression
 
@@ -96,7 +104,7 @@ async def history(request: Request) -> Response:
     snapshot, name = await snapshot_of(request), request.path_params["figure"]
     course = course_of(snapshot, name)
     part = part_of(request, course)
-    most = max(1, min(MOST_POINTS, place(request, "points", 400)))
+    most = max(1, min(MOST_POINTS, whole_number(request, "points", 400)))
     return JSONResponse(
         {
             "figure": _figure(name, course),
@@ -132,11 +140,8 @@ async def history(request: Request) -> Response:
 
 async def revision(request: Request) -> Response:
     """One revision: its builds and every figure of it."""
-    snapshot = await snapshot_of(request)
-    try:
-        found = named_revision(snapshot.gathered, request.path_params["revision"])
-    except UsageError as error:
-        raise HTTPException(404, str(error)) from error
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    found = revision_of(request, snapshot)
     return JSONResponse(
         {
             "id": found.id,
@@ -151,6 +156,7 @@ async def revision(request: Request) -> Response:
                     "benchmark": each.benchmark,
                     "finished": each.finished,
                     "succeeded": not isinstance(each.outcome, Failure),
+                    "log": build_log_address(desk.name, each),
                 }
                 for each in snapshot.builds.get(found.id, ())
             ],
@@ -173,7 +179,10 @@ async def samples(request: Request) -> Response:
             {
                 "machine": each.machine.id,
                 "facts": dict(each.machine.facts),
-                "starts": [outcome_json(outcome) for outcome in each.outcomes],
+                "starts": [
+                    {**outcome_json(outcome), "log": log_address(desk.name, outcome)}
+                    for outcome in each.outcomes
+                ],
             }
             for each in found
         ]
@@ -183,10 +192,7 @@ async def samples(request: Request) -> Response:
 async def compare(request: Request) -> Response:
     """Any subject against any other."""
     snapshot = await snapshot_of(request)
-    try:
-        subjects = both(snapshot, {name: named(request, name) for name in ("a", "va", "b", "vb")})
-    except UsageError as error:
-        raise HTTPException(404, str(error)) from error
+    subjects = asked_subjects(request, snapshot)
     if subjects is None:
         return JSONResponse({"a": None, "b": None, "figures": []})
     found = compare_two(snapshot.gathered, snapshot.rows_of, *subjects)
@@ -239,16 +245,42 @@ async def searches(request: Request) -> Response:
     here = snapshot.gathered.view.machine.id
     return JSONResponse(
         [
-            {
-                "key": each.key,
-                "question": dict(each.question),
-                "started": each.started,
-                "answer": None if each.answer is None else dict(each.answer),
-            }
+            _search(each)
             for each in reversed(await desk.ask(lambda store: store.searches()))
             if each.machine == here
         ]
     )
+
+
+async def search(request: Request) -> Response:
+    """One search, running or ended: each step with what it believed after it."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    here, key = snapshot.gathered.view.machine.id, request.path_params["key"]
+    known = await desk.ask(lambda store: store.searches())
+    found = next((each for each in known if (each.key, each.machine) == (key, here)), None)
+    if found is None:
+        raise HTTPException(404, "no search is called so")
+    steps = await desk.ask(lambda store: store.steps(key, here))
+    told = [
+        {
+            "number": each.number,
+            "action": dict(each.action),
+            "news": dict(each.news),
+            "belief": dict(each.belief),
+            "words": each.words,
+        }
+        for each in steps
+    ]
+    return JSONResponse({**_search(found), "steps": told})
+
+
+def _search(found: SearchRecord) -> dict[str, Json]:
+    return {
+        "key": found.key,
+        "question": dict(found.question),
+        "started": found.started,
+        "answer": None if found.answer is None else dict(found.answer),
+    }
 
 
 async def live(request: Request) -> Response:

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from perftrail.errors import PerftrailError
+from perftrail.web import assets
 from perftrail.web.access import Visits
 from perftrail.web.asked import NotYetError, Web
 from perftrail.web.guard import Guard
@@ -29,7 +30,7 @@ ROUTES = [
     Route("/login", entrance.login, methods=["GET"]),
     Route("/login", entrance.enter, methods=["POST"]),
     Route("/logout", entrance.leave, methods=["POST"]),
-    Route("/static/{name}", entrance.static),
+    Route("/static/{name}", assets.static),
     Route(STUDY, overview.study),
     Route(f"{STUDY}/events", overview.events),
     Route(f"{STUDY}/figures/{{name}}.json", overview.figure),
@@ -40,7 +41,7 @@ ROUTES = [
     Route(f"{STUDY}/compare", subjects.compare),
     Route(f"{STUDY}/compare.json", subjects.compare_figure),
     Route(f"{STUDY}/samples/{{key}}", subjects.samples),
-    Route(f"{STUDY}/logs/{{key}}/{{machine}}/{{phase}}/{{ordinal:int}}", subjects.log),
+    Route(f"{STUDY}/logs/{{key}}/{{machine}}/{{phase}}/{{ordinal}}", subjects.log),
     Route(f"{STUDY}/build-logs/{{key}}", subjects.build_log),
     Route(f"{STUDY}/regressions", regressions.regressions),
     Route(f"{STUDY}/regressions/{{key}}", regressions.say, methods=["POST"]),

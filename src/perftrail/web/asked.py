@@ -1,4 +1,4 @@
-"""What a request is about: the study, its newest snapshot, and what its address says."""
+"""What a request is about: the study, its newest snapshot, and what its address says: parts, revisions, subjects."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 
+from perftrail.errors import UsageError
+from perftrail.model.subject import Subject
+from perftrail.web.guard import LONGEST_NUMBER
 from perftrail.web.pace import Pace
+from perftrail.workflows.reporting.words import shown
+from perftrail.workflows.serving.two import named_revision, usual_variants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.requests import Request
 
+    from perftrail.model.subject import Revision
     from perftrail.web.access import Access, Visitor, Visits
     from perftrail.web.desk import Desk
     from perftrail.web.rendering import Pages
@@ -56,6 +62,14 @@ def visitor(request: Request) -> Visitor:
     return who
 
 
+def still_here(request: Request) -> bool:
+    """Whether who asked would be answered still: a visit may have ended while they watch."""
+    shared, who = web(request), visitor(request)
+    if shared.access.tokens is None or who.program or who.name:
+        return True
+    return shared.visits.role(who.visit) is not None
+
+
 def desk_of(request: Request) -> Desk:
     """Give the study that an address names. Raises `HTTPException` where there is none."""
     found = web(request).desks.get(request.path_params["study"])
@@ -81,14 +95,20 @@ def named(request: Request, name: str) -> str:
     return text
 
 
-def place(request: Request, name: str, default: int) -> int:
-    """Give a place in the history. Raises `HTTPException` for what is no number."""
+def whole_number(request: Request, name: str, default: int) -> int:
+    """Give a number that an address asks for. Raises `HTTPException` for what is no number."""
     text = named(request, name)
     if not text:
         return default
-    if not text.isascii() or not text.isdecimal() or len(text) > 12:
+    found = number(text)
+    if found is None:
         raise HTTPException(400, f"{name}: write a number")
-    return int(text)
+    return found
+
+
+def number(text: str) -> int | None:
+    """Read a number of an address; `None` where it is none, or longer than any that has a use."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +145,9 @@ class Part:
 def part_of(request: Request, course: Course) -> Part:
     """Give the part of a history that is asked for, as far as there is one; all of it where none is."""
     end = max(0, course.length - 1)
-    first, last = (min(end, place(request, name, default)) for name, default in (("first", 0), ("last", end)))
+    first, last = (
+        min(end, whole_number(request, name, default)) for name, default in (("first", 0), ("last", end))
+    )
     return Part(first=min(first, last), last=max(first, last), length=course.length)
 
 
@@ -135,3 +157,42 @@ def course_of(snapshot: Snapshot, name: str) -> Course:
     if found is None:
         raise HTTPException(404, "no figure is called so")
     return found
+
+
+def revision_of(request: Request, snapshot: Snapshot) -> Revision:
+    """Give the revision that an address leads to. Raises `HTTPException` where there is none."""
+    return _revision(snapshot, request.path_params["revision"])
+
+
+def asked_subjects(request: Request, snapshot: Snapshot) -> tuple[Subject, Subject] | None:
+    """Give the two subjects that are asked for; `None` where nothing was measured.
+
+    Where no revision is named, the newest in the first and the last variant, of one variant alone the oldest and the
+    newest; else both in the same variant, as far as none is named. Raises `HTTPException` for what there is not.
+    """
+    gathered = snapshot.gathered
+    first, second, one, other = (named(request, name) for name in ("a", "b", "va", "vb"))
+    if not gathered.measured:
+        return None
+    oldest, newest = gathered.measured[0], gathered.measured[-1]
+    if first or second or len(gathered.variants) == 1:
+        usual = (one or other or gathered.variants[0],) * 2
+    else:
+        oldest, usual = newest, usual_variants(gathered, snapshot.rows_of, newest)
+    return (
+        _subject(snapshot, _revision(snapshot, first) if first else oldest, one or usual[0]),
+        _subject(snapshot, _revision(snapshot, second) if second else newest, other or usual[1]),
+    )
+
+
+def _revision(snapshot: Snapshot, text: str) -> Revision:
+    try:
+        return named_revision(snapshot.gathered, text)
+    except UsageError as error:
+        raise HTTPException(404, str(error)) from error
+
+
+def _subject(snapshot: Snapshot, revision: Revision, variant: str) -> Subject:
+    if variant not in snapshot.gathered.variants:
+        raise HTTPException(404, f"{shown(variant, longest=60)}: no variant of this study is called so")
+    return Subject(revision=revision, variant=variant)

@@ -15,6 +15,7 @@ from perftrail.errors import PerftrailError
 from perftrail.workflows.opening import open_results, results_directory, writer
 from perftrail.workflows.serving.live import look
 from perftrail.workflows.serving.snapshot import take
+from perftrail.workflows.uncollected import crumble
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -62,6 +63,15 @@ class About:
     trouble: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What was done to a study when it was looked at last: how far its store was then, and when that was."""
+
+    seen: tuple[Mark, Holder | None, str]
+    at: float
+    live: Live
+
+
 class Desk:
     """A study by its file. `readers` is where snapshots are taken, one after the other whatever study they are of.
 
@@ -82,8 +92,7 @@ class Desk:
         self._watchers = 0
         self._looking: asyncio.Task[None] | None = None
         self._live: Live | None = None
-        self._seen: tuple[Mark, Holder | None, str] | None = None
-        self._looked = 0.0
+        self._looked: _Looked | None = None
         self._asked_at = 0.0
         self._opening = threading.Lock()
         self._closing = ExitStack()
@@ -138,12 +147,17 @@ class Desk:
         except PerftrailError as error:
             self.trouble = str(error)
             return False
+        if mark == known.mark:
+            self.trouble = ""
         return mark != known.mark
 
     async def _renew(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            self._snapshot = await loop.run_in_executor(self._readers, self._take)
+            taken, before = await loop.run_in_executor(self._readers, self._take), self._snapshot
+            pieces = [] if before is None else before.pieces()
+            self._snapshot, before = taken, None
+            loop.run_in_executor(self._readers, crumble, pieces)
             self.trouble = ""
             self._resting_until = time.monotonic() + max(SHORTEST_REST_SECONDS, REST * self.seconds)
         except PerftrailError as error:
@@ -207,11 +221,11 @@ class Desk:
         holder = writer(snapshot.gathered.view.study, store=self._store)
         store = self._opened()
         seen = (store.mark(), holder, snapshot.taken)
-        still = time.monotonic() - self._looked < STILL_SECONDS
-        if self._live is None or seen != self._seen or not still:
-            self._looked, self._seen = time.monotonic(), seen
-            return look(store, snapshot, holder)
-        return self._live
+        known = self._looked
+        if known is None or known.seen != seen or time.monotonic() - known.at > STILL_SECONDS:
+            known = _Looked(seen=seen, at=time.monotonic(), live=look(store, snapshot, holder))
+            self._looked = known
+        return known.live
 
     async def watch(self) -> AsyncGenerator[Live | None]:
         """Give what is done to the study as it changes, and `None` where nothing did for a while."""

@@ -30,13 +30,13 @@ SAFE = frozenset({"GET", "HEAD"})
 
 BODY_BYTES = 20_000
 BODY_SECONDS = 10.0
-ANSWER_SECONDS = 30.0
-"""Who takes longer than this to take a piece of an answer has gone, or means no good."""
+LONGEST_NUMBER = 12
+"""No number that a request has any use for has more digits; of some thousand digits Python makes none."""
 
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -83,21 +83,30 @@ class Guard:
             return PlainTextResponse(
                 "this server is not called so; --allow-host names another name of it", 421
             )
-        if not self.pace.allows(visitor.name or _address(scope)):
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:  # PostgreSQL knows no such letter
+            return PlainTextResponse("no address has such letters", 400)
+        if not self.pace.allows(self._asker(scope, visitor)):
             return PlainTextResponse("too many requests; slow down", 429, {"Retry-After": "5"})
-        if scope["method"] not in SAFE and _from_elsewhere(scope, headers):
+        if scope["method"] not in SAFE and _from_elsewhere(headers):
             return PlainTextResponse("this came from another site", 403)
-        path = str(scope["path"])
-        if visitor.role is None and not path.startswith(OPEN):
-            return self._who_are_you(path)
+        if visitor.role is None and not str(scope["path"]).startswith(OPEN):
+            return self._who_are_you(scope)
         return None
 
-    def _who_are_you(self, path: str) -> Response:
-        if path.startswith("/api/"):
+    def _asker(self, scope: Scope, visitor: Visitor) -> str:
+        """Whose requests are counted together: a known user's or visit's, as all of a proxy's come from one address."""
+        known = visitor.visit if visitor.role is not None and not self.access.open else ""
+        return visitor.name or known or _address(scope)
+
+    def _who_are_you(self, scope: Scope) -> Response:
+        if str(scope["path"]).startswith("/api/"):
             return JSONResponse({"error": "a token is needed"}, 401, {"WWW-Authenticate": "Bearer"})
         if self.access.tokens is None:
             return PlainTextResponse("the proxy did not say who you are", 401)
-        return RedirectResponse(f"/login?next={quote(path)}", 303)
+        if scope["method"] not in SAFE:  # what a form was sent to cannot be looked at afterwards
+            return RedirectResponse("/login", 303)
+        whole = f"{scope['raw_path'].decode('ascii')}?{scope['query_string'].decode('ascii')}".rstrip("?")
+        return RedirectResponse(f"/login?next={quote(whole, safe='/')}", 303)
 
     def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
         visit = _cookie(headers)
@@ -106,7 +115,9 @@ class Guard:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if self.access.tokens is not None and scheme.lower() == "bearer":
             return Visitor(role=self.access.tokens.role(token.strip()), program=True)
-        user = headers.get(self.access.header, "").strip() if self.access.header else ""
+        users = headers.getlist(self.access.header) if self.access.header else []
+        # two are one that the proxy's own client sent, and it did not remove
+        user = users[0].strip() if len(users) == 1 else ""
         if user and _address(scope) in self.access.proxies:
             role: Role = "write" if user in self.access.writers else "read"
             return Visitor(role=role, name=user, visit=visit)
@@ -141,19 +152,18 @@ def _known_host(host: str, access: Access) -> bool:
     return True
 
 
-def _from_elsewhere(scope: Scope, headers: Headers) -> bool:
+def _from_elsewhere(headers: Headers) -> bool:
     """Whether a browser says that another site's page sent this."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = headers.get("origin")
     if origin is None:
         return False
-    forwarded = headers.get("x-forwarded-proto", str(scope.get("scheme", "http")))
-    return origin not in {f"{scheme}://{headers.get('host', '')}" for scheme in (forwarded, "https", "http")}
+    return origin not in {f"{scheme}://{headers.get('host', '')}" for scheme in ("https", "http")}
 
 
 def _keeping(send: Send) -> Send:
-    """Give a sender that adds the headers, and gives up on who does not take what is sent."""
+    """Give a sender that adds the headers."""
 
     async def keeping(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -163,7 +173,7 @@ def _keeping(send: Send) -> Send:
             headers.setdefault("Cache-Control", "no-store")
             if "server" in headers:
                 del headers["server"]
-        await asyncio.wait_for(send(message), ANSWER_SECONDS)
+        await send(message)
 
     return keeping
 
@@ -171,7 +181,7 @@ def _keeping(send: Send) -> Send:
 async def _body(receive: Receive, headers: Headers) -> bytes | None:
     """Take a request's body; `None` where it is too long, or does not come."""
     told = headers.get("content-length", "0")
-    if not told.isdecimal() or int(told) > BODY_BYTES:
+    if not told.isdecimal() or len(told) > LONGEST_NUMBER or int(told) > BODY_BYTES:
         return None
     try:
         return await asyncio.wait_for(_whole(receive), BODY_SECONDS)

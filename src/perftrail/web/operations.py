@@ -33,9 +33,9 @@ _BOTH = (
     Asked(
         name="a", says="A revision: its id, the beginning of it, its label, or its place as #12.", schema=TEXT
     ),
-    Asked(name="va", says="A variant of it.", schema=TEXT),
+    Asked(name="va", says="A variant of it; the other's, else the first, unless given.", schema=TEXT),
     Asked(name="b", says="The revision that is compared with it.", schema=TEXT),
-    Asked(name="vb", says="A variant of that.", schema=TEXT),
+    Asked(name="vb", says="A variant of that; likewise.", schema=TEXT),
 )
 _POINTS = Asked(name="points", says="So many points at most; neighbours then stand together.", schema=WHOLE)
 
@@ -100,6 +100,9 @@ OPERATIONS = (
     ),
     Operation(
         path=f"{STUDY}/searches", says=_first(api.searches), answers="Search", many=True, answer=api.searches
+    ),
+    Operation(
+        path=f"{STUDY}/searches/{{key}}", says=_first(api.search), answers="SearchSteps", answer=api.search
     ),
     Operation(path=f"{STUDY}/live", says=_first(api.live), answers="Live", answer=api.live),
 )

@@ -45,6 +45,20 @@ def by_name(schema: Schema) -> Schema:
 
 INTERVAL = record(value=NUMBER, low=NUMBER, high=NUMBER)
 
+SEARCH: Mapping[str, Schema] = {
+    "key": TEXT,
+    "question": {"type": "object"},
+    "started": TEXT,
+    "answer": maybe({"type": "object"}),
+}
+STEP = record(
+    number=WHOLE,
+    action={"type": "object"},
+    news={"type": "object"},
+    belief={"type": "object"},
+    words=TEXT,
+)
+
 SCHEMAS: Mapping[str, Schema] = {
     "Error": record(error=TEXT),
     "Study": record(name=TEXT, title=TEXT, running=FLAG),
@@ -114,7 +128,9 @@ SCHEMAS: Mapping[str, Schema] = {
         label=TEXT,
         time=TEXT,
         message=TEXT,
-        builds=several(record(key=TEXT, variant=TEXT, benchmark=TEXT, finished=TEXT, succeeded=FLAG)),
+        builds=several(
+            record(key=TEXT, variant=TEXT, benchmark=TEXT, finished=TEXT, succeeded=FLAG, log=maybe(TEXT))
+        ),
         figures=several({"$ref": "#/components/schemas/Row"}),
     ),
     "Start": record(
@@ -125,6 +141,7 @@ SCHEMAS: Mapping[str, Schema] = {
         values=by_name(NUMBER),
         flags=several(TEXT),
         failure=maybe(record(stage=TEXT, message=TEXT)),
+        log=maybe(TEXT),
     ),
     "Starts": record(
         machine=TEXT, facts=by_name(TEXT), starts=several({"$ref": "#/components/schemas/Start"})
@@ -168,7 +185,8 @@ SCHEMAS: Mapping[str, Schema] = {
         status={"type": "string", "enum": [*STATUSES]},
         notes=several({"$ref": "#/components/schemas/Note"}),
     ),
-    "Search": record(key=TEXT, question={"type": "object"}, started=TEXT, answer=maybe({"type": "object"})),
+    "Search": record(**SEARCH),
+    "SearchSteps": record(**SEARCH, steps=several(STEP)),
     "Live": record(
         running=maybe(TEXT),
         since=maybe(TEXT),

@@ -38,7 +38,11 @@ def find_studies(named: str | None) -> tuple[str, ...]:
     found_below = sorted(_below(path, DEEPEST))
     if not found_below:
         raise UsageError(f"{named}: no {studyfile.FILE_NAME} there, nor in what lies below it; name a study")
-    return tuple(str(file) for file in found_below[:MOST])
+    if len(found_below) > MOST:
+        raise UsageError(
+            f"{named}: {len(found_below)} studies lie there, {MOST} are shown at most; name one with fewer"
+        )
+    return tuple(str(file) for file in found_below)
 
 
 def _below(directory: Path, depth: int) -> Iterator[Path]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 from contextlib import suppress
 
 import click
 
 from perftrail.cli.options import store_option
 from perftrail.errors import UsageError
+from perftrail.model.wording import quoted
 
 DEFAULT_PORT = 8457
 
@@ -84,7 +86,7 @@ def command(
     access = Access(
         tokens=read_tokens(token_file),
         header=trust_header,
-        proxies=frozenset(proxies) or LOOPBACK,
+        proxies=frozenset(map(_address, proxies)) or LOOPBACK,
         writers=frozenset(writers),
         hosts=own_names(host) | frozenset(name.lower() for name in hosts),
     )
@@ -96,6 +98,14 @@ def command(
         click.echo(f"http://{shown}:{bound.getsockname()[1]}/ shows {', '.join(found)}; Ctrl-C ends it")
         with suppress(KeyboardInterrupt):
             make_server(make_app(found, access)).run(sockets=[bound])
+
+
+def _address(proxy: str) -> str:
+    """Write an address as connections have it. Raises `UsageError` for what is none, and so would never be met."""
+    try:
+        return str(ipaddress.ip_address(proxy))
+    except ValueError:
+        raise UsageError(f"--proxy {quoted(proxy)}: no address; write its number, as 10.0.0.7") from None
 
 
 def _refuse_without_libraries() -> None:

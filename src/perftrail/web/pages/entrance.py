@@ -1,27 +1,20 @@
-"""The way in and out, what lies beside the pages, and what is said where there is no page."""
+"""The way in and out, and what is said where there is no page."""
 
 from __future__ import annotations
 
-import asyncio
-import gzip
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse
 
 from perftrail.errors import PerftrailError
-from perftrail.report.page_images import bundle
 from perftrail.web.asked import NotYetError, visitor, web
 from perftrail.web.pages.regressions import form_of
 from perftrail.web.rendering import keep_visit
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-
-KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "txt": "text/plain"}
-VEGA = "vega.js"
+    from starlette.responses import Response
 
 
 async def login(request: Request) -> Response:
@@ -80,37 +73,6 @@ def _own(path: str) -> str:
     return path if plain and path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
 
 
-async def static(request: Request) -> Response:
-    """What pages are drawn and look like with."""
-    name = request.path_params["name"]
-    if name == VEGA:
-        packed = await asyncio.to_thread(_vega)
-    else:
-        packed = _packed(name) if name in _names() else b""
-    if not packed:
-        raise HTTPException(404, "there is no such file")
-    kind = KINDS[name.rpartition(".")[2]]
-    headers = {"Cache-Control": "public, max-age=86400", "Vary": "Accept-Encoding"}
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return Response(gzip.decompress(packed), media_type=kind, headers=headers)
-    return Response(packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
-
-
-@cache
-def _names() -> frozenset[str]:
-    return frozenset(each.name for each in (files("perftrail.web") / "static").iterdir())
-
-
-@cache
-def _packed(name: str) -> bytes:
-    return gzip.compress((files("perftrail.web") / "static" / name).read_bytes(), mtime=0)
-
-
-@cache
-def _vega() -> bytes:
-    return gzip.compress(bundle().encode(), mtime=0)
-
-
 async def refused(request: Request, error: Exception) -> Response:
     """Say what is wrong with a request."""
     assert isinstance(error, HTTPException)
@@ -140,4 +102,5 @@ async def not_yet(request: Request, error: Exception) -> Response:
 def _said(request: Request, status: int, text: str) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": text}, status)
-    return web(request).pages.page(request, "message.html", status=status, text=text, desk=None)
+    desk = web(request).desks.get(request.path_params.get("study", ""))
+    return web(request).pages.page(request, "message.html", status=status, text=text, desk=desk)

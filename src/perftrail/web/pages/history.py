@@ -28,7 +28,9 @@ async def history(request: Request) -> Response:
     desk, snapshot = desk_of(request), await snapshot_of(request)
     names = list(snapshot.courses)
     if not names:
-        return web(request).pages.page(request, "history.html", desk=desk, course=None, here="history")
+        return web(request).pages.page(
+            request, "history.html", desk=desk, snapshot=snapshot, course=None, here="history"
+        )
     name = named(request, "figure") or names[0]
     course = course_of(snapshot, name)
     part = part_of(request, course)
@@ -70,6 +72,7 @@ async def searches(request: Request) -> Response:
         request,
         "searches.html",
         desk=desk,
+        snapshot=snapshot,
         records=list(reversed(records)),
         chosen=chosen,
         section=section,

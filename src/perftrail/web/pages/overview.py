@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, StreamingResponse
 
 from perftrail.figures.frame import config
-from perftrail.web.asked import desk_of, snapshot_of, visitor, web
+from perftrail.web.asked import desk_of, snapshot_of, still_here, visitor, web
 from perftrail.workflows.serving.regressions import status_of
 
 if TYPE_CHECKING:
@@ -72,12 +72,16 @@ async def events(request: Request) -> Response:
         yield "retry: 3000\n\n"
         async with aclosing(desk.watch()) as watched:
             async for live in watched:
+                if not still_here(request):
+                    return
                 if live is None:
                     yield ": still here\n\n"
                 else:
                     yield _event("live", pages.text("live.html", {**context, "live": live}))
 
-    return StreamingResponse(told(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    # what lies between must neither keep it back nor pack it, which keeps it back too
+    headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
+    return StreamingResponse(told(), media_type="text/event-stream", headers=headers)
 
 
 def _event(name: str, text: str) -> str:

@@ -29,16 +29,25 @@ async def regressions(request: Request) -> Response:
     """What became worse, the newest first, with what becomes of it."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     wanted = named(request, "status")
+    if wanted not in ("", *STATUSES):
+        raise HTTPException(400, f"status: one of {', '.join(STATUSES)}")
     notes = await desk.ask(lambda store: store.notes())
     known = [(each, status_of(notes, each.key)) for each in snapshot.regressions]
+    along = [(each.followed, name) for name, each in snapshot.courses.items()]
+    courses = {
+        (each.benchmark, each.metric): name for each, name in reversed(along)
+    }  # the first of several points
+    counts = {status: sum(own == status for _, own in known) for status in STATUSES}
     return web(request).pages.page(
         request,
         "regressions.html",
         desk=desk,
         snapshot=snapshot,
         found=[(each, status) for each, status in known if wanted in ("", status)],
-        counts={status: sum(own == status for _, own in known) for status in STATUSES},
+        counts=counts,
+        fresh=counts["new"],
         wanted=wanted,
+        courses=courses,
         notes=notes,
         statuses=STATUSES,
         here="regressions",

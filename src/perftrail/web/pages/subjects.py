@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
-from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure, Prepared
-from perftrail.model.subject import Revision, Subject
 from perftrail.report.page_files import log_end
-from perftrail.web.asked import desk_of, named, snapshot_of, web
+from perftrail.web.asked import asked_subjects, desk_of, named, number, revision_of, snapshot_of, web
 from perftrail.web.pages.overview import drawing
 from perftrail.workflows.reporting.words import row_figure, row_metric, shown
-from perftrail.workflows.serving.one import LOG_BYTES, log_of, starts, units, value_words
-from perftrail.workflows.serving.two import compare_two, compared_figure, named_revision
+from perftrail.workflows.serving.one import LOG_BYTES, kept_log, log_of, starts, units, value_words
+from perftrail.workflows.serving.two import compare_two, compared_figure
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
     from perftrail.model.build import BuildRecord
-    from perftrail.workflows.serving.snapshot import Snapshot
-    from perftrail.workflows.serving.two import Compared
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.subject import Subject
 
 MOST_STARTS = 500
+
+BESIDE = 25
+"""From a revision, so many on each side of it are looked at along the history."""
 
 
 async def revision(request: Request) -> Response:
     """One revision: what it is, its builds, and every figure of it."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
-    try:
-        found = named_revision(snapshot.gathered, request.path_params["revision"])
-    except UsageError as error:
-        raise HTTPException(404, str(error)) from error
+    found = revision_of(request, snapshot)
     position = snapshot.gathered.positions[found.id]
+    names = {course.followed: name for name, course in snapshot.courses.items()}
     beside = snapshot.gathered.revisions
     return web(request).pages.page(
         request,
@@ -46,31 +46,28 @@ async def revision(request: Request) -> Response:
         position=position,
         before=beside[position - 1] if position else None,
         after=beside[position + 1] if position + 1 < len(beside) else None,
-        rows=[
-            (
-                row_metric(row),
-                row.subject.variant,
-                row_figure(row),
-                row,
-                next(iter(sorted(row.runnables)), ""),
-            )
-            for row in snapshot.rows_of.get(found.id, ())
-        ],
-        builds=[(each, _came(each)) for each in snapshot.builds.get(found.id, ())],
+        rows=snapshot.rows_of.get(found.id, ()),
+        metric_of=row_metric,
+        figure_of=row_figure,
+        course_of=lambda row: names.get(snapshot.gathered.followed(row), ""),
+        around=(max(0, position - BESIDE), position + BESIDE),
+        builds=snapshot.builds.get(found.id, ()),
+        came=_came,
+        log_address=build_log_address,
         regressions=[each for each in snapshot.regressions if found in each.revisions],
         here="",
     )
 
 
-def _came(record: BuildRecord) -> tuple[str, bool]:
-    """Say what came of a build, and whether it left a log to be read."""
+def _came(record: BuildRecord) -> str:
+    """Say what came of a build."""
     match record.outcome:
-        case Failure(stage=stage, message=message, log=log):
-            return f"{stage}: {shown(message, longest=300)}", bool(log)
-        case Built(log=log):
-            return "built", bool(log)
+        case Failure(stage=stage, message=message):
+            return f"{stage}: {shown(message, longest=300)}"
+        case Built():
+            return "built"
         case Prepared():
-            return "made", False
+            return "made"
 
 
 async def samples(request: Request) -> Response:
@@ -91,20 +88,34 @@ async def samples(request: Request) -> Response:
         cells=cells,
         found=found,
         most=MOST_STARTS,
+        log_address=log_address,
         words=lambda outcome, metric: value_words(outcome, metric, known.get(metric, "")),
         here="",
     )
+
+
+def log_address(study: str, outcome: Outcome) -> str | None:
+    """Give where the log of a start can be read; `None` where it left none."""
+    key = outcome.key
+    named = (study, "logs", key.runnable, key.machine, key.phase, str(key.ordinal))
+    return f"/s/{'/'.join(quote(each, safe='') for each in named)}" if kept_log(outcome) else None
+
+
+def build_log_address(study: str, record: BuildRecord) -> str | None:
+    """Give where the log of a build can be read; `None` where it left none."""
+    kept = "" if isinstance(record.outcome, Prepared) else record.outcome.log
+    return f"/s/{quote(study)}/build-logs/{quote(record.key)}" if kept else None
 
 
 async def log(request: Request) -> Response:
     """The end of what a start printed."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     asked = request.path_params
-    results = desk.results(snapshot)
+    ordinal, results = number(asked["ordinal"]), desk.results(snapshot)
+    if ordinal is None:
+        raise HTTPException(404, "no start is called so")
     text = await desk.ask(
-        lambda store: log_of(
-            store, asked["key"], asked["machine"], asked["phase"], asked["ordinal"], results=results
-        )
+        lambda store: log_of(store, asked["key"], asked["machine"], asked["phase"], ordinal, results=results)
     )
     return _plain(text)
 
@@ -127,23 +138,22 @@ def _plain(text: str | None) -> Response:
 async def compare(request: Request) -> Response:
     """Any subject against any other, in every figure that both have."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
-    asked = {name: named(request, name) for name in ("a", "va", "b", "vb")}
-    found: tuple[Compared, ...] = ()
     subjects: tuple[Subject, Subject] | None = None
     wrong = ""
     try:
-        subjects = both(snapshot, asked)
-        if subjects is not None:
-            found = compare_two(snapshot.gathered, snapshot.rows_of, *subjects)
-    except UsageError as error:
-        wrong = str(error)
+        subjects = asked_subjects(request, snapshot)
+    except HTTPException as error:
+        if error.status_code != 404:
+            raise
+        wrong = error.detail
+    found = () if subjects is None else compare_two(snapshot.gathered, snapshot.rows_of, *subjects)
     return web(request).pages.page(
         request,
         "compare.html",
         status=404 if wrong else 200,
         desk=desk,
         snapshot=snapshot,
-        asked=asked,
+        asked={name: named(request, name) for name in ("a", "b")},
         subjects=subjects,
         found=found,
         drawn=any(each.beside is not None for each in found),
@@ -155,38 +165,10 @@ async def compare(request: Request) -> Response:
 async def compare_figure(request: Request) -> Response:
     """The comparison of two subjects as what Vega draws."""
     snapshot = await snapshot_of(request)
-    try:
-        subjects = both(snapshot, {name: named(request, name) for name in ("a", "va", "b", "vb")})
-    except UsageError as error:
-        raise HTTPException(404, str(error)) from error
+    subjects = asked_subjects(request, snapshot)
     if subjects is None:
         raise HTTPException(404, "nothing is compared")
     drawn = compared_figure(compare_two(snapshot.gathered, snapshot.rows_of, *subjects), *subjects)
     if drawn is None:
         raise HTTPException(404, "nothing of both can be compared")
     return drawing(drawn)
-
-
-def both(snapshot: Snapshot, asked: dict[str, str]) -> tuple[Subject, Subject] | None:
-    """Give the two subjects that are asked for: the oldest and the newest measured where none is named.
-
-    `None` where nothing was measured. Raises `UsageError` for what there is not.
-    """
-    gathered = snapshot.gathered
-    if not gathered.measured:
-        return None
-    several = len(gathered.variants) > 1
-    ends = (gathered.measured[-1 if several else 0], gathered.measured[-1])
-    variants = (gathered.variants[0], gathered.variants[-1 if several else 0])
-    return (
-        _subject(snapshot, asked["a"], asked["va"], ends[0], variants[0]),
-        _subject(snapshot, asked["b"], asked["vb"], ends[1], variants[1]),
-    )
-
-
-def _subject(snapshot: Snapshot, revision: str, variant: str, default: Revision, usual: str) -> Subject:
-    found = named_revision(snapshot.gathered, revision) if revision else default
-    chosen = variant or usual
-    if chosen not in snapshot.gathered.variants:
-        raise UsageError(f"{shown(chosen, longest=60)}: no variant of this study is called so")
-    return Subject(revision=found, variant=chosen)

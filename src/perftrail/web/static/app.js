@@ -99,5 +99,28 @@
     drawn.delete(place);
     begin(place);
   });
+  // a browser has six connections to a server for all of its pages: one that nobody looks at lets go of its own
+  let stream = null;
+  const told = (answered) => {
+    const lost = document.querySelector("#lost");
+    if (lost) lost.hidden = answered;
+  };
+  document.addEventListener("htmx:sseError", () => told(false));
+  document.addEventListener("htmx:sseOpen", (event) => {
+    told(true);
+    stream = event.detail.source;
+    if (document.hidden) stream.close();
+  });
+  document.addEventListener("visibilitychange", () => {
+    const place = document.querySelector("[sse-connect]");
+    if (!place || !stream) return;
+    if (document.hidden) {
+      stream.close();
+    } else if (stream.readyState === EventSource.CLOSED) {
+      const again = place.cloneNode(true);
+      place.replaceWith(again);
+      htmx.process(again);
+    }
+  });
   look(document);
 })();

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.quantity import duration
+from perftrail.workflows.reporting.words import counted
 
 if TYPE_CHECKING:
     from perftrail.model.notes import Mark
@@ -50,13 +51,15 @@ class Progress:
         """What is left, in words that claim no more than is known."""
         if not self.left_most and not self.builds:
             return "nothing is left to be measured"
-        of = " of the whole plan, of which this takes a part," if self.partly else ""
-        starts = f"{self.left_least} to {self.left_most} starts{of}"
-        builds = f", {self.builds} builds" if self.builds else ""
+        of = " of the whole plan, of which this takes a part" if self.partly else ""
+        least = "" if self.left_least == self.left_most else f"{self.left_least:,} to "
+        starts = f"{least}{counted(self.left_most, 'start')}" if self.left_most else ""
+        builds = counted(self.builds, "build") if self.builds else ""
+        left = f"left{of}: {' and '.join(each for each in (starts, builds) if each)}"
         if self.seconds is None:
-            return f"{starts}{builds} are left; how long that takes is not known yet"
-        least, most = (duration(each) for each in self.seconds)
-        return f"{starts}{builds} are left: {least} to {most} at the pace of the last minutes"
+            return f"{left}; how long that takes is not known yet"
+        spans = dict.fromkeys(duration(each) for each in self.seconds)
+        return f"{left}, {' to '.join(spans)} at the pace of the last minutes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,7 +140,7 @@ def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at:
         return "nothing was started yet: subjects are made first"
     past = at.timestamp() - ended
     if past > max(2.0, IDLE * (pace or 0.0)):
-        return f"nothing ended since {_time(ended)[11:19]}: something is built, runs long, or waits for quiet"
+        return f"nothing ended since {_time(ended)[11:19]} UTC: something is built, runs long, or waits for quiet"
     return ""
 
 

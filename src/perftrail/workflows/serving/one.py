@@ -63,6 +63,11 @@ def value_words(outcome: Outcome, metric: str, unit: str) -> str:
     return quantity(outcome.values[metric], unit) + (f" ({shown(method)})" if method else "")
 
 
+def kept_log(outcome: Outcome) -> str:
+    """Say where the store says that a start's output is kept; empty where it left none."""
+    return outcome.failure.log if isinstance(outcome, FailedInvocation) else outcome.log
+
+
 def log_of(store: Store, key: str, machine: str, phase: str, ordinal: int, *, results: Path) -> str | None:
     """Give the end of the log of one start; `None` where there is no such start, or it left none.
 
@@ -70,8 +75,7 @@ def log_of(store: Store, key: str, machine: str, phase: str, ordinal: int, *, re
     """
     for each in store.outcomes([key], machine).get(key, ()):
         if (each.key.phase, each.key.ordinal) == (phase, ordinal):
-            named = each.failure.log if isinstance(each, FailedInvocation) else each.log
-            return log_end(named, results, most=LOG_BYTES) or None
+            return log_end(kept_log(each), results, most=LOG_BYTES) or None
     return None
 
 

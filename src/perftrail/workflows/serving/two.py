@@ -70,8 +70,11 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
     A label names the newest revision that bears it. Raises `UsageError` where there is none, or more than one.
     """
     wanted = text.strip()
-    if wanted.startswith("#") and wanted[1:].isdecimal() and int(wanted[1:]) < len(gathered.revisions):
-        return gathered.revisions[int(wanted[1:])]
+    place = wanted.removeprefix("#")
+    # of some thousand digits Python makes no number
+    numbered = wanted != place and place.isdecimal() and len(place) <= len(str(len(gathered.revisions)))
+    if numbered and int(place) < len(gathered.revisions):
+        return gathered.revisions[int(place)]
     if wanted in gathered.positions:
         return gathered.revisions[gathered.positions[wanted]]
     labelled = [revision for revision in gathered.revisions if wanted and revision.label == wanted]
@@ -87,6 +90,23 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
         f"{shown(wanted, longest=60) or 'nothing'}: {many}; give an id of at least {SHORTEST} letters, a label, "
         "or a place in the history as #12"
     )
+
+
+def usual_variants(
+    gathered: Gathered, rows_of: Mapping[str, Sequence[Row]], revision: Revision
+) -> tuple[str, str]:
+    """Give the first and the last variant of which something alike was measured; of the study where there are none."""
+    figures: dict[str, set[object]] = {}
+    for row in rows_of.get(revision.id, ()):
+        if row.estimate is not None:
+            figures.setdefault(row.subject.variant, set()).add((row.benchmark, row.point, row.metric))
+    both = (
+        (one, other)
+        for one in gathered.variants
+        for other in reversed(gathered.variants)
+        if one != other and figures.get(one, set()) & figures.get(other, set())
+    )
+    return next(both, (gathered.variants[0], gathered.variants[-1]))
 
 
 def compare_two(

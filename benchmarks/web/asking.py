@@ -1,0 +1,134 @@
+"""Asks a dashboard for each kind of page again and again, each time about something else, and takes the times."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx2 as httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PATIENCE_SECONDS = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """How long a kind of page took, in milliseconds, of so many that were asked for."""
+
+    count: int
+    median_ms: float
+    p95_ms: float
+    worst_ms: float
+
+
+def spent(times: Sequence[float]) -> Spent:
+    """Sum some times up.
+
+    >>> spent([3.0, 1.0, 2.0])
+    Spent(count=3, median_ms=2.0, p95_ms=3.0, worst_ms=3.0)
+    """
+    ordered = sorted(times)
+    return Spent(
+        count=len(ordered),
+        median_ms=statistics.median(ordered),
+        p95_ms=ordered[-(-len(ordered) * 95 // 100) - 1],
+        worst_ms=ordered[-1],
+    )
+
+
+def ready(client: httpx.Client) -> float:
+    """Wait until the store was read; give the seconds that took."""
+    began = time.monotonic()
+    while client.get("/", follow_redirects=True).headers.get("refresh"):
+        if time.monotonic() - began > PATIENCE_SECONDS:
+            raise TimeoutError("the store could not be read")
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+class Asking:
+    """Addresses of each kind of page, each about something else every time."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        [study] = client.get("/api/studies").json()
+        self._study = f"/s/{study['name']}"
+        self._api = api = f"/api/studies/{study['name']}"
+        self._figures = [each["name"] for each in client.get(f"{api}/figures").json()]
+        self._length = client.get(f"{api}/history/{self._figures[0]}?points=1").json()["length"]
+        first = client.get(f"{api}/revisions/%230").json()
+        self._key = first["figures"][0]["runnables"][0]
+        self._rng = random.Random(1)
+
+    def _addresses(self) -> Mapping[str, str]:
+        rng, study = self._rng, self._study
+        figure = rng.choice(self._figures)
+        ends = sorted(rng.randrange(self._length) for _ in range(2))
+        part = f"first={ends[0]}&last={ends[1]}"
+        one, other = (rng.randrange(self._length) for _ in range(2))
+        return {
+            "overview": study,
+            "history, all of it": f"{study}/history?figure={figure}",
+            "history, a part": f"{study}/history?figure={figure}&{part}",
+            "its drawing": f"{study}/history/{figure}.json?{part}",
+            "its drawing, all of it": f"{study}/history/{figure}.json",
+            "a revision": f"{study}/revisions/%23{one}",
+            "every sample": f"{study}/samples/{self._key}",
+            "subject against subject": f"{study}/compare?a=%23{one}&b=%23{other}",
+            "regressions": f"{study}/regressions",
+            "searches": f"{study}/searches",
+            "API: live": f"{self._api}/live",
+        }
+
+    def times(self, times: int, *, at_once: int = 1) -> Mapping[str, Spent]:
+        """Ask for each kind of page so often; give how long each took."""
+        asked = [each for _ in range(times) for each in self._addresses().items()]
+        self._rng.shuffle(asked)
+        found: dict[str, list[float]] = {}
+        with ThreadPoolExecutor(at_once) as askers:
+            for kind, milliseconds in askers.map(self._time, asked):
+                found.setdefault(kind, []).append(milliseconds)
+        return {kind: spent(found[kind]) for kind in self._addresses()}
+
+    def times_while_reading(self, readings: int) -> Mapping[str, Spent]:
+        """Ask while the store is read anew so often, from the first to the end of the last; give how long each took."""
+        over = time.monotonic() + PATIENCE_SECONDS
+        found: dict[str, list[float]] = {}
+        before = first = self._taken()
+        while readings:
+            for kind, milliseconds in map(self._time, self._addresses().items()):
+                found.setdefault(kind, []).append(milliseconds)
+            if (now := self._taken()) != before:
+                before = now
+                readings -= 1
+            if time.monotonic() > over:
+                raise TimeoutError(f"the store was not read anew since {first}")
+        return {kind: spent(each) for kind, each in found.items()}
+
+    def _taken(self) -> str:
+        """When the snapshot was taken that pages are made of now."""
+        _, answer = self._get(self._api)
+        taken: str = answer.json()["taken"]
+        return taken
+
+    def _time(self, asked: tuple[str, str]) -> tuple[str, float]:
+        kind, address = asked
+        milliseconds, _ = self._get(address)
+        return kind, milliseconds
+
+    def _get(self, address: str) -> tuple[float, httpx.Response]:
+        """Ask, again where that was too often; give the answer and how long it took."""
+        while True:
+            began = time.perf_counter()
+            answer = self._client.get(address)
+            milliseconds = (time.perf_counter() - began) * 1e3
+            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                answer.raise_for_status()
+                return milliseconds, answer
+            time.sleep(1.0)

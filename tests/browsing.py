@@ -1,0 +1,62 @@
+"""A real browser for tests: the system's Chromium, and pages that say and ask nothing which they should not."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+Scheme = Literal["light", "dark"]
+
+PATIENCE_MS = 120_000
+"""How long a page may take: tests are of what it does, not of how fast."""
+
+BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium; skips where there is none."""
+    if BROWSER is None:
+        pytest.skip("no Chromium on this machine")
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def visiting(
+    browser: Browser,
+    *own: str,
+    width: int = 1280,
+    scheme: Scheme = "light",
+    scripts: bool = True,
+    offline: bool = False,
+) -> Iterator[Page]:
+    """A page that says nothing on the console, opens no dialog, and asks for nothing but what begins as its `own`."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme=scheme,
+        java_script_enabled=scripts,
+        offline=offline,
+        has_touch=width < 600,
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: None if request.url.startswith(own) else said.append(request.url))
+    yield page
+    context.close()
+    assert said == []

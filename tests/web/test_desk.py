@@ -1,0 +1,68 @@
+"""How a study's newest snapshot takes the place of the one before it, while others ask."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shutil
+import weakref
+from typing import TYPE_CHECKING
+
+from perftrail.model.measurement import InvocationKey, Measurement
+from perftrail.store import open_store
+from perftrail.web import desk as module
+from perftrail.web.studies import desks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from perftrail.model.notes import Mark
+    from perftrail.web.desk import Desk
+    from perftrail.workflows.serving.snapshot import Snapshot
+    from tests.web.studies import Hostile
+
+
+async def newest(desk: Desk, known: Mark | None) -> Snapshot:
+    """Wait for a snapshot of a store that has moved on since."""
+    async with asyncio.timeout(30):
+        while True:
+            found = await desk.snapshot()
+            if found is not None and found.mark != known:
+                return found
+            await asyncio.sleep(0.02)
+
+
+def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_collector(
+    hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SHORTEST_REST_SECONDS", 0.0)
+    monkeypatch.setattr(module, "REST", 0.0)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
+    study = tmp_path / "beta"
+    shutil.copytree(hostile.root / "beta", study)
+
+    async def follow(desk: Desk) -> None:
+        before = await newest(desk, None)
+        count, mark = before.stored["invocations"], before.mark
+        parts = [before, before.gathered, before.gathered.rows[0], before.gathered.rows[-1]]
+        gone = [weakref.ref(part) for part in parts]
+        machine, runnable = before.gathered.view.machine.id, min(before.gathered.rows[0].runnables)
+        del before, parts
+        with open_store(str(study / ".perftrail" / "results.db"), access="write") as store:
+            key = InvocationKey(runnable=runnable, machine=machine, phase="sample", ordinal=1000)
+            store.add(Measurement(key=key, started="2025-11-21", seconds=1.0, values={"seconds": 1.0}))
+        after = await newest(desk, mark)
+        assert after.stored["invocations"] == count + 1
+        assert len(after.gathered.rows[0].values) == 9
+        async with asyncio.timeout(30):
+            while any(each() is not None for each in gone):
+                await asyncio.sleep(0.02)
+
+    gc.disable()
+    try:
+        with desks((str(study / "perftrail.toml"),), store=None) as found:
+            asyncio.run(follow(found["beta"]))
+    finally:
+        gc.enable()

@@ -1,0 +1,206 @@
+"""Who comes in: nobody without a token or a proxy's word, no longer than a visit lasts, and nobody by guessing."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from perftrail.errors import UsageError
+from perftrail.web.access import Access, Tokens, read_tokens
+from perftrail.web.app import ROUTES
+from perftrail.web.guard import COOKIE, SAFE
+from perftrail.web.operations import API
+from perftrail.web.pace import Pace
+from perftrail.web.server import bind
+from tests.web.conftest import READ, WRITE, Client, served
+from tests.web.studies import Hostile
+from tests.web.test_pages import WORSE, form_token
+
+EVIL = "https://evil.example"
+
+
+def filled(path: str) -> str:
+    """An address of a route, whatever it is about."""
+    return re.sub(r"{\w+(:\w+)?}", lambda found: "1" if found[1] == ":int" else "alpha", path)
+
+
+def test_nobody_comes_in_without_a_token(guarded: Client) -> None:
+    for route in (*ROUTES, *API):
+        if route.path in ("/login", "/static/{name}"):
+            continue
+        for method in route.methods or ():
+            answer = guarded.request(method, filled(route.path))
+            wanted = 401 if route.path.startswith("/api/") else 303
+            assert answer.status_code == wanted, route.path
+            if wanted == 303:
+                door = "/login?next=" if method in SAFE else "/login"
+                assert answer.headers["location"].startswith(door)
+
+
+def test_a_wrong_token_opens_nothing(guarded: Client) -> None:
+    for token in ("", WRITE[:-1], WRITE + "w", READ.upper(), "\u00fc" * 24):
+        answer = guarded.get("/api/studies", headers={b"Authorization": f"Bearer {token}".encode()})
+        assert answer.status_code == 401
+    page = guarded.get("/login")
+    answer = guarded.post("/login", data={"form_token": form_token(page.text), "token": "x" * 24})
+    assert answer.status_code == 403
+    assert guarded.get("/s/alpha").status_code == 303
+
+
+@pytest.fixture
+def fresh(hostile: Hostile) -> Iterator[Client]:
+    with served(hostile.root, Access(tokens=Tokens({WRITE: "write", READ: "read"}))) as client:
+        yield client
+
+
+def enter(client: Client, token: str, onward: str = "/") -> httpx.Response:
+    page = client.get("/login")
+    return client.post("/login", data={"form_token": form_token(page.text), "token": token, "next": onward})
+
+
+def test_a_token_is_taken_by_a_form_and_stands_in_no_address(fresh: Client) -> None:
+    before = fresh.get("/login").cookies[COOKIE]
+    answer = enter(fresh, WRITE, "/s/alpha")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/s/alpha")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert fresh.cookies[COOKIE] != before, "a name that somebody knew before is worth nothing"
+    assert WRITE not in str(answer.headers)
+    assert fresh.page("/s/alpha").status_code == 200
+
+
+def test_a_token_in_an_address_is_none(guarded: Client) -> None:
+    assert guarded.get(f"/api/studies?token={WRITE}").status_code == 401
+
+
+def test_a_permalink_leads_to_itself_through_the_door(fresh: Client) -> None:
+    path = "/s/alpha/revisions/%2312"
+    for whole in (f"{path}?x=%26", "/s/alpha/history?figure=bench-00-seconds&first=3&last=9", path):
+        door = fresh.get(whole).headers["location"]
+        asked = re.search(r'name="next" value="([^"]*)"', fresh.get(door).text)
+        assert asked is not None
+        assert html.unescape(asked[1]) == whole
+    answer = enter(fresh, READ, f"{path}?x=%26")
+    assert answer.headers["location"] == f"{path}?x=%26"
+
+
+def test_a_form_of_a_visit_that_has_ended_leads_to_the_door_and_not_to_where_no_page_is(
+    fresh: Client,
+) -> None:
+    answer = fresh.post("/s/alpha/regressions/1", data={"status": "new"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+
+
+def test_a_link_on_another_site_ends_no_visit(hostile: Hostile) -> None:
+    with served(hostile.root) as client:
+        assert "samesite=lax" in client.get("/").headers["set-cookie"].lower()
+        assert "set-cookie" not in client.get("/").headers, "a visit goes on"
+
+
+@pytest.mark.parametrize("onward", ["//evil.example", EVIL, "/\\evil.example", "javascript:alert(1)"])
+def test_the_way_in_leads_nowhere_else(fresh: Client, onward: str) -> None:
+    assert enter(fresh, READ, onward).headers["location"] == "/"
+
+
+def test_whoever_leaves_is_out(fresh: Client) -> None:
+    enter(fresh, READ)
+    old = fresh.cookies[COOKIE]
+    page = fresh.page("/s/alpha")
+    assert fresh.post("/logout", data={"form_token": form_token(page.text)}).status_code == 303
+    assert fresh.get("/s/alpha", headers={"Cookie": f"{COOKIE}={old}"}).status_code == 303
+
+
+def test_a_reader_cannot_write(fresh: Client) -> None:
+    enter(fresh, READ)
+    page = fresh.page("/s/alpha/regressions")
+    key = WORSE.findall(page.text)[0]
+    assert "Say what becomes of it" not in page.text
+    told = {"form_token": form_token(page.text), "status": "fixed", "text": "no"}
+    assert fresh.post(f"/s/alpha/regressions/{key}", data=told).status_code == 403
+    note = {"status": "fixed"}
+    bearer = {"Authorization": f"Bearer {READ}"}
+    assert (
+        fresh.post(f"/api/studies/alpha/regressions/{key}/notes", json=note, headers=bearer).status_code
+        == 403
+    )
+    bearer = {"Authorization": f"Bearer {WRITE}"}
+    assert (
+        fresh.post(f"/api/studies/alpha/regressions/{key}/notes", json=note, headers=bearer).status_code
+        == 201
+    )
+
+
+def test_guessing_is_slow(fresh: Client) -> None:
+    codes = [enter(fresh, f"{number:024}").status_code for number in range(8)]
+    assert codes[:5] == [403] * 5
+    assert codes[5:] == [429] * 3
+    assert enter(fresh, WRITE).status_code == 429, "not even the right one meanwhile"
+
+
+def test_who_is_known_is_not_held_up_by_others_behind_the_same_proxy(fresh: Client) -> None:
+    enter(fresh, READ)
+    fresh.guard.pace = Pace(burst=3.0, each_second=1e-6)
+    stranger = {"Cookie": f"{COOKIE}=nobody"}
+    assert [fresh.get("/login", headers=stranger).status_code for _ in range(4)] == [200] * 3 + [429]
+    assert fresh.get("/login").status_code == 200
+
+
+def test_a_proxys_header_is_believed_from_the_proxy_alone(hostile: Hostile) -> None:
+    access = Access(header="X-User", proxies=frozenset({"10.0.0.1"}), writers=frozenset({"ann"}))
+    with served(hostile.root, access, address="10.0.0.9") as stranger:
+        assert stranger.get("/s/alpha", headers={"X-User": "ann"}).status_code == 401
+    with served(hostile.root, access, address="10.0.0.1") as proxy:
+        assert proxy.get("/s/alpha").status_code == 401
+        proxy.headers["X-User"] = "bob"
+        assert "Say what becomes of it" not in proxy.page("/s/alpha/regressions").text
+        proxy.headers["X-User"] = "ann"
+        assert "Say what becomes of it" in proxy.page("/s/alpha/regressions").text
+
+
+def test_a_user_whom_the_proxys_client_named_beside_its_own_is_nobody(hostile: Hostile) -> None:
+    access = Access(header="X-User", writers=frozenset({"ann"}))
+    with served(hostile.root, access) as proxy:
+        both = [("X-User", "ann"), ("X-User", "bob")]
+        assert proxy.get("/", headers=httpx.Headers(both)).status_code == 401
+        assert proxy.get("/", headers=httpx.Headers(both[1:])).status_code == 200
+
+
+def test_beyond_this_machine_the_door_is_kept() -> None:
+    with pytest.raises(UsageError, match="--token-file"):
+        bind("0.0.0.0", 0, Access())
+    bind("127.0.0.1", 0, Access()).close()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no token"),
+        ("write short", "can be guessed"),
+        ("admin " + "x" * 30, "no token"),
+        ("x\x00" * 20, "no token"),
+    ],
+)
+def test_what_is_no_token_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(UsageError, match=why):
+        read_tokens(str(file))
+
+
+def test_tokens_that_others_can_read_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# who\nread {READ}\n{WRITE}\n")
+    file.chmod(0o644)
+    with pytest.raises(UsageError, match="chmod 600"):
+        read_tokens(str(file))
+    file.chmod(0o600)
+    tokens = read_tokens(str(file))
+    assert tokens is not None
+    assert [tokens.role(each) for each in (READ, WRITE, "x")] == ["read", "write", None]
