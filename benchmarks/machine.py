@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 
 from perftrail.machine import read_machine
+from perftrail.store.databases import looked_at
 
 FACTS = ("cpu", "logical_cpus", "memory_gib", "kernel", "libc", "virtualisation")
 
@@ -14,3 +16,21 @@ def taken() -> str:
     facts = read_machine().facts
     machine = ", ".join(f"{name.replace('_', ' ')} {facts[name]}" for name in FACTS if name in facts)
     return f"Taken {datetime.now(tz=UTC).date().isoformat()} on: {machine}"
+
+
+def load() -> float:
+    """Say how many processes wanted a processor in the last minute, on average: others disturb what is measured."""
+    return round(os.getloadavg()[0], 1)
+
+
+def database(location: str) -> str:
+    """Name the database that a store is in, with its version, and of a server with what matters of its settings."""
+    with looked_at(location) as connection:
+        version = ".".join(map(str, connection.dialect.server_version_info or ()))
+        if connection.dialect.name == "sqlite":
+            return f"SQLite {version}"
+        settings = (
+            f"{name} {connection.exec_driver_sql(f'SHOW {name}').scalar_one()}"
+            for name in ("shared_buffers", "fsync")
+        )
+        return f"PostgreSQL {version} ({', '.join(settings)})"

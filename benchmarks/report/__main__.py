@@ -3,13 +3,14 @@
 A store is filled with samples of a real repository's revisions; nothing is built. Then `perftrail report` is
 started several times as a process of its own, and its page opened several times in Chromium. Prints medians,
 and the CPU time beside the time that passed: on a machine that others use, only the first says what it takes.
+With ``--more 9`` the store has ten million samples. ``python -m benchmarks.store page`` makes a page of what ``--json``
+prints.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import statistics
@@ -19,9 +20,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.machine import taken
+from benchmarks.machine import database, load, taken
 from benchmarks.report.filling import Size, fill
 from benchmarks.report.opening import opening_seconds
+from benchmarks.report.staged import PEAK
+from perftrail import studyfile
+from perftrail.workflows.opening import results_database
 
 GOAL_WRITTEN, GOAL_OPENED = 10.0, 2.0
 
@@ -35,19 +39,48 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:
         directory = Path(asked.study or scratch)
         if not (directory / "perftrail.toml").exists():
-            print(f"filling a store with {size.samples:,} samples", file=sys.stderr)
-            fill(directory, size, seed=asked.seed)
-        runs = [_write(directory, Path(scratch, "report")) for _ in range(asked.times)]
+            print(f"filling a store with {size.samples * (1 + size.more):,} samples", file=sys.stderr)
+            directory.mkdir(exist_ok=True)
+            fill(directory, size, seed=asked.seed, store=asked.store)
+        location = results_database(studyfile.load(str(directory / "perftrail.toml")), asked.store)
+        runs = [_write(directory, Path(scratch, "report"), asked.store) for _ in range(asked.times)]
         page = Path(scratch, "report", "index.html")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         opened = opening_seconds(page, chromium=chromium, times=asked.times) if chromium else []
         text, bytes_ = page.read_text(encoding="utf-8"), page.stat().st_size
-    return _tell(runs, opened, bytes_, _data_bytes(text))
+        where = database(location)
+    medians = {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
+    written = medians["passed"] < GOAL_WRITTEN
+    if asked.json:
+        figures = {
+            "database": where,
+            "samples": size.samples * (1 + size.more),
+            "taken": taken(),
+            "load": load(),
+            "repetitions": len(runs),
+            "report": medians,
+            "page_bytes": bytes_,
+            "opened_seconds": statistics.median(opened) if opened else None,
+        }
+        print(json.dumps(figures, indent=2))
+    else:
+        _tell(len(runs), medians, opened, bytes_, _data_bytes(text))
+    return 0 if written and opened and statistics.median(opened) < GOAL_OPENED else 1
 
 
-def _write(study: Path, report: Path) -> dict[str, float]:
-    """Write a report in a process of its own: its stages' CPU seconds, and the time that passed."""
-    command = [sys.executable, "-m", "benchmarks.report.staged", "report", "-o", str(report), str(study)]
+def _write(study: Path, report: Path, store: str | None) -> dict[str, float]:
+    """Write a report in a process of its own: its stages' CPU seconds, its memory, and the time that passed."""
+    where = ["--store", store] if store else []
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.report.staged",
+        "report",
+        "-o",
+        str(report),
+        *where,
+        str(study),
+    ]
     began = time.perf_counter()
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     passed = time.perf_counter() - began
@@ -61,16 +94,16 @@ def _data_bytes(text: str) -> int:
     return sum(len(each.encode()) for each in found)
 
 
-def _tell(runs: list[dict[str, float]], opened: list[float], page: int, data: int) -> int:
-    medians = {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
-    print(f"{taken()}; load {os.getloadavg()[0]:.1f}, {len(runs)} repetitions")
-    for stage, seconds in medians.items():
-        print(f"{stage:32} {seconds:8.2f} s{'' if stage == 'passed' else ' of CPU'}")
+def _tell(times: int, medians: dict[str, float], opened: list[float], page: int, data: int) -> None:
+    print(f"{taken()}; load {load()}, {times} repetitions")
+    for stage, figure in medians.items():
+        if stage == PEAK:
+            print(f"{'peak memory':32} {figure / 2**20:8.0f} MiB")
+        else:
+            print(f"{stage:32} {figure:8.2f} s{'' if stage == 'passed' else ' of CPU'}")
     print(f"{'page':32} {page / 1e6:8.2f} MB, of which {data / 1e6:.2f} MB are data")
     if opened:
         print(f"{'opened, first screen drawn':32} {statistics.median(opened):8.2f} s")
-    written = medians["passed"] < GOAL_WRITTEN
-    return 0 if written and opened and statistics.median(opened) < GOAL_OPENED else 1
 
 
 def _asked() -> argparse.Namespace:
@@ -84,7 +117,9 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--times", type=int, default=5, help="how often the page is written and opened")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--study", help="keep the study here, or use the one that was filled here before")
+    parser.add_argument("--store", metavar="URL", help="an empty database of a server, or the study's own")
     parser.add_argument("--scratch", help="where to put the rest")
+    parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 

@@ -10,29 +10,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlalchemy import insert
 
+from benchmarks.store.filling import keep_runnables
 from perftrail import studyfile
 from perftrail.launcher import Launcher
 from perftrail.machine import read_machine
 from perftrail.model.build import BuildRecord, Built, Prepared, content_key
-from perftrail.model.measurement import InvocationKey, Measurement
+from perftrail.model.measurement import InvocationKey, Measurement, Runnable
 from perftrail.model.plan import cells, recipe, runnable_key
 from perftrail.model.subject import Subject
-from perftrail.store import schema, sqlite
-from perftrail.store.rows import build_outcome_to_json, point_to_json
+from perftrail.store import schema
+from perftrail.store.databases import to_write
+from perftrail.store.inserting import insert_many
+from perftrail.store.rows import build_outcome_to_json
 from perftrail.store.sql import SqlStore
 from perftrail.workflows.hands import open_builder
-from perftrail.workflows.opening import DATABASE, results_directory
+from perftrail.workflows.opening import results_database, results_directory
 from perftrail.workflows.pinning import open_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sqlalchemy import Engine
-
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Builder
+    from perftrail.store.transactions import Database
 
 BATCH = 20_000
 NOISE = 0.01
@@ -78,27 +80,29 @@ class Size:
         return self.revisions * self.benchmarks * self.invocations
 
 
-def fill(directory: Path, size: Size, *, seed: int) -> Study:
-    """Make a study below an empty directory and fill its store, as if it had been measured on this machine."""
+def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) -> Study:
+    """Make a study below an empty directory and fill its store, as if it had been measured on this machine.
+
+    The store is the study's own, or an empty database of a server by its address.
+    """
     _commit(directory / "history", size.revisions)
     text = STUDY.format(invocations=size.invocations)
     names = [f"bench-{number:02}" for number in range(size.benchmarks)]
     file = directory / "perftrail.toml"
     file.write_text(text + "".join(BENCHMARK.format(name=name) for name in names), encoding="utf-8")
     study = studyfile.load(str(file))
-    root = results_directory(study, None)
-    engine = sqlite.open_to_write(str(root / DATABASE))
-    database = sqlite.database(engine, where=str(root))
-    with Launcher() as starter, SqlStore(database) as store:
+    root = results_directory(study, store)
+    database = to_write(results_database(study, store))
+    with Launcher() as starter, SqlStore(database) as results:
         sources = open_sources(study, cache=str(root / "sources"), starter=starter)
         builder = open_builder(study, root, sources, starter, enclosing=None)
         machine = read_machine()
-        store.add_machine(machine)
+        results.add_machine(machine)
         revisions = sources.walked.history()
-        _know(engine, study, builder, revisions)
+        _know(database, study, builder, revisions)
         rng = np.random.default_rng(seed)
-        for batch in _invocations(store, size, machine.id, rng):
-            store.add_all(batch)
+        for batch in _invocations(results, size, machine.id, rng):
+            results.add_all(batch)
     return study
 
 
@@ -120,10 +124,10 @@ def _commit(repository: Path, count: int) -> None:
     subprocess.run([*git, "reset", "-q", "--hard"], check=True)
 
 
-def _know(engine: Engine, study: Study, builder: Builder, revisions: Sequence[Revision]) -> None:
+def _know(database: Database, study: Study, builder: Builder, revisions: Sequence[Revision]) -> None:
     """Keep a finished build of every revision, and what each benchmark on it is, by the keys of the real ones."""
     builds: list[dict[str, object]] = []
-    standing: list[tuple[str, Cell, str]] = []
+    standing: list[Runnable] = []
     how = recipe(study, "plain", [])
     for revision in revisions:
         subject = Subject(revision=revision, variant="plain")
@@ -132,15 +136,12 @@ def _know(engine: Engine, study: Study, builder: Builder, revisions: Sequence[Re
         link = builder.link_key(built, steps=(), env={}, files=())
         made = Prepared(built=built, out=f"builds/{key}/bench", artefact=content_key("nothing"))
         builds += [_build(key, revision, built), _build(link, revision, made)]
-        standing += [(runnable_key(study, cell, made), cell, made.artefact) for cell in cells(study, subject)]
-    with engine.begin() as connection:
+        standing += [_stands(study, cell, made) for cell in cells(study, subject)]
+    with database.writing.begin() as connection:
         version = connection.execute(insert(schema.perftrail).values(version="filled")).inserted_primary_key
         assert version is not None
-        connection.execute(insert(schema.build), [{**row, "perftrail_id": version[0]} for row in builds])
-        keys = [{"id": number, "key": key} for number, (key, _, _) in enumerate(standing, 1)]
-        connection.execute(insert(schema.runnable), keys)
-        rows = [_stands(number, *each) for number, each in enumerate(standing, 1)]
-        connection.execute(insert(schema.stands_for), rows)
+        insert_many(connection, schema.build, [{**row, "perftrail_id": version[0]} for row in builds])
+    keep_runnables(database, standing)
 
 
 def _build(key: str, revision: Revision, outcome: Built | Prepared) -> dict[str, object]:
@@ -156,15 +157,15 @@ def _build(key: str, revision: Revision, outcome: Built | Prepared) -> dict[str,
     }
 
 
-def _stands(number: int, key: str, cell: Cell, artefact: str) -> dict[str, object]:  # noqa: ARG001
-    return {
-        "runnable_id": number,
-        "revision": cell.subject.revision.id,
-        "variant": cell.subject.variant,
-        "benchmark": cell.benchmark,
-        "point": point_to_json(cell.point),
-        "artefact": artefact,
-    }
+def _stands(study: Study, cell: Cell, made: Prepared) -> Runnable:
+    return Runnable(
+        key=runnable_key(study, cell, made),
+        revision=cell.subject.revision.id,
+        variant=cell.subject.variant,
+        benchmark=cell.benchmark,
+        point=cell.point,
+        artefact=made.artefact,
+    )
 
 
 def _invocations(

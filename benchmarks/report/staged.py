@@ -1,6 +1,7 @@
 """``python -m benchmarks.report.staged …``: the command line itself, with the time of its stages on standard error.
 
-Times are of the process's own CPU, a stage's inner stages counted in it.
+Times are of the process's own CPU, a stage's inner stages counted in it; that of the second process, which looks for
+change points and draws, is told as a whole. The last figure is the peak memory of this one in bytes.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import os
+import resource
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -19,14 +22,17 @@ STAGES = {
     "look the builds and cells up": "perftrail.workflows.showing.measured.MeasuredHere.__init__",
     "read the samples": "perftrail.store.sql.SqlStore.samples",
     "estimate every figure": "perftrail.workflows.reporting.gathered.rows",
-    "find the change points": "perftrail.workflows.reporting.gathered.history_changes",
+    "hand the change points out": "perftrail.workflows.reporting.gathered.looked_for",
+    "wait for the change points": "perftrail.workflows.showing.changes.LookedFor.outcome",
     "gather all of that": "perftrail.workflows.report.gather",
     "put the page together": "perftrail.workflows.report.make_report",
-    "draw the figures": "perftrail.report.page_files.svg",
+    "wait for the figures": "perftrail.report.page_images.Drawings.drawn",
     "write their images": "perftrail.report.page_files.write_images",
     "write the page": "perftrail.report.page_files.to_html",
 }
 """What each stage is called, and the function that it is."""
+
+PEAK = "peak_memory_bytes"
 
 
 def main() -> None:
@@ -40,7 +46,11 @@ def main() -> None:
     try:
         perftrail()
     finally:
-        spent["everything"] = time.process_time()
+        used = os.times()
+        spent["this process"] = used.user + used.system
+        spent["processes beside it"] = used.children_user + used.children_system
+        spent["everything"] = spent["this process"] + spent["processes beside it"]
+        spent[PEAK] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(json.dumps(spent), file=sys.stderr)
 
 

@@ -6,6 +6,9 @@ of one metric; an outcome is one invocation with all its values. With ``--store 
 a server is filled instead.
 
 ``python -m benchmarks.store writers --store postgresql://…`` lets eight processes write at once, and counts.
+
+``python -m benchmarks.store page FILE…`` makes a page of what this, ``benchmarks.web`` and ``benchmarks.report``
+printed with ``--json``, each into a file.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.machine import database, load, taken
 from benchmarks.store.one import measure
+from benchmarks.store.page import PAGE, page, read
 from benchmarks.store.writers import WRITERS, write, write_at_once
 from perftrail.store import shown
 
@@ -32,6 +37,13 @@ def main() -> int:
         write(int(sys.argv[2]), int(sys.argv[3]))
         return 0
     asked = _asked()
+    if asked.what == "page":
+        made = page(read(asked.files))
+        if asked.write:
+            PAGE.write_text(made, encoding="utf-8")
+        else:
+            print(made)
+        return 0
     if asked.what == "writers":
         counted = asdict(write_at_once(asked.store, samples=asked.samples, writers=asked.writers))
         _tell(counted, asked.store, as_json=asked.json)
@@ -45,7 +57,10 @@ def main() -> int:
 
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.store", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["one", "writers"], default="one")
+    parser.add_argument("what", nargs="?", choices=["one", "writers", "page"], default="one")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="what was printed with --json, to make a page of"
+    )
     parser.add_argument("--samples", type=int, default=200_000, help="values to keep, all metrics together")
     parser.add_argument("--durable", type=int, default=1000, help="outcomes to commit one by one")
     parser.add_argument("--seed", type=int, default=1)
@@ -53,6 +68,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--store", metavar="URL", help="an empty database of a server")
     parser.add_argument("--writers", type=int, default=WRITERS, help="how many write at once")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} into the docs")
     asked = parser.parse_args()
     if asked.what == "writers" and asked.store is None:
         parser.error("writers need a server: --store postgresql://USER@HOST/DATABASE")
@@ -61,7 +77,8 @@ def _asked() -> argparse.Namespace:
 
 def _tell(figures: Mapping[str, float], location: str, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"store": shown(location), **figures}, indent=2))
+        about = {"store": shown(location), "database": database(location), "taken": taken(), "load": load()}
+        print(json.dumps({**about, **figures}, indent=2))
         return
     print(shown(location))
     for name, figure in figures.items():

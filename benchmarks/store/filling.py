@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from sqlalchemy import select
+
 from perftrail.model.build import content_key
 from perftrail.model.measurement import InvocationKey, Machine, Measurement, Runnable
 from perftrail.model.metrics import MEASURED
 from perftrail.model.parameters import Point
+from perftrail.store import schema
+from perftrail.store.inserting import insert_many
+from perftrail.store.rows import point_to_json
+from perftrail.store.sql import SqlStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from perftrail.store.sql import SqlStore
+    from perftrail.store.transactions import Database
 
 
 MACHINE = Machine(id="0123456789abcdef", facts={})
@@ -85,19 +91,38 @@ def milliseconds(action: Callable[[], object]) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
-def fill(store: SqlStore, samples: int, *, seed: int, durable: int = 0) -> Filled:
+def keep_runnables(database: Database, runnables: Sequence[Runnable]) -> None:
+    """Keep what runnables stand for, all at once: a run keeps each by itself, which takes minutes of so many."""
+    with database.writing.begin() as connection:
+        insert_many(connection, schema.runnable, [{"key": each.key} for each in runnables])
+        numbers = {row.key: row.id for row in connection.execute(select(schema.runnable))}
+        rows = [
+            {
+                "runnable_id": numbers[each.key],
+                "revision": each.revision,
+                "variant": each.variant,
+                "benchmark": each.benchmark,
+                "point": point_to_json(each.point),
+                "artefact": each.artefact,
+            }
+            for each in runnables
+        ]
+        insert_many(connection, schema.stands_for, rows)
+
+
+def fill(database: Database, samples: int, *, seed: int, durable: int = 0) -> Filled:
     """Fill a store: so many outcomes one by one, each on disk before the next, the rest in batches."""
     rng = random.Random(seed)
     wanted = outcomes_of(samples)
     runnables = make_runnables(-(-wanted // INVOCATIONS))
     outcomes = islice(make_outcomes(runnables, rng), wanted)
-    store.add_machine(MACHINE)
-    for runnable in runnables:
-        store.add_runnable(runnable)
-    single = []
-    for outcome in islice(outcomes, durable):
-        single.append(milliseconds(lambda: store.add(outcome)))  # noqa: B023 - called at once
-    seconds = 0.0
-    while batch := list(islice(outcomes, BATCH)):
-        seconds += milliseconds(lambda: store.add_all(batch)) / 1e3
+    with SqlStore(database) as store:
+        store.add_machine(MACHINE)
+        keep_runnables(database, runnables)
+        single = []
+        for outcome in islice(outcomes, durable):
+            single.append(milliseconds(lambda: store.add(outcome)))  # noqa: B023 - called at once
+        seconds = 0.0
+        while batch := list(islice(outcomes, BATCH)):
+            seconds += milliseconds(lambda: store.add_all(batch)) / 1e3
     return Filled(runnables=runnables, outcomes=wanted, single_ms=single, batch_seconds=seconds)

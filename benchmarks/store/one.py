@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from benchmarks.store.filling import MACHINE, fill, milliseconds
 from perftrail.model.metrics import MEASURED
 from perftrail.store import open_store
+from perftrail.store.databases import to_write
 from perftrail.store.statistics import statistics as count
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ class Figures:
 
 def measure(location: str, *, samples: int, durable: int, seed: int) -> Figures:
     """Fill a store that is not there yet, or empty, and read it again."""
-    with open_store(location, access="write") as store:
-        filled = fill(store, samples, seed=seed, durable=durable)
+    filled = fill(to_write(location), samples, seed=seed, durable=durable)
     size = count(location).size_bytes
     in_batches = filled.outcomes - len(filled.single_ms)
     rate = in_batches / filled.batch_seconds if in_batches else 0.0

@@ -1,0 +1,128 @@
+"""The page on stores of many samples, made of what the benchmarks of stores, the dashboard and reports printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.markdown import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Figures = Mapping[str, Any]
+    """What a benchmark printed as JSON."""
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "stores.md"
+
+STORES = """\
+A sample is one value of one metric; an outcome is one invocation with all its values. A file or an empty
+database is filled: first {durable:,} outcomes one by one, each on disk before the next, as `perftrail run` does
+it, then the rest in batches of 1,000, as a copy does. Then it is read.
+"""
+
+PAGES = """\
+`perftrail serve` over the results of a study with a long history. Each kind of page is asked for again and again,
+each time about something else: median and 95th percentile in milliseconds. *Written* is while another process adds
+two starts a second and the store is read anew with hardly a rest between; `perftrail serve` itself rests after each
+reading for 19 times as long as that took.
+"""
+
+REPORTS = """\
+`perftrail report` over the same results, as a process of its own.
+"""
+
+
+def page(results: Sequence[Figures]) -> str:
+    """Give the whole page of what the benchmarks printed."""
+    stores = [each for each in results if "durable_median_ms" in each]
+    served = [each for each in results if "pages" in each]
+    reports = [each for each in results if "report" in each]
+    parts = [
+        "<!-- made by `python -m benchmarks.store page … --write`: do not edit -->\n",
+        "# Stores of many samples\n",
+        *(f"{line}.\n" for line in dict.fromkeys(each["taken"] for each in results)),
+    ]
+    if stores:
+        parts += ["## What they take and give\n", STORES.format(durable=stores[0]["durable_outcomes"])]
+        parts.append(_side_by_side(stores, STORE_LINES))
+    if served:
+        parts += ["\n## The dashboard's pages\n", PAGES, _pages(served), ""]
+        parts.append(_side_by_side(served, SERVED_LINES))
+    if reports:
+        parts += ["\n## A report\n", REPORTS, _side_by_side(reports, REPORT_LINES)]
+    return "\n".join(parts) + "\n"
+
+
+def read(files: Sequence[str]) -> list[Figures]:
+    """Read what the benchmarks printed into files."""
+    return [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
+
+
+def _side_by_side(found: Sequence[Figures], lines: dict[str, Callable[[Figures], str]]) -> str:
+    """Give a table with a column for each result."""
+    head = ["", *(_name(each) for each in found)]
+    return table(
+        [head, *([name, *(write(each) for each in found)] for name, write in (lines | LAST_LINES).items())]
+    )
+
+
+def _name(figures: Figures) -> str:
+    return f"{figures['database']}, {figures['samples']:,} samples"
+
+
+def _pages(found: Sequence[Figures]) -> str:
+    """Give a table with a line for each kind of page, and for each result a column of each way of asking."""
+    ways = [(each, how) for each in found for how in each["pages"]]
+    head = ["page", *(f"{each['database'].split()[0]}, {_short(how)}" for each, how in ways)]
+    kinds = list(dict.fromkeys(kind for each, how in ways for kind in each["pages"][how]))
+    return table(
+        [head, *([kind, *(_spent(each["pages"][how].get(kind)) for each, how in ways)] for kind in kinds)]
+    )
+
+
+def _short(how: str) -> str:
+    return "written" if "written" in how else how
+
+
+def _spent(times: Figures | None) -> str:
+    return "" if times is None else f"{times['median_ms']:.0f}, {times['p95_ms']:.0f}"
+
+
+STORE_LINES: dict[str, Callable[[Figures], str]] = {
+    "size on disk": lambda each: f"{each['size_bytes'] / 1e6:,.0f} MB",
+    "bytes for each sample": lambda each: f"{each['bytes_each_sample']:.1f}",
+    "one by one: outcomes a second": lambda each: f"{each['durable_outcomes_rate']:,.0f}",
+    "one by one: an outcome, median": lambda each: f"{each['durable_median_ms']:.2f} ms",
+    "one by one: an outcome, 99th percentile": lambda each: f"{each['durable_p99_ms']:.1f} ms",
+    "in batches: outcomes a second": lambda each: f"{each['batch_outcomes_rate']:,.0f}",
+    "in batches: samples a second": lambda each: f"{each['batch_samples_rate']:,.0f}",
+    "opening it to read, median": lambda each: f"{each['open_ms']:.1f} ms",
+    "reading the outcomes of one runnable, median": lambda each: (
+        f"{each['read_one_runnable_median_ms']:.1f} ms"
+    ),
+    "reading those of a hundred, median": lambda each: f"{each['read_hundred_runnables_median_ms']:.0f} ms",
+    "reading one metric of all": lambda each: f"{each['read_one_metric_of_all_ms'] / 1e3:.1f} s",
+    "reading everything: samples a second": lambda each: f"{each['read_all_samples_rate']:,.0f}",
+}
+
+SERVED_LINES: dict[str, Callable[[Figures], str]] = {
+    "until the first page is there": lambda each: f"{each['first_read_seconds']:.0f} s",
+    "the server's peak memory": lambda each: f"{each['peak_memory_bytes'] / 2**30:.1f} GiB",
+}
+
+REPORT_LINES: dict[str, Callable[[Figures], str]] = {
+    "time": lambda each: f"{each['report']['passed']:.1f} s",
+    "CPU time": lambda each: f"{each['report']['everything']:.1f} s",
+    "of which reading the samples": lambda each: f"{each['report']['read the samples']:.1f} s",
+    "peak memory of its main process": lambda each: f"{each['report']['peak_memory_bytes'] / 2**30:.2f} GiB",
+    "the page": lambda each: f"{each['page_bytes'] / 1e6:.1f} MB",
+    "opened in a browser, first screen drawn": lambda each: (
+        "" if each["opened_seconds"] is None else f"{each['opened_seconds']:.1f} s"
+    ),
+}
+
+LAST_LINES: dict[str, Callable[[Figures], str]] = {
+    "load of the machine at the end": lambda each: str(each["load"]),
+}
