@@ -16,7 +16,7 @@ import vl_convert
 from perftrail.figures.frame import config, themed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.figures.frame import Figure
     from perftrail.ports import Engine, Pending
@@ -61,14 +61,21 @@ class Drawings:
 
         The first half of the PNGs is made here, as long as the engine is still drawing the others.
         """
+        found: dict[str, Drawn] = {}
+        for name, still in self._stills(figures):
+            image = png(still) if len(found) < len(figures) // 2 else self._engine.begin(png, still)
+            found[name] = Drawn(svg=still, image=image)
+        return found
+
+    def stills(self, figures: Sequence[Figure]) -> Mapping[str, str]:
+        """Give figures as SVG alone by their names; asked once."""
+        return dict(self._stills(figures))
+
+    def _stills(self, figures: Sequence[Figure]) -> Iterator[tuple[str, str]]:
         for figure in figures:
             self.begin(figure)
-        found: dict[str, Drawn] = {}
-        for number, figure in enumerate(figures):
-            still = self._begun[figure.name].outcome()
-            image = png(still) if number < len(figures) // 2 else self._engine.begin(png, still)
-            found[figure.name] = Drawn(svg=still, image=image)
-        return found
+        for figure in figures:
+            yield figure.name, self._begun[figure.name].outcome()
 
 
 def _start(title: str) -> None:
