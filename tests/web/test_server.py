@@ -16,6 +16,7 @@ import httpx2 as httpx
 import pytest
 import uvicorn
 
+from benchmarks.web.serving import serving
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens
 from perftrail.web.app import make_app
@@ -154,6 +155,11 @@ def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
     until(lambda: desk.watchers == 0 and desk._looking is None)
 
 
+def test_who_asks_only_for_the_head_of_what_has_no_end_is_answered(port: int) -> None:
+    answer = httpx.head(f"http://127.0.0.1:{port}/s/alpha/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+
+
 def test_a_stream_ends_with_the_visit_that_began_it(
     hostile: Hostile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +199,12 @@ def test_it_says_where_it_is_and_ends_when_interrupted(hostile: Hostile) -> None
         _, said = server.communicate(timeout=20)
     assert server.returncode in (0, 130)
     assert "Traceback" not in said
+
+
+def test_another_name_may_be_allowed_as_browsers_show_it(hostile: Hostile) -> None:
+    with serving(hostile.root, "--allow-host", "Perf.example.org:8443") as served:
+        for name, status in (("perf.example.org", 200), ("evil.example.org", 421)):
+            assert httpx.get(served.address, headers={"Host": name}).status_code == status
 
 
 @pytest.mark.parametrize(

@@ -137,13 +137,22 @@ def _cookie(headers: Headers) -> str:
     return "" if found is None else found.value
 
 
+def called(host: str) -> str:
+    """Give the name by which a request calls a server, without a port; empty where it is none.
+
+    >>> called("Perf.example.org:8457"), called("[::1]:80"), called("[::1")
+    ('perf.example.org', '::1', '')
+    """
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
 def _known_host(host: str, access: Access) -> bool:
     """Whether a request calls this server by a name of its own, or by a number: others' pages may bend only names."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    if name in access.hosts:
+    name = called(host)
+    if name and name in access.hosts:
         return True
     try:
         ipaddress.ip_address(name)

@@ -78,6 +78,7 @@ def command(
     _refuse_without_libraries()
     from perftrail.web.access import LOOPBACK, Access, read_tokens
     from perftrail.web.app import make_app
+    from perftrail.web.guard import called
     from perftrail.web.server import bind, make_server, own_names
     from perftrail.web.studies import desks, find_studies
 
@@ -88,7 +89,7 @@ def command(
         header=trust_header,
         proxies=frozenset(map(_address, proxies)) or LOOPBACK,
         writers=frozenset(writers),
-        hosts=own_names(host) | frozenset(name.lower() for name in hosts),
+        hosts=own_names(host) | frozenset(map(called, hosts)),
     )
     files = find_studies(study)
     if store is not None and len(files) > 1:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from perftrail.figures.frame import config
 from perftrail.web.asked import desk_of, snapshot_of, still_here, visitor, web
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from perftrail.figures.frame import Figure
 
@@ -81,6 +80,8 @@ async def events(request: Request) -> Response:
 
     # what lies between must neither keep it back nor pack it, which keeps it back too
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
+    if request.method == "HEAD":  # which wants no more than this, and would wait for the end of it
+        return Response(media_type="text/event-stream", headers=headers)
     return StreamingResponse(told(), media_type="text/event-stream", headers=headers)
 
 
