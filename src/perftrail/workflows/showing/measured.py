@@ -65,10 +65,12 @@ class MeasuredHere:
 
     def _add(self, benchmark: str, read: Mapping[str, Samples]) -> None:
         """Keep what was read of a benchmark with what is known of it."""
-        before = self._samples.get(benchmark, {})
-        self._samples[benchmark] = {
-            key: _joined(before[key], samples) if key in before else samples for key, samples in read.items()
-        }
+        if (before := self._samples.get(benchmark)) is not None:
+            read = {
+                key: _joined(before[key], samples) if key in before else samples
+                for key, samples in read.items()
+            }
+        self._samples[benchmark] = read
 
 
 def _joined(one: Samples, other: Samples) -> Samples:
