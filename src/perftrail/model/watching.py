@@ -25,7 +25,9 @@ class Receivers:
     mail: Annotated[tuple[str, ...], Key("Addresses that a mail is sent to.", form="texts")] = ()
     smtp: Annotated[
         str,
-        Key("The mail server, HOST:PORT; elsewhere than on this machine it must offer STARTTLS, or be at port 465."),
+        Key(
+            "The mail server, HOST:PORT; elsewhere than on this machine it must offer STARTTLS, or be at port 465."
+        ),
     ] = "localhost:25"
     sender: Annotated[str, Key("Who mails are from.")] = "perftrail@localhost"
     user: Annotated[str, Key("The mail server's user; PERFTRAIL_SMTP_PASSWORD is the password.")] = ""
