@@ -69,7 +69,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--writers", type=int, default=WRITERS, help="how many write at once")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} into the docs")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     if asked.what == "writers" and asked.store is None:
         parser.error("writers need a server: --store postgresql://USER@HOST/DATABASE")
     return asked

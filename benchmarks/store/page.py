@@ -30,7 +30,7 @@ reading for 19 times as long as that took.
 """
 
 REPORTS = """\
-`perftrail report` over the same results, as a process of its own.
+`perftrail report` over the same results, started anew each time: medians of {repetitions} runs.
 """
 
 
@@ -51,7 +51,7 @@ def page(results: Sequence[Figures]) -> str:
         parts += ["\n## The dashboard's pages\n", PAGES, _pages(served), ""]
         parts.append(_side_by_side(served, SERVED_LINES))
     if reports:
-        parts += ["\n## A report\n", REPORTS, _side_by_side(reports, REPORT_LINES)]
+        parts += ["\n## A report\n", REPORTS.format(**reports[0]), _side_by_side(reports, REPORT_LINES)]
     return "\n".join(parts) + "\n"
 
 
