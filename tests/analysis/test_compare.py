@@ -118,6 +118,15 @@ def test_values_that_never_vary_are_the_same_or_differ_for_sure() -> None:
     assert [more.low, more.high] == pytest.approx([1.2, 1.2])
 
 
+def test_where_many_pairs_are_alike_what_the_interval_does_not_exclude_is_not_told() -> None:
+    rule = Rule(most=50, comparisons=100)
+    ratios = [1.0] * 25 + [0.4] * 25
+    assert signed_rank_p(np.log(ratios)) < rule.level(50)
+    found = compare([1.0] * 50, ratios, rule)
+    assert (found.verdict, found.high) == (Verdict.UNCLEAR, 1.0)
+    assert compare([1.0] * 50, [1.0] * 5 + [0.4] * 45, rule).verdict is Verdict.FASTER
+
+
 def test_too_few_pairs_call_nothing_and_have_seen_nothing() -> None:
     rule = Rule(most=20)
     few = compare([5.0] * 4, [5.0] * 4, rule)

@@ -45,8 +45,7 @@ def compare_apart(
     left_out = _left_out(len(one), len(other), level)
     edge = max(0, left_out - 1)  # too few values for any verdict: all that they span is told
     value, low, high = (float(each) for each in (np.median(shifts), shifts[edge], shifts[-1 - edge]))
-    significant = left_out > 0 and (low > 0.0 or high < 0.0)
-    verdict = judged(value, low, high, significant=significant, worth=math.log1p(smallest))
+    verdict = judged(value, low, high, significant=left_out > 0, worth=math.log1p(smallest))
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),

@@ -204,10 +204,14 @@ def seen(low: float, high: float, level: float) -> float:
 
 
 def judged(value: float, low: float, high: float, *, significant: bool, worth: float) -> Verdict:
-    """Say what an effect and its interval come to, in logarithms; within `worth` two subjects are the same."""
+    """Say what an effect and its interval come to, in logarithms; within `worth` two subjects are the same.
+
+    Many pairs that are exactly alike leave a test significant by the others, and no change within the interval: then
+    it is unclear.
+    """
     if -worth < low and high < worth:
         return Verdict.SAME
-    if significant:
+    if significant and not low <= 0.0 <= high:
         return Verdict.SLOWER if value > 0.0 else Verdict.FASTER
     return Verdict.UNCLEAR
 
