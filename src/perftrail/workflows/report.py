@@ -14,7 +14,7 @@ from perftrail.workflows.reporting.claims import claims_section
 from perftrail.workflows.reporting.curves import curve_sections, samples_section
 from perftrail.workflows.reporting.gathered import gather
 from perftrail.workflows.reporting.heat import heat_section
-from perftrail.workflows.reporting.history import history_sections, points_ahead
+from perftrail.workflows.reporting.history import history_sections
 from perftrail.workflows.reporting.search import search_section
 from perftrail.workflows.reporting.verdict import verdict
 from perftrail.workflows.reporting.words import shown
@@ -59,7 +59,7 @@ def report_of(
     """Put a report together of what was gathered already, as `make_report` does."""
     if not gathered.rows and not gathered.searches:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
-    histories = history_sections(gathered, points_ahead(gathered), known=known)
+    histories = history_sections(gathered, known=known)
     beside, curves = compare_subjects(gathered), curve_sections(gathered)
     others = [beside_section(gathered, beside), heat_section(gathered), samples_section(gathered)]
     drawn = [section for section in others if section is not None]

@@ -87,9 +87,8 @@ def command(
             except (UsageError, StudyError):
                 raise
             except PerftrailError as error:
-                if (
-                    once or not _file(loaded, policy, writing).exists()
-                ):  # what was never there may be misspelt
+                never_seen = not _file(loaded, policy, writing).exists()  # and may be misspelt
+                if once or never_seen:
                     raise
                 click.echo(f"{plain(str(error), longest=LONGEST)}; looked at again later", err=True)
             _tell(loaded, policy, writing, once=once)

@@ -17,6 +17,7 @@ from perftrail.workflows.reporting.words import LONGEST, revision_title, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from perftrail.model.subject import Revision
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.troubles import Trouble
 
@@ -151,23 +152,24 @@ def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:
         )
 
 
+def _named(revision: Revision) -> str:
+    """Name a revision so that it can be had again, with its label where that is another name."""
+    return shown(" ".join(dict.fromkeys(each for each in (revision.id, revision.label) if each)))
+
+
 def _repeat(gathered: Gathered) -> Section:
     study = gathered.view.study
     name = shlex.quote(PurePath(study.directory).name or ".")
-    ends = (gathered.revisions[0], gathered.revisions[-1]) if gathered.revisions else ()
-    told = [
-        f"perftrail {__version__}",
-        *(f"{revision.id} {shown(revision.label)}".strip() for revision in ends),
-    ]
+    ends = dict.fromkeys(map(_named, (*gathered.revisions[:1], *gathered.revisions[-1:])))
+    verb = "goes from" if len(ends) > 1 else "is"
+    told = f" The history {verb} {' to '.join(ends)}." if ends else ""
     command = f"perftrail {'find' if gathered.search is not None else 'run'} {name}\n"
     if study.walked.kind == "samples":
         command = ""  # nothing runs; the report is made of the files that there are
     return Section(
         name="repeat",
         title="How to repeat it",
-        paragraphs=(f"Written by {told[0]}. The history goes from {' to '.join(told[1:])}.",)
-        if ends
-        else (f"Written by {told[0]}.",),
+        paragraphs=(f"Written by perftrail {__version__}.{told}",),
         listings=(
             Listing(
                 title="Commands",

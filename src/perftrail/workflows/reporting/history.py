@@ -46,7 +46,7 @@ class _Drawn:
     figure: Figure
 
 
-def points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[Along]]:
+def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[Along]]:
     """Estimate what is drawn of the first figures whatever changed, while it is still looked for what did."""
     first = islice(gathered.by_figure.values(), MOST_SECTIONS - 1)
     return {
@@ -57,16 +57,13 @@ def points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[Along]]:
 
 
 def history_sections(
-    gathered: Gathered,
-    ahead: Mapping[Followed, Sequence[Along]],
-    *,
-    known: Callable[[Figure], None] | None = None,
+    gathered: Gathered, *, known: Callable[[Figure], None] | None = None
 ) -> tuple[Section, ...]:
     """Give each metric that was measured along the history, the one that the question is about first.
 
-    `ahead` is what `points_ahead` gave; `known` is told of each figure before any table is made.
+    `known` is told of each figure before any table is made.
     """
-    lead = gathered.lead
+    ahead, lead = _points_ahead(gathered), gathered.lead
     every = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
     ordered = [*([lead] if lead is not None else []), *(each for each in every if each != lead)]
     drawn: list[_Drawn] = []

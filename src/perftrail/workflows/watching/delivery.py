@@ -71,10 +71,8 @@ class Post:
                 within(self.seconds, lambda: send_mail(message, where, self.server))
             else:
                 self._run(message, where)
-        except (
-            LauncherError,
-            OSError,
-        ) as error:  # no room for a file, no process: nobody's fault, and it may pass
+        except (LauncherError, OSError) as error:
+            # no room for a file, no process: nobody's fault, and it may pass
             raise NoticeFailed(f"{kind}: {quoted(str(error))}") from error
 
     def _run(self, message: Message, line: str) -> None:
