@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 STAGES = {
     "look the builds and cells up": "perftrail.workflows.showing.measured.MeasuredHere.__init__",
     "read the samples": "perftrail.store.sql.SqlStore.samples",
-    "estimate every figure": "perftrail.workflows.reporting.gathered.rows",
-    "hand the change points out": "perftrail.workflows.reporting.gathered.looked_for",
+    "hand every figure out for change points": "perftrail.workflows.reporting.gathered.looked_for",
     "wait for the change points": "perftrail.workflows.showing.changes.LookedFor.outcome",
     "gather all of that": "perftrail.workflows.report.gather",
     "put the page together": "perftrail.workflows.report.make_report",

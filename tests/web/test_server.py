@@ -144,11 +144,12 @@ def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
     desk = here.desks["alpha"]
     address = f"http://127.0.0.1:{here.port}/s/alpha"
     until(lambda: "refresh" not in httpx.get(address).headers)
-    with socket.create_connection(("127.0.0.1", here.port)) as browser:
+    with socket.create_connection(("127.0.0.1", here.port), timeout=20.0) as browser:
         browser.sendall(b"GET /s/alpha/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         told = b""
         while b"event: live" not in told:
-            told += browser.recv(10_000)
+            told += (more := browser.recv(10_000))
+            assert more, told
         assert b"x-accel-buffering: no" in told
         assert b"no-transform" in told
         assert desk.watchers == 1

@@ -1,18 +1,24 @@
-"""All cells of a history looked up at once are those that each would be alone."""
+"""All cells of a history looked up at once are those that each would be alone, and so are their rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from perftrail.engines.local import LocalEngine
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Runnable
+from perftrail.model.metrics import Derived
 from perftrail.model.plan import cells, subjects
 from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.recipe import Variant, VariantRun
+from perftrail.ports import Done, Job, Pending
 from perftrail.workflows.recalling import Recollection
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
+from perftrail.workflows.showing.changes import looked_for
 from perftrail.workflows.showing.measured import MeasuredHere
+from perftrail.workflows.showing.rows import Row, in_order, rows, rows_by_benchmark
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 
@@ -58,3 +64,51 @@ def test_samples_are_read_once_and_more_metrics_are_added(tmp_path: Path) -> Non
     assert measured.samples("work", ["wall"]) is first
     more = measured.samples("work", ["peak_memory"])
     assert all(set(each.values) == {"wall", "peak_memory"} for each in more.values())
+
+
+def test_rows_by_benchmark_are_all_rows_and_come_back_into_their_order(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks=BENCHMARKS,
+        variants={"plain": Variant(), "other": Variant()},
+        derived={"twice": Derived(benchmark="part", value="2 * wall", unit="s")},
+        measure=MeasurePolicy(invocations=Invocations(least=2, most=2), warmups=0),
+    )
+    session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
+    drain(Run(session, Selection()).events())
+    measured = MeasuredHere(session)
+    parts = list(rows_by_benchmark(session, measured, ["wall", "twice"], ["peak_memory"]))
+    assert [{row.benchmark for row in part} for part in parts] == [
+        {"work"},
+        {"named"},
+        {"linked"},
+        {"part"},
+        {"part"},
+    ]
+    every = rows(session, metrics=["wall", "twice"], beside=["peak_memory"], measured=measured)
+    assert in_order(measured, parts) == every
+    assert {row.metric for row in every} == {"wall", "peak_memory", "twice"}
+
+
+def test_a_benchmarks_series_are_handed_out_before_the_next_one_is_made(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks=BENCHMARKS, measure=MeasurePolicy(invocations=Invocations(least=2, most=2), warmups=0)
+    )
+    session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
+    drain(Run(session, Selection()).events())
+    measured, told = MeasuredHere(session), list[str]()
+
+    def parts() -> Iterator[Sequence[Row]]:
+        for part in rows_by_benchmark(session, measured, ["wall"], []):
+            told.extend({f"made {row.benchmark}" for row in part})
+            yield part
+
+    class Telling(LocalEngine):
+        def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
+            told.append("begun")
+            return super().begin(perform, job)
+
+    looked_for(measured.history, parts(), Telling())
+    assert told == [
+        *("made work", "begun", "begun", "made named", "begun"),
+        *("made linked", "begun", "made part", "begun"),
+    ]

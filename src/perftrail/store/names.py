@@ -61,8 +61,7 @@ class Names:
 
     def by_id(self, connection: Connection) -> dict[int, str]:
         """Give every text of the table by its id."""
-        rows = connection.execute(select(self._table.c.id, self._text))
-        return {row[0]: row[1] for row in rows}
+        return dict(connection.execute(select(self._table.c.id, self._text)).all())
 
     def forget(self) -> None:
         """Remember nothing: a transaction was undone, and with it perhaps ids that it gave."""

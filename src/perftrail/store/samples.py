@@ -55,30 +55,33 @@ def read_samples(
     else:
         keys = {id: key for key, id in interned.runnables.find_all(connection, runnables).items()}
         parts = [(table.c.runnable_id.in_(chunk), here) for chunk in chunks(sorted(keys))]
-    values = {name: _values(connection, parts, metric) for name, metric in known.items()}
+    held: dict[int, dict[str, dict[int, float]]] = {}
+    for name, metric in known.items():
+        _add_values(held, connection, parts, name, metric)
     flags, failures = _flags(connection, machine_id), _failures(connection, machine_id)
-    started = {id for by_runnable in values.values() for id in by_runnable}
+    started = set(held)
     if not started.issuperset(keys):
         # Of the others, some may have been started and have failed.
         for part in parts:
             started.update(connection.scalars(select(table.c.runnable_id).where(*part).distinct()))
     return {
-        key: Samples(
-            values={name: by_runnable[id] for name, by_runnable in values.items() if id in by_runnable},
-            flags=flags.get(id, {}),
-            failures=tuple(failures.get(id, ())),
-        )
+        key: Samples(values=held.get(id, {}), flags=flags.get(id, {}), failures=tuple(failures.get(id, ())))
         for id, key in keys.items()
         if id in started
     }
 
 
-def _values(
-    connection: Connection, parts: Sequence[Conditions], metric: int
-) -> Mapping[int, Mapping[int, float]]:
-    """Give the values of a metric by ordinal, in its order, of each runnable that has any."""
+def _add_values(
+    held: dict[int, dict[str, dict[int, float]]],
+    connection: Connection,
+    parts: Sequence[Conditions],
+    name: str,
+    metric: int,
+) -> None:
+    """Add the values of a metric by ordinal, in its order, to those of each runnable that has any."""
     table, value = schema.invocation, schema.value
-    found: dict[int, dict[int, float]] = defaultdict(dict)
+    last: int | None = None
+    own: dict[int, float] = {}
     for part in parts:
         wanted = (
             select(table.c.runnable_id, table.c.ordinal, value.c.value)
@@ -88,8 +91,9 @@ def _values(
         )
         for rows in connection.execute(wanted, execution_options={"yield_per": BATCH}).partitions():
             for id, ordinal, number in rows:
-                found[id][ordinal] = number
-    return found
+                if id != last:
+                    last, own = id, held.setdefault(id, {}).setdefault(name, {})
+                own[ordinal] = number
 
 
 def _flags(connection: Connection, machine: int) -> Mapping[int, Mapping[int, tuple[str, ...]]]:

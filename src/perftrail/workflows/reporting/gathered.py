@@ -17,11 +17,11 @@ from perftrail.workflows.reporting.words import revision_mark, shown
 from perftrail.workflows.show import searches, steps
 from perftrail.workflows.showing.changes import looked_for
 from perftrail.workflows.showing.measured import MeasuredHere
-from perftrail.workflows.showing.rows import rows
+from perftrail.workflows.showing.rows import in_order, rows_by_benchmark
 from perftrail.workflows.showing.worth_telling import answers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from perftrail.model.metrics import Better
@@ -248,19 +248,29 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
     chosen = candidates[-1] if candidates else None
     measured = MeasuredHere(view)
     thinker.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
-    found = rows(view, metrics=_metrics(view, known), beside=(MEMORY,), measured=measured)
+    found: list[Sequence[Row]] = []
+    looking = looked_for(measured.history, _along(view, measured, _metrics(view, known), found), thinker)
     return Gathered(
         view=view,
         results=results,
         revisions=measured.history,
         measured_here=measured,
-        rows=found,
-        looking=looked_for(measured.history, [row for row in found if row.metric != MEMORY], thinker),
+        rows=in_order(measured, found),
+        looking=looking,
         lacking=not_had(view, measured.history),
         searches=known,
         search=chosen,
         steps=() if chosen is None else steps(view, chosen),
     )
+
+
+def _along(
+    view: View, measured: MeasuredHere, metrics: Sequence[str], kept: list[Sequence[Row]]
+) -> Iterator[Sequence[Row]]:
+    """Give all rows but those of memory, benchmark by benchmark; all are kept as they are made."""
+    for part in rows_by_benchmark(view, measured, metrics, (MEMORY,)):
+        kept.append(part)
+        yield [row for row in part if row.metric != MEMORY]
 
 
 def _metrics(view: View, known: Sequence[SearchRecord]) -> list[str]:

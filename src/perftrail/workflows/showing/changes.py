@@ -57,20 +57,28 @@ def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> tuple
 
     `revisions` are the whole history, measured or not.
     """
-    return looked_for(revisions, rows, LocalEngine()).outcome()
+    return looked_for(revisions, [rows], LocalEngine()).outcome()
 
 
-def looked_for(revisions: Sequence[Revision], rows: Iterable[Row], engine: Engine) -> LookedFor:
-    """Have the change points that `history_changes` gives looked for by an engine."""
+def looked_for(revisions: Sequence[Revision], parts: Iterable[Iterable[Row]], engine: Engine) -> LookedFor:
+    """Have the change points that `history_changes` gives looked for by an engine.
+
+    All that was measured of one thing is in the same part: it is looked through while the next part is made.
+    """
     positions = {revision.id: position for position, revision in enumerate(revisions)}
+    return LookedFor(
+        revisions=revisions,
+        begun=tuple(begun for part in parts for begun in _begin(positions, part, engine)),
+    )
+
+
+def _begin(positions: Mapping[str, int], rows: Iterable[Row], engine: Engine) -> Iterator[_Begun]:
     series: dict[tuple[object, ...], dict[int, Row]] = {}
     for row in rows:
         name = (row.subject.variant, row.benchmark, row.point, row.metric)
         series.setdefault(name, {})[positions[row.subject.revision.id]] = row
-    return LookedFor(
-        revisions=revisions,
-        begun=tuple(_begun(dict(sorted(along.items())), engine) for along in series.values()),
-    )
+    for along in series.values():
+        yield _begun(dict(sorted(along.items())), engine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

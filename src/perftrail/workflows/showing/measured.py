@@ -9,9 +9,10 @@ from perftrail.model.measurement import Samples
 from perftrail.workflows.recalling import Recollection
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from perftrail.model.parameters import Point
+    from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
     from perftrail.workflows.session import View
 
@@ -25,9 +26,9 @@ class MeasuredHere:
         self.history = view.source.history()
         revisions = [revision for revision in self.history if revision.id in known]
         self.cells = tuple(Recollection(view).cells(revisions))
-        self._keys: dict[str, list[str]] = {}
-        for cell, key in self.cells:
-            self._keys.setdefault(cell.benchmark, []).append(key)
+        self._of: dict[str, list[tuple[Cell, str]]] = {}
+        for measured in self.cells:
+            self._of.setdefault(measured[0].benchmark, []).append(measured)
         self._metrics: dict[str, frozenset[str]] = {}
         self._samples: dict[str, Mapping[str, Samples]] = {}
 
@@ -38,6 +39,10 @@ class MeasuredHere:
         for cell, key in self.cells:
             found.setdefault(cell.subject, {})[cell.benchmark, cell.point] = key
         return found
+
+    def of(self, benchmark: str) -> Sequence[tuple[Cell, str]]:
+        """Give the cells of one benchmark alone."""
+        return self._of.get(benchmark, ())
 
     @property
     def read(self) -> Iterator[Collection[Samples]]:
@@ -56,10 +61,10 @@ class MeasuredHere:
             if lacking or name not in self._metrics:
                 asked.setdefault(lacking, []).append(name)
         for lacking, names in asked.items():
-            keys = dict.fromkeys(key for name in names for key in self._keys.get(name, ()))
+            keys = dict.fromkeys(key for name in names for _, key in self.of(name))
             read = self._view.store.samples(keys, self._view.machine.id, lacking)
             for name in names:
-                self._add(name, {key: read[key] for key in self._keys.get(name, ()) if key in read})
+                self._add(name, {key: read[key] for _, key in self.of(name) if key in read})
                 self._metrics[name] = lacking | self._metrics.get(name, frozenset())
         return {name: self._samples[name] for name in wanted}
 

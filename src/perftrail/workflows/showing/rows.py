@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.estimate import estimate
@@ -15,13 +16,14 @@ from perftrail.workflows.showing.intervals import interval_json
 from perftrail.workflows.showing.measured import MeasuredHere
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.analysis.estimate import Estimate
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.expression import Reference
     from perftrail.model.metrics import MeasuredMetric, Metric
     from perftrail.model.parameters import Point
+    from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
 NOTHING = Samples()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, unsafe_hash=True)
 class Row:
-    """One metric of one subject at one point: values, or none and the number of failures.
+    """One metric of one subject at one point: values, or none and the number of failures; not to be changed.
+
+    It is not frozen, which would take twice as long to make, and a report has hundreds of thousands.
 
     `noise` says which samples were marked as taken in noise, and whether they were left out; else empty.
     `values` are those that the estimate uses, `runnables` the keys of what gave them: neighbours with the same
@@ -95,44 +99,69 @@ def rows(
     have rows only where there are values or failures. `measured` is what was read of the study already.
     """
     known = MeasuredHere(view) if measured is None else measured
-    return (*_plain_rows(view, known, metrics, beside), *_derived_rows(view, known, metrics))
+    plain = _Plain(view, known, metrics, beside)
+    return (*plain.rows(known.cells), *_derived_rows(view, known, metrics))
 
 
-def _plain_rows(
-    view: View, measured: MeasuredHere, metrics: Sequence[str] | None, beside: Sequence[str]
-) -> Iterator[Row]:
-    least = view.study.measure.invocations.least
-    chosen = {name: units_of(each, metrics) for name, each in view.study.benchmarks.items()}
-    wanted = {
-        name: {**chosen[name], **(units_of(each, beside) if beside else {})}
-        for name, each in view.study.benchmarks.items()
-    }
-    held = measured.all_samples(wanted)
-    for cell, key in measured.cells:
-        samples = held[cell.benchmark].get(key)
-        if samples is None:
-            continue
-        stages, runnables = frozenset(samples.failures), frozenset((key,))
-        for name, unit in wanted[cell.benchmark].items():
-            if name not in samples.values and not stages and name not in chosen[cell.benchmark]:
+def rows_by_benchmark(
+    view: View, measured: MeasuredHere, metrics: Sequence[str], beside: Sequence[str]
+) -> Iterator[Sequence[Row]]:
+    """Give the same rows benchmark by benchmark, each made when it is asked for; the derived ones come last."""
+    plain = _Plain(view, measured, metrics, beside)
+    for name in view.study.benchmarks:
+        yield tuple(plain.rows(measured.of(name)))
+    yield tuple(_derived_rows(view, measured, metrics))
+
+
+def in_order(measured: MeasuredHere, parts: Sequence[Sequence[Row]]) -> tuple[Row, ...]:
+    """Put what `rows_by_benchmark` gave into the order in which `rows` gives it."""
+    *plain, derived = parts
+    places = {id(cell.subject): place for place, (cell, _) in enumerate(measured.cells)}
+    return (*sorted(chain.from_iterable(plain), key=lambda row: places[id(row.subject)]), *derived)
+
+
+class _Plain:
+    """The rows of metrics that were measured; their samples are read at once."""
+
+    def __init__(
+        self, view: View, measured: MeasuredHere, metrics: Sequence[str] | None, beside: Sequence[str]
+    ) -> None:
+        benchmarks = view.study.benchmarks
+        self._least = view.study.measure.invocations.least
+        self._chosen = {name: units_of(each, metrics) for name, each in benchmarks.items()}
+        self._wanted = {
+            name: {**self._chosen[name], **(units_of(each, beside) if beside else {})}
+            for name, each in benchmarks.items()
+        }
+        self._held = measured.all_samples(self._wanted)
+
+    def rows(self, cells: Iterable[tuple[Cell, str]]) -> Iterator[Row]:
+        """Give the rows of cells in their order."""
+        for cell, key in cells:
+            samples = self._held[cell.benchmark].get(key)
+            if samples is None:
                 continue
-            values, noise = tuple(samples.values.get(name, {}).values()), ""
-            if values and samples.flags:
-                sifted = sift(list(marked(samples, name).values()), least=least)
-                values, noise = sifted.values, sifted.note
-            yield Row(
-                subject=cell.subject,
-                benchmark=cell.benchmark,
-                point=cell.point,
-                metric=name,
-                unit=unit,
-                failures=len(samples.failures),
-                flags=_flags(samples, name),
-                noise=noise,
-                values=values,
-                runnables=runnables,
-                stages=stages,
-            )
+            stages, runnables = frozenset(samples.failures), frozenset((key,))
+            for name, unit in self._wanted[cell.benchmark].items():
+                if name not in samples.values and not stages and name not in self._chosen[cell.benchmark]:
+                    continue
+                values, noise = tuple(samples.values.get(name, {}).values()), ""
+                if values and samples.flags:
+                    sifted = sift(list(marked(samples, name).values()), least=self._least)
+                    values, noise = sifted.values, sifted.note
+                yield Row(
+                    subject=cell.subject,
+                    benchmark=cell.benchmark,
+                    point=cell.point,
+                    metric=name,
+                    unit=unit,
+                    failures=len(samples.failures),
+                    flags=_flags(samples, name),
+                    noise=noise,
+                    values=values,
+                    runnables=runnables,
+                    stages=stages,
+                )
 
 
 def _flags(samples: Samples, metric: str) -> tuple[str, ...]:
