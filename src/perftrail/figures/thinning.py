@@ -11,11 +11,11 @@ MOST = 400
 """So many points a figure draws at most; more than the eye, or a page, keeps apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Along:
     """A value at a position of the history, or of neighbours up to `last`: the median and the whole range.
 
-    `of` says how many revisions it stands for.
+    `of` says how many revisions it stands for. Not to be changed; frozen, it would take thrice as long to make.
     """
 
     position: int

@@ -59,10 +59,11 @@ Outcome = Measurement | FailedInvocation
 """What performing a job ends in; both are facts that the store keeps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Samples:
-    """What a runnable gave on a machine, without its warm-ups: for who reads very many.
+    """What a runnable gave on a machine, without its warm-ups: for who reads very many. Not to be changed.
 
+    It is not frozen, which would take twice as long to make.
     `values` are those of each metric by ordinal; `flags` are those of the samples that have any, by ordinal.
     `failures` are the stages of the starts that failed, warm-ups too.
     """

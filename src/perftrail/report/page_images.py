@@ -59,11 +59,11 @@ class Drawings:
     def drawn(self, figures: Sequence[Figure]) -> Mapping[str, Drawn]:
         """Give figures by their names as they are drawn; asked once.
 
-        The first half of the PNGs is made here, as long as the engine is still drawing the others.
+        The first two thirds of the PNGs are made here, as long as the engine is still drawing the others.
         """
         found: dict[str, Drawn] = {}
         for name, still in self._stills(figures):
-            image = png(still) if len(found) < len(figures) // 2 else self._engine.begin(png, still)
+            image = png(still) if len(found) * 3 < len(figures) * 2 else self._engine.begin(png, still)
             found[name] = Drawn(svg=still, image=image)
         return found
 

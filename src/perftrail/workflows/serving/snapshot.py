@@ -83,7 +83,7 @@ class Snapshot:
         points = (course.points for course in self.courses.values())
         return [
             list(each)
-            for each in (gathered.rows, gathered.measured_here.cells, *gathered.measured_here.read, *points)
+            for each in (gathered.rows, gathered.measured_here.cells, gathered.measured_here.read, *points)
         ]
 
 

@@ -9,7 +9,7 @@ from perftrail.model.measurement import Samples
 from perftrail.workflows.recalling import Recollection
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from perftrail.model.parameters import Point
     from perftrail.model.plan import Cell
@@ -30,7 +30,7 @@ class MeasuredHere:
         for measured in self.cells:
             self._of.setdefault(measured[0].benchmark, []).append(measured)
         self._metrics: dict[str, frozenset[str]] = {}
-        self._samples: dict[str, Mapping[str, Samples]] = {}
+        self._samples: dict[str, Samples] = {}
 
     @cached_property
     def by_subject(self) -> Mapping[Subject, Mapping[tuple[str, Point], str]]:
@@ -45,15 +45,18 @@ class MeasuredHere:
         return self._of.get(benchmark, ())
 
     @property
-    def read(self) -> Iterator[Collection[Samples]]:
-        """Everything that was read of each benchmark so far."""
-        return (samples.values() for samples in self._samples.values())
+    def read(self) -> Collection[Samples]:
+        """Everything that was read so far."""
+        return self._samples.values()
 
     def samples(self, benchmark: str, metrics: Collection[str]) -> Mapping[str, Samples]:
-        """Give the samples of a benchmark's cells in at least these metrics, by runnable; none of what never ran."""
-        return self.all_samples({benchmark: metrics})[benchmark]
+        """Give the samples of a benchmark's cells in at least these metrics, by runnable; none of what never ran.
 
-    def all_samples(self, wanted: Mapping[str, Collection[str]]) -> Mapping[str, Mapping[str, Samples]]:
+        What was read of other benchmarks is among them.
+        """
+        return self.all_samples({benchmark: metrics})
+
+    def all_samples(self, wanted: Mapping[str, Collection[str]]) -> Mapping[str, Samples]:
         """Give the samples of several benchmarks, each in at least its metrics: those that lack the same, at once."""
         asked: dict[frozenset[str], list[str]] = {}
         for name, metrics in wanted.items():
@@ -61,21 +64,17 @@ class MeasuredHere:
             if lacking or name not in self._metrics:
                 asked.setdefault(lacking, []).append(name)
         for lacking, names in asked.items():
-            keys = dict.fromkeys(key for name in names for _, key in self.of(name))
-            read = self._view.store.samples(keys, self._view.machine.id, lacking)
+            keys = {key for name in names for _, key in self.of(name)}
+            self._add(self._view.store.samples(keys, self._view.machine.id, lacking))
             for name in names:
-                self._add(name, {key: read[key] for _, key in self.of(name) if key in read})
                 self._metrics[name] = lacking | self._metrics.get(name, frozenset())
-        return {name: self._samples[name] for name in wanted}
+        return self._samples
 
-    def _add(self, benchmark: str, read: Mapping[str, Samples]) -> None:
-        """Keep what was read of a benchmark with what is known of it."""
-        if (before := self._samples.get(benchmark)) is not None:
-            read = {
-                key: _joined(before[key], samples) if key in before else samples
-                for key, samples in read.items()
-            }
-        self._samples[benchmark] = read
+    def _add(self, read: Mapping[str, Samples]) -> None:
+        """Keep what was read with what is known of the same runnables."""
+        again = {key: _joined(self._samples[key], read[key]) for key in self._samples.keys() & read.keys()}
+        self._samples.update(read)
+        self._samples.update(again)
 
 
 def _joined(one: Samples, other: Samples) -> Samples:

@@ -138,7 +138,7 @@ class _Plain:
     def rows(self, cells: Iterable[tuple[Cell, str]]) -> Iterator[Row]:
         """Give the rows of cells in their order."""
         for cell, key in cells:
-            samples = self._held[cell.benchmark].get(key)
+            samples = self._held.get(key)
             if samples is None:
                 continue
             stages, runnables = frozenset(samples.failures), frozenset((key,))
