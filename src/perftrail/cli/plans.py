@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from perftrail.model.recipe import Variant
     from perftrail.model.study import Study
     from perftrail.workflows.attempt import AttemptReport
-    from perftrail.workflows.check import Span, Survey
+    from perftrail.workflows.check import Survey
     from perftrail.workflows.initial.start import Begun
+    from perftrail.workflows.lacking import Span
 
 LONGEST_LINE = 1000
 TRIED_FIRST = 5
@@ -52,7 +53,7 @@ def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
         *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
         ("points", f"{plan.points}"),
         ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
-        ("time left", _time(plan.seconds)),
+        ("time left", _time(plan)),
     ]
     click.echo(click.style(plain(plan.title), bold=True))
     for name, text in lines:
@@ -78,7 +79,7 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
         if advised.trouble.stretch is not None:
             for line in remedy_lines(advised.trouble.stretch, advised.remedies):
                 click.echo(line)
-    click.echo(f"{'time left':<12} {_time(report.plan.seconds)}; {len(report.plan.revisions)} revisions")
+    click.echo(f"{'time left':<12} {_time(report.plan)}; {len(report.plan.revisions)} revisions")
     if report.useful:
         _next(study, repeat)
     else:
@@ -135,10 +136,14 @@ def _counts(span: Span) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
-def _time(seconds: Span | None) -> str:
-    if seconds is None:
+def _time(plan: Survey) -> str:
+    if plan.seconds is None:
         return "not known before something was made and measured"
-    if seconds.most == 0:
+    if plan.seconds.most == 0:
         return "none: everything planned has an outcome"
-    least, most = duration(seconds.least), duration(seconds.most)
-    return least if least == most else f"{least} to {most}, by what was made and measured so far"
+    least, most = duration(plan.seconds.least), duration(plan.seconds.most)
+    told = least if least == most else f"{least} to {most}"
+    if plan.unseen:
+        some = "1 point was" if plan.unseen == 1 else f"{plan.unseen} points were"
+        return f"{told} or more, by what was made and measured so far: {some} never started"
+    return told if least == most else f"{told}, by what was made and measured so far"

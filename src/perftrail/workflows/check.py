@@ -11,6 +11,7 @@ from perftrail.model.measurement import Runnable
 from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, subjects
 from perftrail.workflows.eras import skips_json
+from perftrail.workflows.lacking import Span, lacking
 from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
@@ -19,20 +20,14 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Outcome
     from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
+    from perftrail.model.study import Study
     from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json
     from perftrail.workflows.eras import LeftOut
+    from perftrail.workflows.lacking import Lack
     from perftrail.workflows.selection import Selection
     from perftrail.workflows.session import View
     from perftrail.workflows.troubles import Trouble
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """At least, and at most."""
-
-    least: float
-    most: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +36,8 @@ class Survey:
 
     `troubles` are the builds that failed before, `left_out` the revisions that the study skips.
     `asked` is when a source was asked for what it answers from what is kept, empty when by this process.
-    `seconds` is `None` as long as nothing was made or measured from which it could be told.
+    `seconds` is `None` as long as nothing was made or measured from which it could be told; so many points are
+    `unseen`, for which another's time stands, and which may take longer.
     """
 
     title: str
@@ -54,6 +50,7 @@ class Survey:
     stored: int
     left: Span
     seconds: Span | None
+    unseen: int = 0
     troubles: tuple[Trouble, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     pins: Pins = ALONE
@@ -87,6 +84,7 @@ class Survey:
             "seconds": None
             if self.seconds is None
             else {"least": round(self.seconds.least, 1), "most": round(self.seconds.most, 1)},
+            "unseen_points": self.unseen,
         }
 
 
@@ -120,24 +118,28 @@ class _Known:
             and not isinstance(self.runnables.get(cell), Failure)
         ]
 
-    def held(self) -> list[int]:
-        """How many outcomes each thing to be measured has; cells that share an artefact count once."""
-        counts: dict[object, int] = {}
+    def lacking(self, study: Study) -> tuple[Lack, ...]:
+        """What each thing to be measured lacks; cells that share an artefact count once."""
+        held: dict[object, tuple[Cell, tuple[Outcome, ...]]] = {}
         for cell in self.possible:
             runnable = self.runnables.get(cell)
-            key: object = runnable.key if isinstance(runnable, Runnable) else cell
-            counts[key] = len(self.outcomes.get(runnable.key, ())) if isinstance(runnable, Runnable) else 0
-        return list(counts.values())
+            if isinstance(runnable, Runnable):
+                held.setdefault(runnable.key, (cell, self.outcomes.get(runnable.key, ())))
+            else:
+                held[cell] = (cell, ())
+        return lacking(dict(held.values()), study.measure, study.benchmarks)
 
-    def seconds(self, left: Span) -> Span | None:
+    def seconds(self, lacks: Sequence[Lack]) -> Span | None:
         """How long what is left takes, by what was made and measured so far; `None` where nothing was."""
-        each = [outcome.seconds for held in self.outcomes.values() for outcome in held]
         to_make = sum(build is None for build in self.builds.values())
-        if (to_make and not self.built) or (left.most and not each):
+        wanted = [each for each in lacks if each.left.most]
+        if (to_make and not self.built) or any(each.seconds is None for each in wanted):
             return None
         making = to_make * statistics.median(build.seconds for build in self.built) if to_make else 0.0
-        typical = statistics.median(each) if each else 0.0
-        return Span(least=making + left.least * typical, most=making + left.most * typical)
+        return Span(
+            least=making + sum(each.left.least * (each.seconds or 0.0) for each in wanted),
+            most=making + sum(each.left.most * (each.seconds or 0.0) for each in wanted),
+        )
 
 
 def survey(view: View, selection: Selection) -> Survey:
@@ -146,11 +148,7 @@ def survey(view: View, selection: Selection) -> Survey:
     known = _known(view, selection, revisions)
     policy = view.study.measure
     least, most = policy.warmups + policy.invocations.least, policy.warmups + policy.invocations.most
-    held = known.held()
-    left = Span(
-        least=sum(max(0, least - count) for count in held),
-        most=sum(most - count if count < least else 0 for count in held),
-    )
+    lacks = known.lacking(view.study)
     tried = [subject for subject, build in known.builds.items() if build is not None]
     return Survey(
         title=view.study.title,
@@ -161,10 +159,11 @@ def survey(view: View, selection: Selection) -> Survey:
         built=len(known.built),
         failed=len(known.failures),
         points=len(known.possible),
-        invocations=Span(least=least * len(held), most=most * len(held)),
+        invocations=Span(least=least * len(lacks), most=most * len(lacks)),
         stored=sum(len(each) for each in known.outcomes.values()),
-        left=left,
-        seconds=known.seconds(left),
+        left=Span(least=sum(each.left.least for each in lacks), most=sum(each.left.most for each in lacks)),
+        seconds=known.seconds(lacks),
+        unseen=sum(each.unseen and each.left.most > 0 for each in lacks),
         troubles=common(tried, known.failures),
         left_out=view.workshop.left_out(revisions),
     )
