@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from perftrail.figures.curve import curve, speed_up
+from perftrail.figures.curve import GivenUp, curve, speed_up
 from perftrail.figures.frame import themed
 from perftrail.figures.history import history
 from perftrail.figures.marks import Events
@@ -87,6 +87,14 @@ def test_a_point_given_up_stands_at_its_limit_with_its_reason() -> None:
     [words] = layers(spec, "text")
     [row] = words["data"]["values"]
     assert (row["at"], row["value"], row["why"]) == (4.0, 60.0, "over 60s")
+
+
+def test_words_of_many_points_given_up_do_not_cover_each_other() -> None:
+    lost = [GivenUp(subject="plain", at=at, why="left out", limit=None) for at in (2.0, 4.0, 8.0, 16.0)]
+    drawn = curve(points("plain", 4.0, 2.0), lost, labels=LABELS, palette=PALETTE)
+    [words] = layers(drawn.spec, "text")
+    assert words["data"]["values"] == []
+    assert "the table says why" in drawn.caption
 
 
 def test_speed_up_is_told_from_one_thread_on_not_from_none() -> None:

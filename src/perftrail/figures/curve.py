@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 POWERS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
+MOST_WORDS = 3
+"""Of more points that were given up, the words would cover each other: the table has them, and whoever points there."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
@@ -82,7 +85,8 @@ def curve(
     layers = [*_curves(values, along, measured, palette, shown)]
     if lost:
         layers += _limits(lost, along, measured, palette, shown)
-    told = " Crosses stand at the limit where a point was given up." if lost else ""
+    crosses = " Crosses stand at the limit where a point was given up" if lost else ""
+    told = f"{crosses}{'; the table says why' if len(lost) > MOST_WORDS else ''}." if lost else ""
     return Figure(
         name=labels.name,
         title=labels.title,
@@ -205,6 +209,7 @@ def _limits(lost: list[Json], along: Spec, measured: Axis, palette: Palette, sho
     place: Spec = {"x": along, "y": {"field": "value", **measured.spec()}, "color": palette.encoding(shown)}
     under: list[Json] = [told("subject", "subject"), number("at", "at"), told("why", "given up")]
     words: Spec = {"field": "why", "type": "nominal"}
+    readable = lost if len(lost) <= MOST_WORDS else []
     return [
         {
             "data": {"values": lost},
@@ -212,7 +217,7 @@ def _limits(lost: list[Json], along: Spec, measured: Axis, palette: Palette, sho
             "encoding": {**place, "tooltip": under},
         },
         {
-            "data": {"values": lost},
+            "data": {"values": readable},
             "mark": {"type": "text", "dy": -12, "align": "center", "fontStyle": "italic", "limit": 120},
             "encoding": {**place, "text": words},
         },
