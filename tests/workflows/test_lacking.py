@@ -10,8 +10,10 @@ from perftrail.model.plan import Cell
 from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision, Subject
 from perftrail.workflows.lacking import Lack, lacking
+from perftrail.workflows.measuring import Standing
 
 SUBJECT = Subject(revision=Revision(id="r0", parents=()), variant="plain")
+LATER = Subject(revision=Revision(id="r1", parents=("r0",)), variant="plain")
 POLICY = MeasurePolicy(invocations=Invocations(least=5, most=5), warmups=0)
 BENCHMARKS = {
     "sort": Benchmark(command="{build}/sort {size}", parameters={"size": (1, 2, 3, 4)}, give_up=True),
@@ -19,8 +21,8 @@ BENCHMARKS = {
 }
 
 
-def cell(size: int, benchmark: str = "sort") -> Cell:
-    return Cell(subject=SUBJECT, benchmark=benchmark, point=Point((("size", size),)))
+def cell(size: int, benchmark: str = "sort", subject: Subject = SUBJECT) -> Cell:
+    return Cell(subject=subject, benchmark=benchmark, point=Point((("size", size),)))
 
 
 def took(*seconds: float) -> tuple[Outcome, ...]:
@@ -40,7 +42,15 @@ def key(ordinal: int) -> InvocationKey:
 
 
 def lacks(held: dict[Cell, tuple[Outcome, ...]]) -> tuple[Lack, ...]:
-    return lacking(held, POLICY, BENCHMARKS)
+    standings = {
+        cell: Standing(
+            known={(each.key.phase, each.key.ordinal): each for each in outcomes},
+            policy=POLICY,
+            metrics=("wall",),
+        )
+        for cell, outcomes in held.items()
+    }
+    return lacking(standings, BENCHMARKS)
 
 
 def test_each_takes_as_long_as_it_took() -> None:
@@ -57,6 +67,11 @@ def test_what_was_never_started_takes_at_least_as_long_as_what_it_is_larger_than
         (4.0, True),
     ]
     assert [each.seconds for each in lacks({cell(1): ()})] == [None]
+
+
+def test_a_point_takes_as_long_as_at_other_revisions() -> None:
+    found = lacks({cell(1): took(1.0), cell(2): took(7.0), cell(2, subject=LATER): ()})
+    assert [(each.seconds, each.unseen) for each in found][2] == (7.0, False)
 
 
 def test_what_failed_is_not_started_again_nor_what_is_larger_than_what_was_given_up() -> None:

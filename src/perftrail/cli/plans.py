@@ -145,5 +145,5 @@ def _time(plan: Survey) -> str:
     told = least if least == most else f"{least} to {most}"
     if plan.unseen:
         some = "1 point was" if plan.unseen == 1 else f"{plan.unseen} points were"
-        return f"{told} or more, by what was made and measured so far: {some} never started"
+        return f"{told} or more: {some} never started"
     return told if least == most else f"{told}, by what was made and measured so far"

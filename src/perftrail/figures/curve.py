@@ -85,12 +85,14 @@ def curve(
     layers = [*_curves(values, along, measured, palette, shown)]
     if lost:
         layers += _limits(lost, along, measured, palette, shown)
-    crosses = " Crosses stand at the limit where a point was given up" if lost else ""
-    told = f"{crosses}{'; the table says why' if len(lost) > MOST_WORDS else ''}." if lost else ""
+    caption = "Medians with their 95 % intervals."
+    if lost:
+        why = "; the table says why" if len(lost) > MOST_WORDS else ""
+        caption += f" Crosses stand at the limit where a point was given up{why}."
     return Figure(
         name=labels.name,
         title=labels.title,
-        caption=f"Medians with their 95 % intervals.{told}",
+        caption=caption,
         spec=drawing(layers),
     )
 
@@ -208,17 +210,16 @@ def _curves(
 def _limits(lost: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str]) -> list[Spec]:
     place: Spec = {"x": along, "y": {"field": "value", **measured.spec()}, "color": palette.encoding(shown)}
     under: list[Json] = [told("subject", "subject"), number("at", "at"), told("why", "given up")]
-    words: Spec = {"field": "why", "type": "nominal"}
-    readable = lost if len(lost) <= MOST_WORDS else []
-    return [
-        {
-            "data": {"values": lost},
-            "mark": {"type": "point", "shape": "M-1,-1L1,1M-1,1L1,-1", "size": 90, "strokeWidth": 2},
-            "encoding": {**place, "tooltip": under},
-        },
-        {
-            "data": {"values": readable},
-            "mark": {"type": "text", "dy": -12, "align": "center", "fontStyle": "italic", "limit": 120},
-            "encoding": {**place, "text": words},
-        },
-    ]
+    crosses: Spec = {
+        "data": {"values": lost},
+        "mark": {"type": "point", "shape": "M-1,-1L1,1M-1,1L1,-1", "size": 90, "strokeWidth": 2},
+        "encoding": {**place, "tooltip": under},
+    }
+    if len(lost) > MOST_WORDS:
+        return [crosses]
+    words: Spec = {
+        "data": {"values": lost},
+        "mark": {"type": "text", "dy": -12, "align": "center", "fontStyle": "italic", "limit": 120},
+        "encoding": {**place, "text": {"field": "why", "type": "nominal"}},
+    }
+    return [crosses, words]

@@ -15,7 +15,8 @@ MOST = 400
 class Along:
     """A value at a position of the history, or of neighbours up to `last`: the median and the whole range.
 
-    `of` says how many revisions it stands for. Not to be changed; frozen, it would take thrice as long to make.
+    `of` says how many revisions it stands for. Not to be changed; unfrozen, only because each
+    takes longer to make then.
     """
 
     position: int

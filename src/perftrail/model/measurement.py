@@ -63,7 +63,7 @@ Outcome = Measurement | FailedInvocation
 class Samples:
     """What a runnable gave on a machine, without its warm-ups: for who reads very many. Not to be changed.
 
-    It is not frozen, which would take twice as long to make.
+    It is not frozen, only because each takes longer to make then.
     `values` are those of each metric by ordinal; `flags` are those of the samples that have any, by ordinal.
     `failures` are the stages of the starts that failed, warm-ups too.
     """

@@ -12,6 +12,7 @@ from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, subjects
 from perftrail.workflows.eras import skips_json
 from perftrail.workflows.lacking import Span, lacking
+from perftrail.workflows.measuring import Standing
 from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
@@ -127,7 +128,15 @@ class _Known:
                 held.setdefault(runnable.key, (cell, self.outcomes.get(runnable.key, ())))
             else:
                 held[cell] = (cell, ())
-        return lacking(dict(held.values()), study.measure, study.benchmarks)
+        standings = {
+            cell: Standing(
+                known={(each.key.phase, each.key.ordinal): each for each in outcomes},
+                policy=study.measure,
+                metrics=study.benchmarks[cell.benchmark].leading,
+            )
+            for cell, outcomes in held.values()
+        }
+        return lacking(standings, study.benchmarks)
 
     def seconds(self, lacks: Sequence[Lack]) -> Span | None:
         """How long what is left takes, by what was made and measured so far; `None` where nothing was."""

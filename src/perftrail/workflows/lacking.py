@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import larger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from perftrail.model.benchmark import Benchmark
-    from perftrail.model.measurement import Outcome
+    from perftrail.model.parameters import Point
     from perftrail.model.plan import Cell
-    from perftrail.model.policies import MeasurePolicy
     from perftrail.model.subject import Subject
+    from perftrail.workflows.measuring import Standing
 
-GIVEN_UP = ("timeout", "memory")
-"""Of what failed so, larger points are left out where the study says `give_up`."""
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class Span:
 class Lack:
     """What a cell lacks: how many starts are `left`, and about how long each takes; `None` as long as nothing says.
 
-    `unseen`: it was never started, and its time is that of others, if need be smaller ones.
+    `unseen`: its point was never started, at no revision, and its time is that of others, if need be smaller ones.
     """
 
     left: Span
@@ -42,69 +40,63 @@ class Lack:
     unseen: bool
 
 
-def lacking(
-    held: Mapping[Cell, Sequence[Outcome]], policy: MeasurePolicy, benchmarks: Mapping[str, Benchmark]
-) -> tuple[Lack, ...]:
-    """Say what cells lack by the outcomes that they have.
+def lacking(standings: Mapping[Cell, Standing], benchmarks: Mapping[str, Benchmark]) -> tuple[Lack, ...]:
+    """Say what cells lack by where they stand: what `run` would start, nothing beyond what was given up."""
+    ended: dict[tuple[Subject, str], list[Cell]] = {}
+    for cell, standing in standings.items():
+        if standing.gave_up and benchmarks[cell.benchmark].give_up:
+            ended.setdefault((cell.subject, cell.benchmark), []).append(cell)
+    usual = _Usual((cell, each.seconds_each) for cell, each in standings.items() if each.known)
 
-    Nothing where starting it again is pointless, or a smaller point was given up.
-    """
-    pointless = {cell for cell, outcomes in held.items() if _broken(outcomes)}
-    ended = _beside(cell for cell in pointless if benchmarks[cell.benchmark].give_up and _gave_up(held[cell]))
-    usual = _Usual({cell: _mean(outcomes) for cell, outcomes in held.items() if outcomes})
-
-    def left(cell: Cell, count: int) -> Span:
+    def left(cell: Cell, standing: Standing) -> Span:
         beyond = any(larger(cell, than) for than in ended.get((cell.subject, cell.benchmark), ()))
-        return Span(least=0, most=0) if cell in pointless or beyond else _left(count, policy)
+        least, most = (0, 0) if beyond else standing.left
+        return Span(least=least, most=most)
 
     return tuple(
-        Lack(left=left(cell, len(outcomes)), seconds=usual.seconds(cell), unseen=not outcomes)
-        for cell, outcomes in held.items()
+        Lack(
+            left=left(cell, standing),
+            seconds=standing.seconds_each if standing.known else usual.seconds(cell),
+            unseen=not standing.known and not usual.knows(cell),
+        )
+        for cell, standing in standings.items()
     )
 
 
 class _Usual:
-    """How long starts take, by the means of the cells of which any is known."""
+    """How long starts take, by those of any revision: medians of the cells of which something is known."""
 
-    def __init__(self, known: Mapping[Cell, float]) -> None:
-        self._known = known
-        self._beside = _beside(known)
-        own: dict[str, list[float]] = {}
-        for cell, seconds in known.items():
-            own.setdefault(cell.benchmark, []).append(seconds)
-        self._own = {name: statistics.median(each) for name, each in own.items()}
-        self._all = statistics.median(known.values()) if known else None
+    def __init__(self, known: Iterable[tuple[Cell, float]]) -> None:
+        pairs = tuple(known)
+        self._points = _medians((_like(cell, cell.point), seconds) for cell, seconds in pairs)
+        self._own = _medians((cell.benchmark, seconds) for cell, seconds in pairs)
+        self._all = statistics.median(seconds for _, seconds in pairs) if pairs else None
+        self._seen: dict[tuple[str, str], list[Point]] = {}
+        for variant, benchmark, point in self._points:
+            self._seen.setdefault((variant, benchmark), []).append(point)
+
+    def knows(self, cell: Cell) -> bool:
+        """Whether its point was started at any revision."""
+        return _like(cell, cell.point) in self._points
 
     def seconds(self, cell: Cell) -> float | None:
-        """Give its own mean, else the longest of those it is larger than, else what is usual for its benchmark."""
-        if cell in self._known:
-            return self._known[cell]
-        others = self._beside.get((cell.subject, cell.benchmark), ())
-        smaller = [self._known[than] for than in others if larger(cell, than)]
+        """Give its point's, else the longest of those it is larger than, else what is usual for its benchmark."""
+        if self.knows(cell):
+            return self._points[_like(cell, cell.point)]
+        seen = self._seen.get((cell.subject.variant, cell.benchmark), ())
+        smaller = [
+            self._points[_like(cell, point)] for point in seen if larger(cell, replace(cell, point=point))
+        ]
         return max(smaller) if smaller else self._own.get(cell.benchmark, self._all)
 
 
-def _beside(cells: Iterable[Cell]) -> Mapping[tuple[Subject, str], Sequence[Cell]]:
-    """Put the cells of a subject and a benchmark together."""
-    found: dict[tuple[Subject, str], list[Cell]] = {}
-    for cell in cells:
-        found.setdefault((cell.subject, cell.benchmark), []).append(cell)
-    return found
+def _like(cell: Cell, point: Point) -> tuple[str, str, Point]:
+    """What cells of different revisions have in common."""
+    return cell.subject.variant, cell.benchmark, point
 
 
-def _left(count: int, policy: MeasurePolicy) -> Span:
-    least, most = policy.warmups + policy.invocations.least, policy.warmups + policy.invocations.most
-    return Span(least=max(0, least - count), most=most - count if count < least else 0)
-
-
-def _broken(outcomes: Sequence[Outcome]) -> bool:
-    """Whether `run` would not start it again: most of its starts failed."""
-    return 2 * sum(isinstance(each, FailedInvocation) for each in outcomes) > len(outcomes)
-
-
-def _gave_up(outcomes: Iterable[Outcome]) -> bool:
-    return any(isinstance(each, FailedInvocation) and each.failure.stage in GIVEN_UP for each in outcomes)
-
-
-def _mean(outcomes: Sequence[Outcome]) -> float:
-    return statistics.fmean(each.seconds for each in outcomes)
+def _medians(pairs: Iterable[tuple[Kind, float]]) -> Mapping[Kind, float]:
+    grouped: dict[Kind, list[float]] = {}
+    for kind, value in pairs:
+        grouped.setdefault(kind, []).append(value)
+    return {kind: statistics.median(values) for kind, values in grouped.items()}

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from perftrail.analysis.stopping import enough
 from perftrail.model.conditions import Marked, enough_quiet, sift, weight
-from perftrail.model.measurement import Measurement
+from perftrail.model.measurement import FailedInvocation, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perftrail.model.build import Failure
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.policies import MeasurePolicy
     from perftrail.workflows.workshop import Ready
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Standing:
     """What is known of one runnable so far, and what it still lacks. `metrics` decide when it is enough."""
 
-    ready: Ready
     known: Mapping[tuple[Phase, int], Outcome]
     policy: MeasurePolicy
     metrics: tuple[str, ...]
@@ -46,6 +46,12 @@ class Tally:
         """Whether starting it again is pointless: its first start failed, or most did."""
         failed = sum(not isinstance(outcome, Measurement) for outcome in (*self.warmups, *self.samples))
         return failed > len(self.measurements)
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether it ran into a limit, beyond which larger points are not tried where the study says `give_up`."""
+        failed = (outcome for outcome in self.known.values() if isinstance(outcome, FailedInvocation))
+        return self.broken and any(gives_up(outcome.failure) for outcome in failed)
 
     @property
     def left(self) -> tuple[int, int]:
@@ -96,6 +102,18 @@ class Tally:
             most=self.policy.invocations.most,
             precision=self.policy.precision,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally(Standing):
+    """The standing of a runnable that is at hand, to be started."""
+
+    ready: Ready
+
+
+def gives_up(failure: Failure) -> bool:
+    """Whether it is a limit that was run into: larger points would run into it, too."""
+    return failure.stage in ("timeout", "memory")
 
 
 def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[Marked]:

@@ -12,7 +12,7 @@ from perftrail.model.plan import cells, larger, ordered, subjects
 from perftrail.workflows.agreement import disagreements
 from perftrail.workflows.eras import skips_json
 from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
-from perftrail.workflows.measuring import Tally
+from perftrail.workflows.measuring import Tally, gives_up
 from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Run:
 
     def _give_up(self, cell: Cell, failure: Failure, keys: Sequence[str]) -> Generator[Event, None, None]:
         benchmark = self._session.study.benchmarks[cell.benchmark]
-        if not benchmark.give_up or failure.stage not in ("timeout", "memory"):
+        if not benchmark.give_up or not gives_up(failure):
             return
         beyond = [
             key for key in keys if key not in self._skipped and larger(self._tallies[key].ready.cell, cell)

@@ -37,7 +37,7 @@ NOTHING = Samples()
 class Row:
     """One metric of one subject at one point: values, or none and the number of failures; not to be changed.
 
-    It is not frozen, which would take twice as long to make, and a report has hundreds of thousands.
+    It is not frozen, only because each takes longer to make then, and a report has hundreds of thousands.
 
     `noise` says which samples were marked as taken in noise, and whether they were left out; else empty.
     `values` are those that the estimate uses, `runnables` the keys of what gave them: neighbours with the same
