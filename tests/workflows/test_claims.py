@@ -80,6 +80,32 @@ def test_what_claims_are_about_is_read_once(tmp_path: Path, monkeypatch: pytest.
     assert asked == [("wall",)]
 
 
+def test_what_threads_cost_may_be_claimed_to_grow(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks={
+            "work": Benchmark(command="{build}/work {threads}", parameters={"threads": (1, 2, 4, 8, 25)})
+        },
+        measure=MeasurePolicy(invocations=Invocations(least=5, most=5), warmups=0),
+        claims={
+            "more": Claim(says="more", metric="wall", variant="plain", along="threads", exponent="0.4..0.6"),
+            "few": Claim(
+                says="few",
+                metric="wall",
+                variant="plain",
+                along="threads",
+                exponent="0..",
+                at={"threads": (1, 2)},
+            ),
+        },
+    )
+    starter = FakeStarter(seconds=lambda arguments: float(arguments[-1]) ** 0.5)
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=starter)
+    drain(Run(session, Selection()).events())
+    more, few = judge(cast(View, session))
+    assert more.verdict is ClaimVerdict.REPRODUCED
+    assert few.reason == "too few values to tell how it grows"
+
+
 def test_a_claim_may_be_about_a_derived_metric(tmp_path: Path) -> None:
     """What one more takes: three times as much in the new one, which starts sooner."""
 

@@ -13,7 +13,7 @@ from perftrail.model.claim import read_band
 from perftrail.model.measurement import Samples
 from perftrail.model.subject import Subject
 from perftrail.model.target import claimed_figure
-from perftrail.workflows.showing.growth import growth_along
+from perftrail.workflows.showing.growth import grown
 from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.pairs import decides, paired, telling
 from perftrail.workflows.showing.rows import by_round, rows
@@ -195,14 +195,14 @@ class _Bench:
 
     def _power(self, claim: Claim, benchmark: str, metric: str) -> Power | str:
         found = self._rows(claim, claim.variant, benchmark, metric)
-        curves = growth_along(self.view, found, metrics=(metric,), measured=self.measured).curves
-        grown = [each for each in curves if each.axis == claim.along and each.growth is not None]
-        if len(grown) != 1:
+        curves = grown(self.view.study.benchmarks[benchmark], found, claim.along)
+        if len(curves) != 1:
             return (
-                "too few values to tell how it grows" if not grown else "the claim's at leaves several curves"
+                "too few values to tell how it grows"
+                if not curves
+                else "the claim's at leaves several curves"
             )
-        curve, growth = grown[0].curve, grown[0].growth
-        assert growth is not None
+        [(curve, growth)] = curves
         return Power(exponent=growth.exponent, values=len(curve), first=curve.xs[0], last=curve.xs[-1])
 
     def _reach(self, claim: Claim, benchmark: str, metric: str) -> Reach | str:

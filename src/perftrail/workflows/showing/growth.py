@@ -160,6 +160,14 @@ def growth_along(
     )
 
 
+def grown(benchmark: Benchmark, found: Iterable[Row], axis: str) -> tuple[tuple[Curve, Growth], ...]:
+    """Say how what is in rows of one benchmark grows along an axis that was asked for, be it of threads."""
+    curves = (
+        _curve(benchmark, {float(row.point[axis]): row for row in group}) for group in _groups(found, axis)
+    )
+    return tuple((curve, known) for curve in curves if (known := growth(curve)) is not None)
+
+
 def _axes(benchmark: Benchmark) -> list[str]:
     return [
         name
@@ -197,9 +205,8 @@ def _along(
     first = group[0]
     memory = first.unit == "B"
     refused = tuple(_refused(benchmark, by_x))
-    bound = next((Bound(x=each.x, least=each.limit) for each in refused if _bounds(each, first.metric)), None)
-    resolution = RESOLUTION_BYTES if first.metric.startswith(MEMORY) else 0.0
-    curve = curve_of(list(measured.items()), resolution=resolution, beyond=bound)
+    resolution = _resolution(first.metric)
+    curve = _curve(benchmark, by_x)
     lasting = memory and axis in DURATIONS
     fixed = first.point.without((axis,))
     top = by_x[max(measured)]
@@ -226,6 +233,21 @@ def _along(
         refused=refused,
         skipped=tuple(sorted(x for x in wanted - by_x.keys() if x > limit)),
     )
+
+
+def _curve(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Curve:
+    """The levels of rows that differ only in an axis, and the limit beyond them where that bounds the metric."""
+    metric = next(iter(by_x.values())).metric
+    limits = (each for each in _refused(benchmark, by_x) if _bounds(each, metric))
+    return curve_of(
+        [(x, row.values) for x, row in sorted(by_x.items()) if row.values],
+        resolution=_resolution(metric),
+        beyond=next((Bound(x=each.x, least=each.limit) for each in limits), None),
+    )
+
+
+def _resolution(metric: str) -> float:
+    return RESOLUTION_BYTES if metric.startswith(MEMORY) else 0.0
 
 
 def _refused(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Iterable[Refused]:
