@@ -132,17 +132,23 @@ def test_larger_points_are_given_up_after_a_timeout(tmp_path: Path) -> None:
     benchmark = Benchmark(
         command="{build}/work {size}", parameters={"size": (1, 10, 100)}, give_up=True, timeout_seconds=1.0
     )
+    study = a_study(benchmarks={"work": benchmark})
     starter = FakeStarter(
         seconds=steady, ended=lambda arguments: TimedOut() if int(arguments[1]) >= 10 else Exited(code=0)
     )
-    session = a_session(
-        a_study(benchmarks={"work": benchmark}), tmp_path, source=FakeSource(1), starter=starter
-    )
+    store = MemoryStore()
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=starter, store=store)
     events, report = drain(Run(session, ALL).events())
     [given_up] = [event for event in events if isinstance(event, GivenUp)]
     assert [cell.point["size"] for cell in given_up.cells] == [100]
     assert not any(arguments[1] == "100" for arguments in starter.started)
     assert report.skipped == 1
+
+    again = a_session(study, tmp_path, source=FakeSource(1), starter=starter, store=store)
+    events, report = drain(Run(again, ALL).events())
+    assert not any(arguments[1] == "100" for arguments in starter.started)
+    assert [event.cells for event in events if isinstance(event, GivenUp)] == [given_up.cells]
+    assert (report.invocations, report.skipped) == (0, 1)
 
 
 def test_only_what_is_selected_is_made(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def _notes(report: BackportReport, shown: Sequence[Stand]) -> Iterator[str]:
     if len(report.missing) > MOST_NAMED:
         yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
     if report.skipped:
-        yield f"{report.skipped} larger points skipped after one that did not end"
+        yield f"{report.skipped} larger points left out, since a smaller one ran into its limit"
     marked = max((stand.marked for stand in report.stands), default=0)
     if marked:
         yield f"{marked} units were taken while others used the machine (perftrail doctor says who)"

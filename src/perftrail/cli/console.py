@@ -145,7 +145,7 @@ class Watcher:
                 self._invoked(event)
             case GivenUp():
                 self._say(
-                    f"{len(event.cells)} larger points skipped, since {event.because} did not end",
+                    f"{len(event.cells)} larger points left out, since {event.because} ran into its limit",
                     style="yellow",
                 )
             case Progress():
@@ -180,7 +180,8 @@ class Watcher:
     def _progress(self, event: Progress) -> None:
         least, most = duration(event.seconds_least), duration(event.seconds_most)
         span = least if event.left_least == event.left_most else f"{least} to {most}"
-        self._left = f" · {event.done} starts done, {span} left" if event.left_most else ""
+        more = " or more" if event.unseen else ""
+        self._left = f" · {event.done} starts done, {span}{more} left" if event.left_most else ""
 
     def _now(self, text: str) -> None:
         if self._status is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perftrail.workflows.attempt import AttemptReport
     from perftrail.workflows.check import Survey
     from perftrail.workflows.initial.start import Begun
-    from perftrail.workflows.lacking import Span
+    from perftrail.workflows.outlook import Span
 
 LONGEST_LINE = 1000
 TRIED_FIRST = 5

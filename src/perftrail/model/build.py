@@ -69,6 +69,11 @@ class Failure:
     log: str = ""
     seconds: float = 0.0
 
+    @property
+    def is_limit(self) -> bool:
+        """Whether a limit was run into: what asks for more would run into it, too."""
+        return self.stage in ("timeout", "memory")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:

@@ -46,6 +46,15 @@ class Point:
         """The point with some parameters left open, as a derived metric fixes them itself."""
         return Point(tuple((name, value) for name, value in self.values if name not in names))
 
+    def exceeds(self, other: Point) -> bool:
+        """Whether every number is at least as large, one larger, and every text the same."""
+        return self != other and all(
+            value >= than
+            if isinstance(value, int | float) and isinstance(than, int | float)
+            else value == than
+            for (_, value), (_, than) in zip(self.values, other.values, strict=True)
+        )
+
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.values)
 

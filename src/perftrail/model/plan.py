@@ -192,18 +192,9 @@ def ordered(runnables: Sequence[str], number: int, *, order: Order, seed: int) -
 
 
 def larger(cell: Cell, than: Cell) -> bool:
-    """Whether a cell asks for more than another of the same subject and benchmark: an axis further up.
-
-    Every number at least as large, one larger, every text the same.
-    """
-    if (cell.subject, cell.benchmark) != (than.subject, than.benchmark) or cell.point == than.point:
-        return False
-    return all(
-        value >= other
-        if isinstance(value, int | float) and isinstance(other, int | float)
-        else value == other
-        for (_, value), (_, other) in zip(cell.point.values, than.point.values, strict=True)
-    )
+    """Whether a cell asks for more than another of the same subject and benchmark: an axis further up."""
+    alike = (cell.subject, cell.benchmark) == (than.subject, than.benchmark)
+    return alike and cell.point.exceeds(than.point)
 
 
 def benchmark_steps(study: Study, cell: Cell) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from perftrail.model.measurement import Runnable
 from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, subjects
 from perftrail.workflows.eras import skips_json
-from perftrail.workflows.lacking import Span, lacking
 from perftrail.workflows.measuring import Standing
+from perftrail.workflows.outlook import Outlook, Span
 from perftrail.workflows.troubles import common
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json
     from perftrail.workflows.eras import LeftOut
-    from perftrail.workflows.lacking import Lack
+    from perftrail.workflows.outlook import Left
     from perftrail.workflows.selection import Selection
     from perftrail.workflows.session import View
     from perftrail.workflows.troubles import Trouble
@@ -119,8 +119,8 @@ class _Known:
             and not isinstance(self.runnables.get(cell), Failure)
         ]
 
-    def lacking(self, study: Study) -> tuple[Lack, ...]:
-        """What each thing to be measured lacks; cells that share an artefact count once."""
+    def standings(self, study: Study) -> dict[Cell, Standing]:
+        """Where each thing to be measured stands; cells that share an artefact count once."""
         held: dict[object, tuple[Cell, tuple[Outcome, ...]]] = {}
         for cell in self.possible:
             runnable = self.runnables.get(cell)
@@ -128,7 +128,7 @@ class _Known:
                 held.setdefault(runnable.key, (cell, self.outcomes.get(runnable.key, ())))
             else:
                 held[cell] = (cell, ())
-        standings = {
+        return {
             cell: Standing(
                 known={(each.key.phase, each.key.ordinal): each for each in outcomes},
                 policy=study.measure,
@@ -136,19 +136,14 @@ class _Known:
             )
             for cell, outcomes in held.values()
         }
-        return lacking(standings, study.benchmarks)
 
-    def seconds(self, lacks: Sequence[Lack]) -> Span | None:
+    def seconds(self, measuring: Span | None) -> Span | None:
         """How long what is left takes, by what was made and measured so far; `None` where nothing was."""
         to_make = sum(build is None for build in self.builds.values())
-        wanted = [each for each in lacks if each.left.most]
-        if (to_make and not self.built) or any(each.seconds is None for each in wanted):
+        if measuring is None or (to_make and not self.built):
             return None
         making = to_make * statistics.median(build.seconds for build in self.built) if to_make else 0.0
-        return Span(
-            least=making + sum(each.left.least * (each.seconds or 0.0) for each in wanted),
-            most=making + sum(each.left.most * (each.seconds or 0.0) for each in wanted),
-        )
+        return Span(least=making + measuring.least, most=making + measuring.most)
 
 
 def survey(view: View, selection: Selection) -> Survey:
@@ -157,7 +152,8 @@ def survey(view: View, selection: Selection) -> Survey:
     known = _known(view, selection, revisions)
     policy = view.study.measure
     least, most = policy.warmups + policy.invocations.least, policy.warmups + policy.invocations.most
-    lacks = known.lacking(view.study)
+    standings = known.standings(view.study)
+    left = _left(view.study, standings)
     tried = [subject for subject, build in known.builds.items() if build is not None]
     return Survey(
         title=view.study.title,
@@ -168,14 +164,23 @@ def survey(view: View, selection: Selection) -> Survey:
         built=len(known.built),
         failed=len(known.failures),
         points=len(known.possible),
-        invocations=Span(least=least * len(lacks), most=most * len(lacks)),
+        invocations=Span(least=least * len(standings), most=most * len(standings)),
         stored=sum(len(each) for each in known.outcomes.values()),
-        left=Span(least=sum(each.left.least for each in lacks), most=sum(each.left.most for each in lacks)),
-        seconds=known.seconds(lacks),
-        unseen=sum(each.unseen and each.left.most > 0 for each in lacks),
+        left=left.starts,
+        seconds=known.seconds(left.seconds),
+        unseen=left.unseen,
         troubles=common(tried, known.failures),
         left_out=view.workshop.left_out(revisions),
     )
+
+
+def _left(study: Study, standings: Mapping[Cell, Standing]) -> Left:
+    outlook = Outlook(study.benchmarks)
+    for cell, standing in standings.items():
+        outlook.put(cell, standing)
+    for cell in standings:
+        outlook.give_up(cell)
+    return outlook.left()
 
 
 def _known(view: View, selection: Selection, revisions: Sequence[Revision]) -> _Known:

@@ -207,4 +207,4 @@ class Compare:
     def _skipped(duels: Sequence[Duel]) -> Iterator[str]:
         skipped = sum(duel.turns.skipped for duel in duels)
         if skipped:
-            yield f"{skipped} larger points skipped after one that did not end"
+            yield f"{skipped} larger points left out, since a smaller one ran into its limit"

@@ -88,13 +88,17 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is: invocations done, and how many seconds are left at least and at most."""
+    """How far a run is: invocations done, and how many seconds are left at least and at most.
+
+    Of so many points that are `unseen`, it is not known what they take, and it may be more.
+    """
 
     done: int
     left_least: int
     left_most: int
     seconds_least: float
     seconds_most: float
+    unseen: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

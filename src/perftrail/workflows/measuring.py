@@ -12,7 +12,6 @@ from perftrail.model.measurement import FailedInvocation, Measurement
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.build import Failure
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.policies import MeasurePolicy
     from perftrail.workflows.workshop import Ready
@@ -51,7 +50,7 @@ class Standing:
     def gave_up(self) -> bool:
         """Whether it ran into a limit, beyond which larger points are not tried where the study says `give_up`."""
         failed = (outcome for outcome in self.known.values() if isinstance(outcome, FailedInvocation))
-        return self.broken and any(gives_up(outcome.failure) for outcome in failed)
+        return self.broken and any(outcome.failure.is_limit for outcome in failed)
 
     @property
     def left(self) -> tuple[int, int]:
@@ -109,11 +108,6 @@ class Tally(Standing):
     """The standing of a runnable that is at hand, to be started."""
 
     ready: Ready
-
-
-def gives_up(failure: Failure) -> bool:
-    """Whether it is a limit that was run into: larger points would run into it, too."""
-    return failure.stage in ("timeout", "memory")
 
 
 def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[Marked]:

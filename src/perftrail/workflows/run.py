@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.pins import ALONE
-from perftrail.model.plan import cells, larger, ordered, subjects
+from perftrail.model.plan import cells, ordered, subjects
 from perftrail.workflows.agreement import disagreements
 from perftrail.workflows.eras import skips_json
 from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
-from perftrail.workflows.measuring import Tally, gives_up
+from perftrail.workflows.measuring import Tally
+from perftrail.workflows.outlook import Outlook, Span
 from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Run:
         self._failures: dict[str, Failure] = {}
         self._tallies: dict[str, Tally] = {}
         self._cells: dict[str, list[Cell]] = {}
-        self._skipped: set[str] = set()
+        self._outlook = Outlook(session.study.benchmarks)
         self._planned = 0
 
     def events(self) -> Generator[Event, None, RunReport]:
@@ -100,7 +101,11 @@ class Run:
             revisions=len(revisions),
             cells=self._planned,
             measured=sum(len(self._cells[key]) for key, tally in self._tallies.items() if tally.measurements),
-            skipped=sum(len(self._cells[key]) for key in self._skipped),
+            skipped=sum(
+                len(self._cells[key])
+                for key, tally in self._tallies.items()
+                if tally.ready.cell in self._outlook.left_out
+            ),
             failures=self._failures,
             invocations=self._session.bench.started,
             left_out=left_out,
@@ -133,12 +138,14 @@ class Run:
         study, bench = self._session.study, self._session.bench
         bench.recall(fresh)
         for ready in fresh:
-            self._tallies[ready.runnable.key] = Tally(
+            tally = Tally(
                 ready=ready,
                 known=bench.known(ready),
                 policy=study.measure,
                 metrics=study.benchmarks[ready.cell.benchmark].leading,
             )
+            self._tallies[ready.runnable.key] = tally
+            self._outlook.put(ready.cell, tally)
 
     def _tell_equals(self) -> Generator[Event, None, None]:
         for shared in self._cells.values():
@@ -158,53 +165,40 @@ class Run:
 
     def _measure(self, keys: Sequence[str]) -> Generator[Event, None, None]:
         policy = self._session.study.measure
+        for key in keys:
+            yield from self._give_up(self._tallies[key].ready.cell)
         number = 0
-        while True:
-            active = [key for key in keys if key not in self._skipped and self._tallies[key].left[1] > 0]
-            if not active:
-                return
-            yield from self._round(ordered(active, number, order=policy.order, seed=policy.seed), keys)
+        while active := [key for key in keys if self._outlook.wants(self._tallies[key].ready.cell)]:
+            yield from self._round(ordered(active, number, order=policy.order, seed=policy.seed))
             number += 1
 
-    def _round(self, active: Sequence[str], keys: Sequence[str]) -> Generator[Event, None, None]:
-        bench = self._session.bench
-        starts = (self._start(self._tallies[key]) for key in active if key not in self._skipped)
-        for event in bench.perform(starts):
+    def _round(self, active: Sequence[str]) -> Generator[Event, None, None]:
+        tallies = (self._tallies[key] for key in active)
+        starts = (self._start(each) for each in tallies if self._outlook.wants(each.ready.cell))
+        for event in self._session.bench.perform(starts):
             yield event
-            if isinstance(event, Invoked) and isinstance(event.outcome, FailedInvocation):
-                failure = event.outcome.failure
-                self._failures.setdefault(str(event.cell), failure)
-                if self._tallies[event.outcome.key.runnable].broken:
-                    yield from self._give_up(event.cell, failure, keys)
+            if isinstance(event, Invoked):
+                self._outlook.put(event.cell, self._tallies[event.outcome.key.runnable])
+                if isinstance(event.outcome, FailedInvocation):
+                    self._failures.setdefault(str(event.cell), event.outcome.failure)
+                    yield from self._give_up(event.cell)
             yield self._progress()
 
     def _start(self, tally: Tally) -> Start:
         return Start(ready=tally.ready, key=self._session.bench.key(tally.ready, *tally.next))
 
-    def _give_up(self, cell: Cell, failure: Failure, keys: Sequence[str]) -> Generator[Event, None, None]:
-        benchmark = self._session.study.benchmarks[cell.benchmark]
-        if not benchmark.give_up or not gives_up(failure):
-            return
-        beyond = [
-            key for key in keys if key not in self._skipped and larger(self._tallies[key].ready.cell, cell)
-        ]
-        if beyond:
-            self._skipped.update(beyond)
-            yield GivenUp(cells=tuple(self._tallies[key].ready.cell for key in beyond), because=cell)
+    def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
+        if beyond := self._outlook.give_up(cell):
+            yield GivenUp(cells=beyond, because=cell)
 
     def _progress(self) -> Progress:
-        open_tallies = [tally for key, tally in self._tallies.items() if key not in self._skipped]
-        typical = _typical(open_tallies)
-        lefts = [(tally.left, tally.seconds_each or typical) for tally in open_tallies]
+        left = self._outlook.left()
+        seconds = left.seconds or Span(least=0.0, most=0.0)
         return Progress(
-            done=sum(len(tally.warmups) + len(tally.samples) for tally in open_tallies),
-            left_least=sum(left[0] for left, _ in lefts),
-            left_most=sum(left[1] for left, _ in lefts),
-            seconds_least=sum(left[0] * seconds for left, seconds in lefts),
-            seconds_most=sum(left[1] * seconds for left, seconds in lefts),
+            done=left.done,
+            left_least=int(left.starts.least),
+            left_most=int(left.starts.most),
+            seconds_least=seconds.least,
+            seconds_most=seconds.most,
+            unseen=left.unseen,
         )
-
-
-def _typical(tallies: Sequence[Tally]) -> float:
-    known = sorted(tally.seconds_each for tally in tallies if tally.seconds_each)
-    return known[len(known) // 2] if known else 0.0

@@ -139,5 +139,4 @@ class Turns(Generic[Side]):
 
     def _is_beyond(self, ready: Ready, broken: Ready, failure: Failure) -> bool:
         benchmark = self._session.study.benchmarks[self.benchmark]
-        gives_up = benchmark.give_up and failure.stage in ("timeout", "memory")
-        return gives_up and larger(ready.cell, broken.cell)
+        return benchmark.give_up and failure.is_limit and larger(ready.cell, broken.cell)

@@ -1,0 +1,107 @@
+"""What a study lacks takes as long as each of its things took, not as long as all did on the average."""
+
+from __future__ import annotations
+
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.build import Failure, Stage
+from perftrail.model.measurement import FailedInvocation, InvocationKey, Measurement, Outcome
+from perftrail.model.parameters import Point
+from perftrail.model.plan import Cell
+from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.subject import Revision, Subject
+from perftrail.workflows.measuring import Standing
+from perftrail.workflows.outlook import Outlook, Span
+
+SUBJECT = Subject(revision=Revision(id="r0", parents=()), variant="plain")
+LATER = Subject(revision=Revision(id="r1", parents=("r0",)), variant="plain")
+POLICY = MeasurePolicy(invocations=Invocations(least=5, most=5), warmups=0)
+BENCHMARKS = {
+    "sort": Benchmark(command="{build}/sort {size}", parameters={"size": (1, 2, 3, 4)}, give_up=True),
+    "other": Benchmark(command="{build}/other {size}", parameters={"size": (1, 2)}),
+}
+
+
+def cell(size: int, benchmark: str = "sort", subject: Subject = SUBJECT) -> Cell:
+    return Cell(subject=subject, benchmark=benchmark, point=Point((("size", size),)))
+
+
+def took(*seconds: float) -> tuple[Outcome, ...]:
+    return tuple(
+        Measurement(key=key(number), started="", seconds=each, values={"wall": each})
+        for number, each in enumerate(seconds)
+    )
+
+
+def failed(stage: Stage) -> tuple[Outcome, ...]:
+    failure = Failure(stage=stage, message="", log="", seconds=150.0)
+    return (FailedInvocation(key=key(0), started="", seconds=150.0, failure=failure),)
+
+
+def key(ordinal: int) -> InvocationKey:
+    return InvocationKey(runnable="k", machine="m", phase="sample", ordinal=ordinal)
+
+
+def standing(*outcomes: Outcome) -> Standing:
+    known = {(each.key.phase, each.key.ordinal): each for each in outcomes}
+    return Standing(known=known, policy=POLICY, metrics=("wall",))
+
+
+def outlook(held: dict[Cell, tuple[Outcome, ...]]) -> Outlook:
+    found = Outlook(BENCHMARKS)
+    for each, outcomes in held.items():
+        found.put(each, standing(*outcomes))
+    return found
+
+
+def seconds(held: dict[Cell, tuple[Outcome, ...]]) -> float | None:
+    span = outlook(held).left().seconds
+    assert span is None or span.least == span.most
+    return None if span is None else span.least
+
+
+def test_each_takes_as_long_as_it_took() -> None:
+    left = outlook({cell(1): took(1.0, 3.0), cell(2): took(100.0, 100.0, 100.0, 100.0)}).left()
+    assert (left.done, left.starts, left.seconds) == (6, Span(least=4, most=4), Span(least=106.0, most=106.0))
+
+
+def test_what_was_never_started_takes_at_least_as_long_as_what_it_is_larger_than() -> None:
+    done = {cell(1): took(1.0, 1.0, 1.0, 1.0, 1.0), cell(2): took(7.0, 7.0, 7.0, 7.0, 7.0)}
+    assert seconds({**done, cell(3): ()}) == 5 * 7.0
+    assert seconds({**done, cell(1, "other"): ()}) == 5 * 4.0
+    assert outlook({**done, cell(3): (), cell(4): ()}).left().unseen == 2
+    assert seconds({cell(1): ()}) is None
+
+
+def test_a_point_takes_as_long_as_at_other_revisions() -> None:
+    done = {cell(1): took(1.0, 1.0, 1.0, 1.0, 1.0), cell(2): took(7.0, 7.0, 7.0, 7.0, 7.0)}
+    left = outlook({**done, cell(1, subject=LATER): (), cell(2, subject=LATER): ()}).left()
+    assert (left.seconds, left.unseen) == (Span(least=40.0, most=40.0), 0)
+
+
+def test_what_is_put_again_counts_once() -> None:
+    found = outlook({cell(1): (), cell(2): took(2.0)})
+    assert found.left().starts.least == 9
+    for count in range(1, 6):
+        found.put(cell(1), standing(*took(*[3.0] * count)))
+    left = found.left()
+    assert (left.done, left.starts.least, left.seconds) == (6, 4, Span(least=8.0, most=8.0))
+    assert (found.wants(cell(1)), found.wants(cell(2))) == (False, True)
+
+
+def test_what_failed_is_not_started_again_nor_what_is_larger_than_what_was_given_up() -> None:
+    ended = outlook({cell(1): took(1.0), cell(2): failed("timeout"), cell(3): (), cell(4): ()})
+    assert ended.give_up(cell(1)) == ()
+    assert ended.give_up(cell(2)) == (cell(3), cell(4))
+    assert ended.left_out == {cell(3), cell(4)}
+    assert (ended.left().starts.least, ended.left().unseen) == (4, 0)
+    ended.put(cell(3), standing())
+    assert not ended.wants(cell(3))
+    crashed = outlook({cell(1): took(1.0), cell(2): failed("crash"), cell(3): ()})
+    assert crashed.give_up(cell(2)) == ()
+    assert crashed.left().starts.least == 4 + 5
+
+
+def test_larger_points_are_left_out_only_where_the_study_says_so() -> None:
+    found = outlook({cell(1, "other"): failed("timeout"), cell(2, "other"): ()})
+    assert found.give_up(cell(1, "other")) == ()
+    assert found.left().starts.least == 5
