@@ -96,6 +96,26 @@ def test_a_failed_build_is_not_tried_again_unless_asked(tmp_path: Path) -> None:
     assert tried == [True, False, True]
 
 
+def test_a_failed_start_is_tried_again_when_asked(tmp_path: Path) -> None:
+    source, store = FakeSource(2), MemoryStore()
+
+    def report(code: int, *, retry: bool) -> tuple[int, int]:
+        starter = FakeStarter(
+            seconds=steady, ended=lambda arguments: Exited(code=code * (number_of(arguments) == 1))
+        )
+        session = a_session(
+            a_study(), tmp_path, source=source, starter=starter, store=store, retry_failed=retry
+        )
+        _, found = drain(Run(session, ALL).events())
+        return found.measured, sum(number_of(arguments) == 1 for arguments in starter.started)
+
+    assert report(1, retry=False) == (1, 1)
+    assert report(0, retry=False) == (1, 0)
+    assert report(1, retry=True) == (1, 1)
+    assert report(0, retry=True) == (2, 4)
+    assert report(0, retry=False) == (2, 0)
+
+
 def test_equal_artefacts_are_measured_once_and_said_so(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=steady)
     source = FakeSource(3, same_as={"r1": "r0"})

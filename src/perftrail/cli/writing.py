@@ -78,7 +78,11 @@ class Writing:
 def writing_options(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of all that make and measure, put together as its `writing`."""
 
-    @click.option("--retry-failed", is_flag=True, help="Try builds that failed before once more.")
+    @click.option(
+        "--retry-failed",
+        is_flag=True,
+        help="Try what failed before once more: builds; with run, starts too.",
+    )
     @click.option("--no-wait", is_flag=True, help="Fail at once when another perftrail holds the results.")
     @sandbox_option
     @store_option

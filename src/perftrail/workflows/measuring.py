@@ -11,6 +11,7 @@ from perftrail.model.measurement import FailedInvocation, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.policies import MeasurePolicy
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is known of one runnable so far, and what it still lacks. `metrics` decide when it is enough."""
+    """What is known of one runnable so far, and what it still lacks. `metrics` decide when it is enough.
+
+    Failures that are `forgiven` do not count: what failed is tried again.
+    """
 
     known: Mapping[tuple[Phase, int], Outcome]
     policy: MeasurePolicy
     metrics: tuple[str, ...]
+    forgiven: AbstractSet[tuple[Phase, int]] = frozenset()
 
     @property
     def warmups(self) -> Sequence[Outcome]:
@@ -49,7 +54,8 @@ class Standing:
     @property
     def gave_up(self) -> bool:
         """Whether it ran into a limit, beyond which larger points are not tried where the study says `give_up`."""
-        failed = (outcome for outcome in self.known.values() if isinstance(outcome, FailedInvocation))
+        outcomes = (*self.warmups, *self.samples)
+        failed = (outcome for outcome in outcomes if isinstance(outcome, FailedInvocation))
         return self.broken and any(outcome.failure.is_limit for outcome in failed)
 
     @property
@@ -78,7 +84,7 @@ class Standing:
         return phase, ordinal
 
     def _of(self, phase: Phase) -> Sequence[Outcome]:
-        return [self.known[key] for key in sorted(self.known) if key[0] == phase]
+        return [self.known[key] for key in sorted(self.known) if key[0] == phase and key not in self.forgiven]
 
     def _enough(self) -> bool:
         count, taken = self.policy.invocations, len(self.samples)

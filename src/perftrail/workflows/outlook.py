@@ -67,11 +67,14 @@ class Outlook:
         if cell not in self._shares:
             self._beside.setdefault((cell.subject, cell.benchmark), []).append(cell)
         least, most = (0, 0) if cell in self._left_out else standing.left
-        done = len(standing.known)
-        seconds = standing.seconds_each if done else None
-        self._change(
-            cell, _Share(done=done, least=least, most=most, seconds=seconds, gave_up=standing.gave_up)
+        share = _Share(
+            done=len(standing.known),
+            least=least,
+            most=most,
+            seconds=standing.seconds_each or None,
+            gave_up=standing.gave_up,
         )
+        self._change(cell, share)
 
     def wants(self, cell: Cell) -> bool:
         """Whether a cell is to be started."""

@@ -18,8 +18,9 @@ from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from perftrail.model.measurement import Outcome
+    from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
@@ -138,11 +139,13 @@ class Run:
         study, bench = self._session.study, self._session.bench
         bench.recall(fresh)
         for ready in fresh:
+            known = bench.known(ready)
             tally = Tally(
                 ready=ready,
-                known=bench.known(ready),
+                known=known,
                 policy=study.measure,
                 metrics=study.benchmarks[ready.cell.benchmark].leading,
+                forgiven=_failed(known) if self._session.workshop.retry_failed else frozenset(),
             )
             self._tallies[ready.runnable.key] = tally
             self._outlook.put(ready.cell, tally)
@@ -202,3 +205,7 @@ class Run:
             seconds_most=seconds.most,
             unseen=left.unseen,
         )
+
+
+def _failed(known: Mapping[tuple[Phase, int], Outcome]) -> AbstractSet[tuple[Phase, int]]:
+    return frozenset(key for key, outcome in known.items() if isinstance(outcome, FailedInvocation))

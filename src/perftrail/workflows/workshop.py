@@ -70,7 +70,7 @@ class Workshop:
         self._study = study
         self._builder = builder
         self._store = store
-        self._retry_failed = retry_failed
+        self.retry_failed = retry_failed
         self._recalled: Mapping[str, BuildRecord] | None = None
         self._recalled_keys: dict[tuple[str, str], str] = {}
         self._made: dict[str, Built | Prepared | Failure] = {}
@@ -214,7 +214,7 @@ class Workshop:
         if made is not None:
             return made
         record = self._store.build(key) if self._recalled is None else self._recalled.get(key)
-        if record is None or (isinstance(record.outcome, Failure) and self._retry_failed):
+        if record is None or (isinstance(record.outcome, Failure) and self.retry_failed):
             return None
         return record.outcome
 
