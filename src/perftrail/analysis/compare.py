@@ -47,7 +47,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The ratio second/first (Hodges and Lehmann's estimate) with its interval, and the verdict.
+    """The ratio second/first (Hodges and Lehmann's estimate; of points see `over`), its interval and the verdict.
 
     `confidence` is the interval's at this look, with every look and comparison of the report considered.
     `smallest_seen` is the relative change that this many pairs, as noisy as these, call in 80 of 100 cases, `None`
@@ -67,7 +67,7 @@ class Comparison:
     @property
     def needed_pairs(self) -> int:
         """How many pairs it takes for a verdict so strict, if every pair says the same."""
-        return _needed(1.0 - self.confidence)
+        return needed(1.0 - self.confidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +103,14 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
 
     Raises `ValueError` for samples of different lengths, empty ones, and values that are not above zero.
     """
-    ratios = _log_ratios(first, second)
+    ratios = log_ratios(first, second)
     level = rule.level(len(ratios))
     averages = walsh(ratios)
     value = float(np.median(averages))
     low, high = accepted_shifts(averages, len(ratios), level)
     worth = math.log1p(rule.smallest)
     verdict, smallest = Verdict.UNCLEAR, None
-    if len(ratios) >= _needed(level):  # fewer could not call anything, whatever they say
+    if len(ratios) >= needed(level):  # fewer could not call anything, whatever they say
         verdict = judged(value, low, high, significant=signed_rank_p(ratios) <= level, worth=worth)
         smallest = seen(low, high, level)
     return Comparison(
@@ -125,10 +125,10 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
     )
 
 
-def _needed(level: float) -> int:
+def needed(level: float) -> int:
     """The fewest pairs of which the signed-rank test can call anything at a level.
 
-    >>> _needed(0.05), _needed(0.0625)
+    >>> needed(0.05), needed(0.0625)
     (6, 5)
     """
     return 1 + math.ceil(-math.log2(level) - 1e-9)
@@ -187,7 +187,8 @@ def _rank_sums(ranks: npt.NDArray[np.int64]) -> Floats:
     return ways
 
 
-def _log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
+def log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
+    """Give the logarithm of second/first of each pair. Raises `ValueError` as `compare` does."""
     if len(first) != len(second) or len(first) == 0:
         raise ValueError(f"{len(first)} and {len(second)} values: a comparison needs pairs, at least one")
     values = np.array([first, second], dtype=np.float64)

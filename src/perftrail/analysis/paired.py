@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,19 +88,3 @@ def ratio(first: Sequence[float], second: Sequence[float], *, level: float = LEV
         confidence=found.confidence,
         pairs=found.pairs,
     )
-
-
-def over_points(points: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
-    """Put the pairs of several points together: the k-th is the geometric means of each point's k-th pair.
-
-    The ratio of such a pair is the geometric mean of the points' ratios. So the points stand for themselves and are no
-    sample of others: what scatters is what a point gives from round to round. It assumes that pairs of different points
-    are independent. There are as many as the point with the fewest has.
-
-    >>> [(round(one), round(two)) for one, two in over_points([[(1.0, 2.0), (1.0, 9.9)], [(4.0, 32.0)]])]
-    [(2, 8)]
-    """
-    return [
-        (geometric_mean(first for first, _ in pairs), geometric_mean(second for _, second in pairs))
-        for pairs in zip(*points, strict=False)
-    ]

@@ -42,9 +42,9 @@ class Palette:
         }
 
     def shapes(self, shown: Sequence[str]) -> Spec:
-        """Give the shape channel, which tells names apart where colours cannot."""
-        shapes = [SHAPES[self._number(name) % len(SHAPES)] for name in shown]
-        return self._second(shown, list(shapes))
+        """Give the shape channel, which tells names apart where colours cannot: also those that share a colour."""
+        numbers = [self._number(name) for name in shown]
+        return self._second(shown, [SHAPES[(at + at // len(COLOURS)) % len(SHAPES)] for at in numbers])
 
     def dashes(self, shown: Sequence[str]) -> Spec:
         """Give the dash channel of lines."""

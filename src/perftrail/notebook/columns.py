@@ -148,7 +148,12 @@ COMPARISONS = (
     BENCHMARK,
     METRIC,
     BETTER,
-    Column("effect", "number", "subject/reference, over pairs of invocations that ran in turns.", "1"),
+    Column(
+        "effect",
+        "number",
+        "subject/reference of invocations that ran in turns; of several points the geometric mean.",
+        "1",
+    ),
     Column("low", "number", "The lower end of the effect's interval.", "1"),
     Column("high", "number", "The upper end of the effect's interval.", "1"),
     Column(

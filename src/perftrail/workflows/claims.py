@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.analysis.compare import Rule, compare
+from perftrail.analysis.over import compare_over
 from perftrail.model.build import Failure
 from perftrail.model.claim import read_band
 from perftrail.model.measurement import Samples
@@ -15,7 +16,7 @@ from perftrail.model.subject import Subject
 from perftrail.model.target import claimed_figure
 from perftrail.workflows.showing.growth import grown
 from perftrail.workflows.showing.measured import MeasuredHere
-from perftrail.workflows.showing.pairs import decides, paired, telling
+from perftrail.workflows.showing.pairs import decides, paired, telling_over, values_of
 from perftrail.workflows.showing.rows import by_round, rows
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ClaimVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """One variant against another, over the points that both have.
+    """One variant against another: the geometric mean of the ratios at the points that both have.
 
     `disturbed`: samples taken while something else was at work are among them; `decides`: not where those are times.
     """
@@ -175,18 +176,13 @@ class _Bench:
         if not found:
             return "not measured at any point that both variants have"
         points = tuple(point for point in mine if point in found)
-        used = telling([pair for point in points for pair in found[point]])
-        disturbed = not all(pair.quiet for pair in used)
+        used = telling_over([found[point] for point in points])
         many = sum(bool(each.ratio) for each in self.view.study.claims.values())
         return Ratio(
-            comparison=compare(
-                [pair.first for pair in used],
-                [pair.second for pair in used],
-                Rule(most=max(len(used), 2), comparisons=many),
-            ),
+            comparison=compare_over(values_of(used), comparisons=many),
             points=points,
-            disturbed=disturbed,
-            decides=decides(mine[points[0]].unit, used),
+            disturbed=not all(pair.quiet for pairs in used for pair in pairs),
+            decides=decides(mine[points[0]].unit, chain.from_iterable(used)),
         )
 
     def _rows(self, claim: Claim, variant: str, benchmark: str, metric: str) -> list[Row]:

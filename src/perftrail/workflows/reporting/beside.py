@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Rule, Verdict, compare
+from perftrail.analysis.compare import Verdict
+from perftrail.analysis.over import compare_over
 from perftrail.figures.against import Against, against
 from perftrail.model.quantity import decimals, percent
 from perftrail.report.page import Section, Table
 from perftrail.workflows.reporting.apart import comparable, compare_rows, ratios_apart
 from perftrail.workflows.showing.by_benchmark import sides
-from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling
+from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling_over, values_of
 from perftrail.workflows.showing.rows import by_round
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from perftrail.workflows.showing.pairs import Pair
     from perftrail.workflows.showing.rows import Row
 
+    Taken = tuple[tuple[Row, Row], list[Pair]]
+    """A point of two subjects: the reference's row and the other's, and the pairs of both."""
+
 LEAST_PAIRS = 3
 MOST_ROWS = 20
 
@@ -31,6 +35,7 @@ MOST_ROWS = 20
 class Beside:
     """A subject compared with the reference in one metric of one benchmark, over every point both have.
 
+    Over several points the effect is the geometric mean of the points' own.
     Where nothing was taken `in_turns` it is at one point, of all values of the one against all of the other.
     `decides`: not where a time was taken while something else was at work. `asked`: it is what the study's question
     is about.
@@ -98,9 +103,9 @@ def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
         return ()
     if gathered.view.study.walked.kind == "samples":
         return _apart(gathered, gathered.compared_rows)
-    measured = [(points, all_paired(gathered, points)) for points in _groups(gathered)]
-    several_pairs = [each for each in measured if len(each[1]) >= LEAST_PAIRS]
-    return by_metric([beside_of(gathered, *each, comparisons=len(several_pairs)) for each in several_pairs])
+    measured = [taken_in_turns(gathered, points) for points in _groups(gathered)]
+    enough = [each for each in measured if pairs_in(each) >= LEAST_PAIRS]
+    return by_metric([beside_of(gathered, each, comparisons=len(enough)) for each in enough])
 
 
 def by_metric(found: Sequence[Beside]) -> tuple[Beside, ...]:
@@ -231,21 +236,29 @@ def _texts(each: Beside) -> tuple[str, ...]:
     )
 
 
-def all_paired(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Pair]:
-    """The pairs of every point together: were there no difference, each could as well be the other way round."""
+def taken_in_turns(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Taken]:
+    """Give the points that have pairs of the same round, each with those that tell something."""
     view, measured = gathered.view, gathered.measured_here
+    every = [(rows, paired(*(by_round(view, measured, row) for row in rows))) for rows in points]
+    found = [(rows, pairs) for rows, pairs in every if pairs]
     return [
-        pair for rows in points for pair in telling(paired(*(by_round(view, measured, row) for row in rows)))
+        (rows, pairs)
+        for (rows, _), pairs in zip(found, telling_over([each for _, each in found]), strict=True)
     ]
 
 
-def beside_of(
-    gathered: Gathered, points: Sequence[tuple[Row, Row]], pairs: Sequence[Pair], *, comparisons: int
-) -> Beside:
+def pairs_in(taken: Sequence[Taken]) -> int:
+    """How many pairs some points have together."""
+    return sum(len(pairs) for _, pairs in taken)
+
+
+def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -> Beside:
     """Compare by pairs of the same round over some points; one of so many comparisons, which share an error."""
+    points = [rows for rows, _ in taken]
+    groups = [pairs for _, pairs in taken]
+    pairs = [pair for each in groups for pair in each]
     first, second = points[0]
     asked = gathered.asked
-    rule = Rule(most=max(len(pairs), 2), comparisons=comparisons)
     return Beside(
         name=gathered.subject_name(second),
         where=_where(gathered, points),
@@ -255,7 +268,7 @@ def beside_of(
         unit=second.unit,
         better=gathered.followed(second).better,
         ratios=tuple(pair.second / pair.first for pair in pairs),
-        comparison=compare([pair.first for pair in pairs], [pair.second for pair in pairs], rule),
+        comparison=compare_over(values_of(groups), comparisons=comparisons),
         decides=decides(second.unit, pairs),
         asked=asked is not None and all(asked.is_of(row) for _, row in points),
     )

@@ -10,7 +10,7 @@ from perftrail.figures.against import Against, against
 from perftrail.figures.palette import Palette
 from perftrail.model.subject import Subject
 from perftrail.workflows.reporting.apart import comparable
-from perftrail.workflows.reporting.beside import LEAST_PAIRS, all_paired, apart_of, beside_of
+from perftrail.workflows.reporting.beside import LEAST_PAIRS, apart_of, beside_of, pairs_in, taken_in_turns
 from perftrail.workflows.reporting.words import row_figure, row_metric, shown
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _common(
 def _told(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> Beside:
     in_turns = gathered.search is None or one.subject.revision == other.subject.revision
     if in_turns and gathered.view.study.walked.kind != "samples":
-        pairs = all_paired(gathered, [(one, other)])
-        if len(pairs) >= LEAST_PAIRS:
-            return beside_of(gathered, [(one, other)], pairs, comparisons=comparisons)
+        taken = taken_in_turns(gathered, [(one, other)])
+        if pairs_in(taken) >= LEAST_PAIRS:
+            return beside_of(gathered, taken, comparisons=comparisons)
     return apart_of(gathered, one, other, comparisons=comparisons)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Rule, Verdict, compare
-from perftrail.analysis.paired import over_points
+from perftrail.analysis.compare import Verdict
+from perftrail.analysis.over import compare_over
 from perftrail.model.quantity import percent
 from perftrail.workflows.showing.intervals import interval_json
-from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling
+from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling_over, values_of
 from perftrail.workflows.showing.rows import by_round
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def by_benchmark(view: View, measured: MeasuredHere, rows: Sequence[Row]) -> tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """A row, its reference's, and the pairs of both that tell something."""
+    """A row, its reference's, and the pairs of both."""
 
     first: Row
     row: Row
@@ -139,23 +140,18 @@ def _paired(
     view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]
 ) -> Iterator[tuple[Row, Row, list[Pair]]]:
     for first, row in rows:
-        found = telling(paired(by_round(view, measured, first), by_round(view, measured, row)))
+        found = paired(by_round(view, measured, first), by_round(view, measured, row))
         if found:
             yield first, row, found
 
 
 def _shift(group: Sequence[_Told], *, comparisons: int) -> Shift:
     """Compare at the points of a group together."""
-    together = over_points([[(pair.first, pair.second) for pair in each.pairs] for each in group])
-    used = (pair for each in group for pair in each.pairs[: len(together)])
+    used = telling_over([each.pairs for each in group])
     return Shift(
         reference=group[0].first.subject,
         row=group[0].row,
         points=tuple(each.row.point for each in group),
-        comparison=compare(
-            [first for first, _ in together],
-            [second for _, second in together],
-            Rule(most=max(len(together), 2), comparisons=comparisons),
-        ),
-        decides=decides(group[0].row.unit, used),
+        comparison=compare_over(values_of(used), comparisons=comparisons),
+        decides=decides(group[0].row.unit, chain.from_iterable(used)),
     )

@@ -41,10 +41,16 @@ def paired(first: Mapping[int, Marked], second: Mapping[int, Marked]) -> list[Pa
     ]
 
 
-def telling(pairs: Sequence[Pair]) -> list[Pair]:
-    """Choose the pairs that nothing disturbed, if they are enough, else all."""
-    quiet = [pair for pair in pairs if pair.quiet]
-    return quiet if len(quiet) >= ENOUGH_QUIET_PAIRS else list(pairs)
+def telling_over(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
+    """Choose the pairs of some points that nothing disturbed, if they are enough and each point has any, else all."""
+    quiet = [[pair for pair in pairs if pair.quiet] for pairs in points]
+    enough = all(quiet) and sum(map(len, quiet)) >= ENOUGH_QUIET_PAIRS
+    return quiet if enough else [list(pairs) for pairs in points]
+
+
+def values_of(points: Sequence[Sequence[Pair]]) -> list[list[tuple[float, float]]]:
+    """Give the values of the pairs of some points, as they are compared."""
+    return [[(pair.first, pair.second) for pair in pairs] for pairs in points]
 
 
 def decides(unit: str, pairs: Iterable[Pair]) -> bool:
