@@ -50,6 +50,7 @@ class Beside:
     better: Better
     ratios: tuple[float, ...]
     comparison: Comparison
+    points: int = 1
     in_turns: bool = True
     decides: bool = True
     asked: bool = False
@@ -269,6 +270,7 @@ def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -
         better=gathered.followed(second).better,
         ratios=tuple(pair.second / pair.first for pair in pairs),
         comparison=compare_over(values_of(groups), comparisons=comparisons),
+        points=len(points),
         decides=decides(second.unit, pairs),
         asked=asked is not None and all(asked.is_of(row) for _, row in points),
     )

@@ -58,10 +58,13 @@ def _alike(beside: Sequence[Beside], about: Sequence[Beside], notes: tuple[str, 
     same = all(each.verdict == "same" for each in about)
     seen = [each.comparison.smallest_seen for each in about]
     known = [each for each in seen if each is not None]
-    bound = f"{percent(max(known, default=0.0))} would have been seen everywhere"
+    where = " everywhere" if len(about) > 1 else ""
+    bound = f"{percent(max(known, default=0.0))} would have been seen{where}"
     if len(known) < len(seen):
         bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} to say"
     which = "No difference" if same else "No difference could be told"
+    if any(each.points > 1 for each in about):
+        which += " on the whole"
     figure = f" in {about[0].figure}" if about[0].asked else ""
     sentence = f"{which} from {about[0].reference}{figure}; {bound}."
     if disturbed := [each for each in about if not each.decides]:
