@@ -117,7 +117,7 @@ def test_times_of_a_disturbed_machine_decide_nothing_and_counts_do() -> None:
 def test_disturbed_rounds_are_left_out_where_enough_were_quiet() -> None:
     found = Bench().add("text", "one", 2.0, busy=4).add("text", "two", 2.0).shifts()
     assert [each.comparison.pairs for each in found.at] == [PAIRS - 4, PAIRS]
-    assert [each.comparison.pairs for each in found.over] == [2 * PAIRS - 4]
+    assert [each.comparison.pairs for each in found.over] == [2 * (PAIRS - 4)]
     assert found.over[0].differs
 
 

@@ -144,10 +144,8 @@ class Watcher:
             case Invoked():
                 self._invoked(event)
             case GivenUp():
-                self._say(
-                    f"{len(event.cells)} larger points left out, since {event.because} ran into its limit",
-                    style="yellow",
-                )
+                many = "1 larger point" if len(event.cells) == 1 else f"{len(event.cells)} larger points"
+                self._say(f"{many} left out, since {event.because} ran into its limit", style="yellow")
             case Progress():
                 self._progress(event)
             case Stepped():
