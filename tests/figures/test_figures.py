@@ -14,12 +14,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from perftrail.figures.against import Against, against
 from perftrail.figures.curve import GivenUp, curve, speed_up
-from perftrail.figures.frame import themed
+from perftrail.figures.frame import MOST_DOTS, themed
 from perftrail.figures.history import history
 from perftrail.figures.marks import Events
 from perftrail.figures.palette import COLOURS, Palette
-from perftrail.figures.samples import MOST_DOTS, MOST_ROWS, samples
+from perftrail.figures.samples import MOST_ROWS, samples
 from perftrail.figures.thinning import MOST, thinned
 from tests.figures.drawn import HOSTILE, LABELS, PALETTE, along, examples, points
 
@@ -171,3 +172,14 @@ def test_a_long_hostile_word_is_cut() -> None:
     spec: Any = examples()["history"].spec
     words = [row["word"] for layer in layers(spec, "text") for row in layer["data"]["values"]]
     assert HOSTILE not in words
+
+
+def test_of_very_many_pairs_those_of_every_point_are_drawn() -> None:
+    """Three points with forty pairs each, one after the other: the third is seen, too."""
+    ratios = tuple(value for value in (0.9, 1.0, 1.7) for _ in range(40))
+    row = Against(row="new", subject="new", ratios=ratios, effect=1.15, low=1.1, high=1.2, verdict="worse")
+    drawn = against([row], name="against", title="Against", reference="old", palette=PALETTE)
+    spec: Any = drawn.spec
+    dots = [each["value"] for each in next(layers(spec, "point"))["data"]["values"]]
+    assert [dots.count(value) for value in (0.9, 1.0, 1.7)] == [MOST_DOTS // 3] * 3
+    assert "Of more than 60" in drawn.caption

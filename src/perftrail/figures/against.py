@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.figures.frame import MUTED, Figure, drawing, interval, told
+from perftrail.figures.frame import MOST_DOTS, MUTED, Figure, drawing, evenly, interval, told
 
 if TYPE_CHECKING:
     from perftrail.figures.frame import Spec
     from perftrail.figures.palette import Palette
     from perftrail.model.trail import Json
 
-MOST_PAIRS = 60
 STEP = 30
 
 
@@ -54,12 +53,18 @@ def against(
     }
     colour = {**palette.encoding(palette.ordered(each.subject for each in rows)), "legend": None}
     place: Spec = {"y": row, "x": along, "color": colour}
+    many = any(len(each.ratios) > MOST_DOTS for each in rows)
+    thinned = (
+        f" Of more than {MOST_DOTS} dots so many are drawn, evenly spaced in the order of size."
+        if many
+        else ""
+    )
     return Figure(
         name=name,
         title=title,
         caption=(
             f"Dots are ratios of {dots} to {reference}, {taken}; the diamond is the effect with its "
-            "interval. 1 is as much."
+            f"interval. 1 is as much.{thinned}"
         ),
         spec=drawing(
             [
@@ -81,7 +86,7 @@ def _pairs(rows: Sequence[Against], place: Spec) -> Spec:
     values: list[Json] = [
         {"row": each.row, "subject": each.subject, "value": ratio}
         for each in rows
-        for ratio in each.ratios[:MOST_PAIRS]
+        for ratio in evenly(sorted(each.ratios), MOST_DOTS)
     ]
     return {
         "data": {"values": values},

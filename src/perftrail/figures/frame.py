@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from perftrail.model.quantity import scale
 from perftrail.model.trail import Json
 
 Spec = dict[str, Json]
 Theme = Literal["light", "dark"]
+Kept = TypeVar("Kept")
 
 WIDTH, HEIGHT = 680, 300
 """In pixels, of the drawing without its axes; a page puts its own width in place."""
+
+MOST_DOTS = 60
+"""Of more samples or pairs of a row so many dots are drawn."""
 
 DECADES = 20.0
 """From this ratio of the largest to the smallest on, an axis is logarithmic."""
@@ -166,3 +170,10 @@ def config(theme: Theme) -> Spec:
         "text": {"color": text, "fontSize": 11},
         "rule": {"color": MUTED},
     }
+
+
+def evenly(all_of: Sequence[Kept], most: int) -> Sequence[Kept]:
+    """Keep so many at most of what is in order, evenly spaced, the first and the last among them."""
+    if len(all_of) <= most:
+        return all_of
+    return [all_of[round(number * (len(all_of) - 1) / (most - 1))] for number in range(most)]

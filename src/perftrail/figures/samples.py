@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from perftrail.figures.frame import FOUR, MUTED, Figure, drawing, measured_axis, number, told
+from perftrail.figures.frame import (
+    FOUR,
+    MOST_DOTS,
+    MUTED,
+    Figure,
+    drawing,
+    evenly,
+    measured_axis,
+    number,
+    told,
+)
 
 if TYPE_CHECKING:
     from perftrail.figures.curve import Labels
@@ -14,10 +24,7 @@ if TYPE_CHECKING:
     from perftrail.figures.palette import Palette
     from perftrail.model.trail import Json
 
-Kept = TypeVar("Kept")
-
 MOST_ROWS = 24
-MOST_DOTS = 60
 STEP = 26
 """The height of a row in pixels."""
 
@@ -30,12 +37,12 @@ def samples(
     Of many rows the first and the last are kept and as many between as fit, of many samples evenly
     spaced ones in the order of size, the extremes among them.
     """
-    kept = _evenly(list(rows), MOST_ROWS)
+    kept = [*evenly(list(rows), MOST_ROWS)]
     measured = measured_axis(labels.metric, labels.unit, [value for name in kept for value in rows[name]])
     dots: list[Json] = [
         {"row": name, "subject": kinds[name], "value": value / measured.divisor}
         for name in kept
-        for value in _evenly(sorted(rows[name]), MOST_DOTS)
+        for value in evenly(sorted(rows[name]), MOST_DOTS)
     ]
     boxes: list[Json] = [_box(name, rows[name], measured.divisor) for name in kept]
     left_out = len(rows) - len(kept)
@@ -94,9 +101,3 @@ def _box(name: str, values: Sequence[float], divisor: float) -> Spec:
         "high": high / divisor,
         "count": len(values),
     }
-
-
-def _evenly(all_of: list[Kept], most: int) -> list[Kept]:
-    if len(all_of) <= most:
-        return all_of
-    return [all_of[round(number * (len(all_of) - 1) / (most - 1))] for number in range(most)]
