@@ -42,9 +42,15 @@ NOISE = "n=$(od -An -N1 -tu1 /dev/urandom)\n"
 def program(
     cost: int, *, room: int = 1000, name: str = "", body: str = "", build: str = ""
 ) -> dict[str, str]:
-    """The files of a revision that costs so much, give or take 1 %; `name` makes it unlike others."""
+    """The files of a revision that costs so much and at most 0.9 more; `name` makes it unlike others."""
     says = f'echo "cost {cost}.$((n % 10))"\necho "room {room}.$((n % 7))"\n'
     return {"program.sh": f"# {name}\n{NOISE}{body}{says}", "build.sh": BUILD.format(extra=build)}
+
+
+def change(before: int, after: int) -> float:
+    """By which factor two programs' mean costs differ: not `after / before`, for both have the tenths on top."""
+    tenths = sum(byte % 10 for byte in range(256)) / 2560
+    return (after + tenths) / (before + tenths)
 
 
 def write(
