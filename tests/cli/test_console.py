@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perftrail.cli.console import Watcher
 from perftrail.model.build import Failure
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.events import BuildFinished
+from perftrail.workflows.events import BuildFinished, HistoryRead
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -32,4 +32,28 @@ def test_revisions_that_fail_alike_tell_why_once(capsys: pytest.CaptureFixture[s
         "r0 does not build: no header (log: 0.log)",
         "r1 does not build: likewise (log: 1.log)",
         "r2 does not build: no library (log: 2.log)",
+    ]
+
+
+def test_what_is_known_of_many_is_counted_beyond_the_first_few(capsys: pytest.CaptureFixture[str]) -> None:
+    def known() -> Generator[Event, None, None]:
+        for number in range(9):
+            yield BuildFinished(
+                subject=Subject(revision=Revision(id=f"r{number}"), variant="plain"),
+                outcome=Failure(stage="build", message="no header", log=f"{number}.log"),
+                known=True,
+            )
+            if number == 1:
+                yield HistoryRead(revisions=(Revision(id="r0"),))
+
+    with Watcher() as watcher:
+        watcher.follow(known())
+    assert capsys.readouterr().err.splitlines() == [
+        "r0 does not build, as known from before: no header (log: 0.log)",
+        "r1 does not build, as known from before: likewise (log: 1.log)",
+        "1 revision, r0",
+        "r2 does not build, as known from before: likewise (log: 2.log)",
+        "r3 does not build, as known from before: likewise (log: 3.log)",
+        "r4 does not build, as known from before: likewise (log: 4.log)",
+        "and 4 more of which no build is to be had, as known from before",
     ]

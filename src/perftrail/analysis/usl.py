@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.model.quantity import counted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -116,10 +118,9 @@ def fits(times: Mapping[int, Sequence[float]]) -> Fits:
     points = _points(times)
     least = Law.AMDAHL.parameters + SPARE
     if len(points.counts) < least:
-        number = len(points.counts)
-        counts = "1 count" if number == 1 else f"{number} counts"
+        had = counted(len(points.counts), "count")
         return Fits(
-            because=f"it cannot be told with {counts} of threads; it takes {least} for Amdahl's law and "
+            because=f"it cannot be told with {had} of threads; it takes {least} for Amdahl's law and "
             f"{Law.USL.parameters + SPARE} for the scalability law"
         )
     if points.freedom < len(points.counts):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.builder.eviction import Disk
-from perftrail.model.quantity import quantity
+from perftrail.model.quantity import counted, quantity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +33,7 @@ class Room:
         news = []
         if shrunk.removed:
             gone = quantity(shrunk.removed_bytes, "B")
-            builds = "1 build" if shrunk.removed == 1 else f"{shrunk.removed} builds"
-            news.append(f"{builds} removed to make room on the disk ({gone})")
+            news.append(f"{counted(shrunk.removed, 'build')} removed to make room on the disk ({gone})")
         if shrunk.over and not self._told_over:
             self._told_over = True
             needed, allowed = quantity(shrunk.needed_bytes, "B"), quantity(shrunk.budget_bytes, "B")

@@ -16,7 +16,7 @@ from perftrail.cli.failures import telling
 from perftrail.cli.found_words import revision_name
 from perftrail.cli.obstacles import told_obstacle
 from perftrail.cli.speech import plain
-from perftrail.model.quantity import change, decimals, number, percent, quantity
+from perftrail.model.quantity import change, counted, decimals, number, percent, quantity
 from perftrail.workflows.backporting.report import Role
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _notes(report: BackportReport, shown: Sequence[Stand]) -> Iterator[str]:
     if len(report.missing) > MOST_NAMED:
         yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
     if report.skipped:
-        yield f"{report.skipped} larger points left out, since a smaller one ran into its limit"
+        yield f"{counted(report.skipped, 'larger point')} left out, since a smaller one ran into its limit"
     marked = max((stand.marked for stand in report.stands), default=0)
     if marked:
         yield f"{marked} units were taken while others used the machine (perftrail doctor says who)"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perftrail.model.quantity import counted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,5 +20,4 @@ def change_words(files: Sequence[FileChange]) -> str:
     '2 files, 3 lines added, 1 removed'
     """
     added, removed = sum(each.added or 0 for each in files), sum(each.removed or 0 for each in files)
-    count = "1 file" if len(files) == 1 else f"{len(files)} files"
-    return f"{count}, {added} line{'' if added == 1 else 's'} added, {removed} removed"
+    return f"{counted(len(files), 'file')}, {counted(added, 'line')} added, {removed:,} removed"

@@ -12,7 +12,7 @@ from perftrail.cli.failures import left_out_words, telling
 from perftrail.cli.speech import plain
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
-from perftrail.model.quantity import duration, number
+from perftrail.model.quantity import counted, duration, number
 from perftrail.store import Away, Back, Holder
 from perftrail.workflows.events import (
     BuilderSaid,
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
+FEW = 3
+"""Lines of one kind in a row that are said one by one; beyond them they are counted."""
 UNBOUNDED = 1000
 """Columns of a file or a pipe: nothing is cut to fit."""
 
@@ -56,6 +58,7 @@ class Watcher:
         self._status: Status | None = None
         self._left = ""
         self._told: set[str] = set()
+        self._row: list[str] = []
 
     def __enter__(self) -> Watcher:
         if self._console.is_terminal:
@@ -66,6 +69,7 @@ class Watcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end_row()
         if self._status is not None:
             self._status.stop()
 
@@ -136,15 +140,15 @@ class Watcher:
             case SameArtefact():
                 names = ", ".join(str(subject) for subject in event.subjects[:4])
                 more = len(event.subjects) - 4
-                self._say(
+                told = (
                     f"{names}{f' and {more} more' if more > 0 else ''} are one build for {event.benchmark}:"
-                    " measured once",
-                    style="dim",
+                    " measured once"
                 )
+                self._say_of_row(told, kind="groups of one build each: measured once", style="dim")
             case Invoked():
                 self._invoked(event)
             case GivenUp():
-                many = "1 larger point" if len(event.cells) == 1 else f"{len(event.cells)} larger points"
+                many = counted(len(event.cells), "larger point")
                 self._say(f"{many} left out, since {event.because} ran into its limit", style="yellow")
             case Progress():
                 self._progress(event)
@@ -156,12 +160,18 @@ class Watcher:
     def _build_finished(self, event: BuildFinished) -> None:
         if isinstance(event.outcome, Failure):
             failed = "could not be had" if event.outcome.stage == "checkout" else "does not build"
-            known = ", as known from before" if event.known else ""
             # Of revisions that fail alike the first tells why; the others would drown it.
             why = telling(event.outcome)
             shown = "likewise" if why in self._told else why
             self._told.add(why)
-            self._say(f"{event.subject} {failed}{known}: {shown} (log: {event.outcome.log})", style="yellow")
+            said = f"{shown} (log: {event.outcome.log})"
+            if event.known:
+                told = f"{event.subject} {failed}, as known from before: {said}"
+                self._say_of_row(
+                    told, kind="of which no build is to be had, as known from before", style="yellow"
+                )
+            else:
+                self._say(f"{event.subject} {failed}: {said}", style="yellow")
         elif not event.known:
             self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
 
@@ -186,7 +196,21 @@ class Watcher:
             self._status.update(Text(text))
 
     def _say(self, text: str, *, style: str = "") -> None:
+        self._end_row()
         self._console.print(Text(text, style=style))
+
+    def _say_of_row(self, text: str, *, kind: str, style: str) -> None:
+        """Say a line that many of its kind may follow at once, as after a restart; beyond a few, count them."""
+        if self._row[-1:] != [kind]:
+            self._end_row()
+        if len(self._row) < FEW:
+            self._console.print(Text(text, style=style))
+        self._row.append(kind)
+
+    def _end_row(self) -> None:
+        row, self._row = self._row, []
+        if len(row) > FEW:
+            self._console.print(Text(f"and {len(row) - FEW} more {row[-1]}", style="dim"))
 
 
 def output() -> Console:

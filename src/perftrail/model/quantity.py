@@ -110,6 +110,15 @@ def probability(value: float) -> str:
     return f"{percent:.1f} %" if percent > 99.0 or percent < 1.0 else f"{percent:.0f} %"
 
 
+def counted(count: int, noun: str) -> str:
+    """Say how many there are of what a noun names.
+
+    >>> counted(1, "start"), counted(12_000, "start")
+    ('1 start', '12,000 starts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def scale(value: float, unit: str) -> tuple[float, str]:
     """Give what to divide a value by, and the unit it then has.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from perftrail.model.quantity import counted
 from perftrail.search.answer import Verdict
 from perftrail.search.evidence import Block, Readings, Same, Unusable
 
@@ -81,7 +82,7 @@ def left(belief: Belief) -> str:
     """Say what is left to be told apart."""
     if belief.no_change > 0.5:
         return f"{_percent(belief.no_change)} that nothing changed"
-    return "1 candidate left" if belief.candidates == 1 else f"{belief.candidates} candidates left"
+    return f"{counted(belief.candidates, 'candidate')} left"
 
 
 def _times(count: int) -> str:

@@ -11,11 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from perftrail import __version__
-from perftrail.model.quantity import decimals, quantity
+from perftrail.model.quantity import counted, decimals, quantity
 from perftrail.report.page_html import tied
 from perftrail.web.assets import address
 from perftrail.web.guard import COOKIE
-from perftrail.workflows.reporting.words import counted, effect_words, shown
+from perftrail.workflows.reporting.words import effect_words, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

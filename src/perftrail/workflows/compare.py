@@ -11,6 +11,7 @@ from perftrail.analysis.compare import FAMILY_ERROR
 from perftrail.errors import UsageError
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
+from perftrail.model.quantity import counted
 from perftrail.model.subject import Subject
 from perftrail.ports import Edited
 from perftrail.report.gates.result import Gate, Lost
@@ -207,4 +208,4 @@ class Compare:
     def _skipped(duels: Sequence[Duel]) -> Iterator[str]:
         skipped = sum(duel.turns.skipped for duel in duels)
         if skipped:
-            yield f"{skipped} larger points left out, since a smaller one ran into its limit"
+            yield f"{counted(skipped, 'larger point')} left out, since a smaller one ran into its limit"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.model.foreign import SUMMARY
+from perftrail.model.quantity import counted
 from perftrail.readers.formats import files_in
 from perftrail.studyfile.reading import shown_name
 from perftrail.workflows.importing.arranging import arrange
@@ -57,13 +58,13 @@ class Imported:
     def words(self) -> Iterator[str]:
         """Say it for people."""
         if self.added:
-            yield f"{self.file}: {_count(len(self.added), 'file')} added"
+            yield f"{self.file}: {counted(len(self.added), 'file')} added"
         yield (
-            f"{_count(len(self.revisions), 'revision')}, {_count(len(self.benchmarks), 'benchmark')}, "
-            f"{_count(self.values, 'value')} of {', '.join(self.metrics[:6])}{'…' if len(self.metrics) > 6 else ''}"
+            f"{counted(len(self.revisions), 'revision')}, {counted(len(self.benchmarks), 'benchmark')}, "
+            f"{counted(self.values, 'value')} of {', '.join(self.metrics[:6])}{'…' if len(self.metrics) > 6 else ''}"
         )
         if self.summaries:
-            yield f"{_count(self.summaries, 'value')} of these are summaries: no samples, so no interval"
+            yield f"{counted(self.summaries, 'value')} of these are summaries: no samples, so no interval"
 
 
 def import_files(
@@ -177,7 +178,3 @@ def _study_text(title: str, format: str | None) -> str:
         *([f"format = {toml(format)}"] if format else []),
     ]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

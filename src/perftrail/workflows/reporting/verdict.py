@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import probability, quantity
+from perftrail.model.quantity import counted, probability, quantity
 from perftrail.model.subject import Revision
 from perftrail.report.page import Fact, Verdict
 from perftrail.workflows.found import marked_words
@@ -204,10 +204,8 @@ def _besides(gathered: Gathered) -> tuple[str, ...]:
     """What must be said beside an answer that no search gave."""
     notes = []
     if gathered.changes and gathered.largest_change is None:
-        count = len(gathered.changes)
-        notes.append(
-            f"Other figures changed along the history: {count} {'change' if count == 1 else 'changes'} in all."
-        )
+        count = counted(len(gathered.changes), "change")
+        notes.append(f"Other figures changed along the history: {count} in all.")
     if gathered.search is not None:
         notes.append("A search was begun and has not ended; perftrail find goes on with it.")
     return tuple(notes)

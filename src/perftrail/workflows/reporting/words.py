@@ -31,15 +31,6 @@ def _safe(letter: str, kept: str) -> str:
     return letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1]
 
 
-def counted(count: int, noun: str) -> str:
-    """Say how many there are of what a noun names.
-
-    >>> counted(1, "start"), counted(12_000, "start")
-    ('1 start', '12,000 starts')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def revision_title(revision: Revision) -> str:
     """Name a revision in a sentence: short id, label, and what its message says."""
     label = f" ({shown(revision.label)})" if revision.label and revision.label != revision.id else ""

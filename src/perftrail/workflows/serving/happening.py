@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.quantity import duration
-from perftrail.workflows.reporting.words import counted
+from perftrail.model.quantity import counted, duration
 
 if TYPE_CHECKING:
     from perftrail.model.notes import Mark
