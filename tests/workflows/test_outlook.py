@@ -25,9 +25,15 @@ def cell(size: int, benchmark: str = "sort", subject: Subject = SUBJECT) -> Cell
     return Cell(subject=subject, benchmark=benchmark, point=Point((("size", size),)))
 
 
-def took(*seconds: float) -> tuple[Outcome, ...]:
+def took(*seconds: float, busy: int = 0) -> tuple[Outcome, ...]:
     return tuple(
-        Measurement(key=key(number), started="", seconds=each, values={"wall": each})
+        Measurement(
+            key=key(number),
+            started="",
+            seconds=each,
+            values={"wall": each},
+            flags=("busy",) if number < busy else (),
+        )
         for number, each in enumerate(seconds)
     )
 
@@ -41,9 +47,9 @@ def key(ordinal: int) -> InvocationKey:
     return InvocationKey(runnable="k", machine="m", phase="sample", ordinal=ordinal)
 
 
-def standing(*outcomes: Outcome) -> Standing:
+def standing(*outcomes: Outcome, policy: MeasurePolicy = POLICY) -> Standing:
     known = {(each.key.phase, each.key.ordinal): each for each in outcomes}
-    return Standing(known=known, policy=POLICY, metrics=("wall",))
+    return Standing(known=known, policy=policy, metrics=("wall",))
 
 
 def outlook(held: dict[Cell, tuple[Outcome, ...]]) -> Outlook:
@@ -70,6 +76,16 @@ def test_what_was_never_started_takes_at_least_as_long_as_what_it_is_larger_than
     assert seconds({**done, cell(1, "other"): ()}) == 5 * 4.0
     assert outlook({**done, cell(3): (), cell(4): ()}).left().unseen == 2
     assert seconds({cell(1): ()}) is None
+
+
+def test_marked_samples_are_made_up_for_within_the_range_that_is_asked_for() -> None:
+    ranged = MeasurePolicy(invocations=Invocations(least=5, most=12), warmups=0)
+    assert standing(*took(*[1.0] * 5), policy=ranged).left == (0, 0)
+    assert standing(*took(*[1.0] * 5, busy=1), policy=ranged).left == (1, 7)
+    assert standing(*took(*[1.0] * 6, busy=1), policy=ranged).left == (0, 0)
+    assert standing(*took(*[1.0] * 9, busy=9), policy=ranged).left == (1, 3)
+    assert standing(*took(*[1.0] * 10, busy=10), policy=ranged).left == (0, 0)
+    assert standing(*took(*[1.0] * 5, busy=1)).left == (0, 0)
 
 
 def test_a_point_takes_as_long_as_at_other_revisions() -> None:
