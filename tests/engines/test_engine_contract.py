@@ -96,6 +96,15 @@ def test_workers_say_which_machine_they_are_and_how_many_builds_they_make(cluste
     assert (offer.machine, offer.builds, offer.version) == (MACHINE, 2, "0.0.0")
 
 
+def test_workers_are_seen_at_every_look_whatever_dask_asks_for_itself(scheduler: LocalCluster) -> None:
+    with (
+        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
+        Client(scheduler.scheduler_address, set_as_default=False) as client,
+    ):
+        cluster = Cluster(client, patience_seconds=0.0)
+        assert {len(cluster.offers()) for _ in range(300)} == {1}
+
+
 def test_a_machine_that_has_no_worker_is_said_to_have_left(cluster: Cluster) -> None:
     gone = Machine(id="fedcba9876543210", facts={"name": "bench two"})
     with pytest.raises(

@@ -63,8 +63,12 @@ class Cluster:
 
     def offers(self) -> tuple[Offer, ...]:
         """Give what the workers offer that are there now. Raises `ClusterError` when the scheduler is lost."""
+        scheduler = self._client.scheduler
+        if scheduler is None:
+            raise self.lost()
         try:
-            told = self._client.scheduler_info(n_workers=-1)
+            # Not `scheduler_info`: Dask's own timer may just have replaced its answer by one that has no workers.
+            told = self._client.sync(scheduler.identity, n_workers=-1)
         except LOST as error:
             raise self.lost() from error
         facts = (worker.get(FACTS) for worker in dict(told["workers"]).values())
