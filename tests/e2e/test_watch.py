@@ -166,7 +166,13 @@ def test_killed_at_any_time_it_tells_once(branch: Branch, posted: Posted) -> Non
     assert json.loads(body)["answer"]["changes"][0]["revisions"] == [slow]
 
 
-def test_it_runs_until_it_is_stopped_and_goes_on_from_there(branch: Branch, posted: Posted) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "times"), [(0.0, 1), (0.5, 1), (60.0, 2)], ids=["taken", "being taken", "hanging"]
+)
+def test_it_runs_until_it_is_stopped_and_goes_on_from_there(
+    branch: Branch, posted: Posted, seconds: float, times: int
+) -> None:
+    posted.seconds = seconds
     words = ("--every", "100ms", "--notify", posted.address)
     started = _running(branch, *words)
     try:
@@ -180,8 +186,9 @@ def test_it_runs_until_it_is_stopped_and_goes_on_from_there(branch: Branch, post
     finally:
         started.kill()
         started.wait()
+    posted.seconds = 0.0
     branch.look(*words[2:])
-    assert len(posted.bodies) == 1
+    assert len(posted.bodies) == times
 
 
 def test_of_a_branch_that_was_rewritten_what_is_new_is_measured_and_told(

@@ -24,19 +24,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class Posted:
-    """What was posted: each body with its headers. `code` is what the server answers."""
+    """What was posted: each body with its headers. `code` is what the server answers, after so many seconds."""
 
     bodies: list[bytes] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     refused: int = 0
     code: int = 204
+    seconds: float = 0.0
     address: str = ""
 
 
 @contextmanager
 def web_server(port: int = 0) -> Iterator[Posted]:
     """Listen on this machine's own address."""
-    posted = Posted()
+    posted, stopped = Posted(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -46,6 +47,7 @@ def web_server(port: int = 0) -> Iterator[Posted]:
                 posted.headers.append(dict(self.headers))
             else:
                 posted.refused += 1
+            stopped.wait(posted.seconds)
             self.send_response(posted.code)
             self.send_header("Location", "/elsewhere")
             self.send_header("Content-Length", "0")
@@ -59,6 +61,7 @@ def web_server(port: int = 0) -> Iterator[Posted]:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield posted
+        stopped.set()
         server.shutdown()
         thread.join()
 

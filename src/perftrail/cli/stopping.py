@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+SECONDS_TO_END = 2.0
+
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[None]:
@@ -19,6 +21,30 @@ def stopped_like_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def stopped_soon() -> Iterator[None]:
+    """Let the block end by itself when a stop is asked for, in two seconds at most; a second one breaks it off."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            _interrupt(number, frame)
+        asked = True
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_END)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if asked:
+        raise KeyboardInterrupt
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

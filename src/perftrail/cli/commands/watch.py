@@ -12,7 +12,7 @@ import click
 from perftrail.cli.again import after, again
 from perftrail.cli.options import json_option, study_argument
 from perftrail.cli.speech import plain
-from perftrail.cli.stopping import stopped_like_ctrl_c
+from perftrail.cli.stopping import stopped_like_ctrl_c, stopped_soon
 from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import PerftrailError, StudyError, UsageError
@@ -128,7 +128,8 @@ def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool) ->
 
     file = _file(study, policy, writing)
     try:
-        with alone(file.with_suffix(".lock")):
+        # What was taken is noted, so that it is not sent again.
+        with alone(file.with_suffix(".lock")), stopped_soon():
             state = deliver(
                 read_state(file),
                 Post.of(policy.notify, directory=study.directory).send,
