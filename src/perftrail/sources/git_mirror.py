@@ -70,6 +70,11 @@ class Mirror:
         """The file that whoever makes worktrees holds together, and whoever tidies them or fetches alone."""
         return self._home / "worktrees.lock"
 
+    @property
+    def tying(self) -> Path:
+        """The file that whoever ties a new worktree to the mirror holds alone, for a moment."""
+        return self._home / "tying.lock"
+
     def ready(self) -> Path:
         """Make the mirror, or bring it up to date, and give its path. Raises `SourceError`."""
         origin = self._reach()

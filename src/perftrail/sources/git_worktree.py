@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed
-from perftrail.file_lock import alone_if_free, together
+from perftrail.file_lock import alone, alone_if_free, together
 from perftrail.sources.client import LONG_SECONDS
 
 if TYPE_CHECKING:
@@ -27,11 +27,16 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty
         raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
     Path(directory).parent.mkdir(parents=True, exist_ok=True)
     with together(mirror.lock):
-        answer = mirror.git.ask(
-            "worktree", "add", "--force", "--force", "--detach", *(["--no-checkout"] if empty else []),
-            "--", directory, commit,
-            repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
-        )  # fmt: skip
+        # To tie one, git reads what there is of all others, and fails at one that is just being tied.
+        with alone(mirror.tying):
+            answer = mirror.git.ask(
+                "worktree", "add", "--force", "--force", "--detach", "--no-checkout", "--", directory, commit,
+                repository=mirror.path, log=log,
+            )  # fmt: skip
+        if not (answer.failed or empty):
+            answer = mirror.git.ask(
+                "reset", "--hard", "--quiet", repository=directory, timeout_seconds=LONG_SECONDS, log=log
+            )
     if answer.failed:
         shutil.rmtree(directory, ignore_errors=True)
         raise CheckoutFailed(f"git cannot check it out: {answer.why}")

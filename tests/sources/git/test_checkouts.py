@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
+from perftrail.file_lock import alone
 from perftrail.launcher import Launcher
 from perftrail.model.source import Source as Asked
 from perftrail.sources.git import GitSource
@@ -78,6 +80,27 @@ def test_checkouts_side_by_side(opened: Open, repository: Repository, tmp_path: 
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(check_out, range(8))) == [str(number) for number in range(8)]
+
+
+def test_a_worktree_that_another_is_just_tying_is_waited_for(
+    opened: Open, repository: Repository, tmp_path: Path
+) -> None:
+    line(repository, 1)
+    source = opened()
+    [only] = source.history()
+    source.materialise(only, str(tmp_path / "first"), str(tmp_path / "log"))  # tidies what was left behind
+    (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
+    half = mirror / "worktrees" / "half"
+    with ThreadPoolExecutor(1) as pool:
+        with alone(mirror.parent / "tying.lock"):
+            half.mkdir()
+            (half / "commondir").touch()  # git reads it of every worktree, and fails
+            done = pool.submit(source.materialise, only, str(tmp_path / "tree"), str(tmp_path / "log"))
+            with pytest.raises(TimeoutError):
+                done.result(0.5)
+            shutil.rmtree(half)
+        done.result()
+    assert (tmp_path / "tree" / "a").read_text() == "0"
 
 
 def test_a_failed_checkout_tells_gits_own_words(opened: Open, repository: Repository, tmp_path: Path) -> None:
