@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import signal
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,6 +31,14 @@ def test_a_second_writer_is_told_who_holds_the_store_and_since_when(tmp_path: Pa
         "writes to it; wait for its end, or name another with --store",
         str(refusal.value),
     )
+
+
+def test_a_writer_that_is_just_leaving_is_waited_for(tmp_path: Path) -> None:
+    with (tmp_path / "results.db.lock").open("ab") as leaving:  # it has wiped out its name already
+        fcntl.flock(leaving, fcntl.LOCK_EX)
+        threading.Timer(0.1, fcntl.flock, (leaving.fileno(), fcntl.LOCK_UN)).start()
+        with hold(str(tmp_path / "results.db"), wait=False):
+            pass
 
 
 def test_a_second_writer_that_waits_is_told_once_and_comes_in_when_the_first_ends(tmp_path: Path) -> None:

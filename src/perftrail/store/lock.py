@@ -94,8 +94,17 @@ def _open(name: Path) -> int:
 
 def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holder], None]) -> None:
     told: Holder | None = None
+    silent_since: float | None = None
     while not _lock(descriptor, path):
-        holder = _read(descriptor)
+        holder = _parse(os.pread(descriptor, 1 << 20, 0))
+        if holder is None or not _lives(holder.pid):
+            # It came a moment ago and has not written yet who it is, or it is just leaving.
+            silent_since = silent_since or time.monotonic()
+            if time.monotonic() - silent_since < READ_SECONDS:
+                time.sleep(POLL_SECONDS / 10)
+                continue
+            holder = Holder(pid=0)
+        silent_since = None
         if holder.pid == os.getpid():
             raise StoreHeld(f"{path}: this very process writes to it already; close that store first")
         if not wait:
@@ -125,18 +134,6 @@ def _write(descriptor: int) -> None:
     words = {"pid": os.getpid(), "command": command, "started": started}
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(words).encode(), 0)
-
-
-def _read(descriptor: int) -> Holder:
-    """Read who holds the lock; a holder that came a moment ago may not have written it yet."""
-    deadline = time.monotonic() + READ_SECONDS
-    while True:
-        holder = _parse(os.pread(descriptor, 1 << 20, 0))
-        if holder is not None and _lives(holder.pid):
-            return holder
-        if time.monotonic() > deadline:
-            return Holder(pid=0)
-        time.sleep(POLL_SECONDS / 10)
 
 
 def _parse(content: bytes) -> Holder | None:

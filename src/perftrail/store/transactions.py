@@ -160,11 +160,11 @@ class Transactions:
     def _wait(self, away: StoreAway, since: float, *, first: bool) -> None:
         if self._patience is None:
             raise away
+        if first:
+            self._patience.tell(Away(where=self.where, why=away.why, seconds=self._patience.seconds))
         if time.monotonic() - since >= self._patience.seconds:
             raise StoreError(
                 f"{self.where}: the server has not answered for {duration(self._patience.seconds)} ({away.why}); "
                 "start it, and the same command goes on from what is kept"
             ) from away
-        if first:
-            self._patience.tell(Away(where=self.where, why=away.why, seconds=self._patience.seconds))
         time.sleep(POLL_SECONDS)
