@@ -1,10 +1,12 @@
-"""What all tests share: property tests have no deadline, since a busy machine is no defect; numpy has one thread.
+"""What all tests share: property tests have no deadline, since a busy machine is no defect, and in CI the same
+examples each time; numpy has one thread.
 
 A test that takes `postgresql` gets an empty schema of its own on a real server, which all such tests share.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
     from tests.store.server import Server
 
 keep_to_one_thread()
-settings.register_profile("perftrail", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "perftrail",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("perftrail")
 
 

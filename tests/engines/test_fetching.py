@@ -27,7 +27,7 @@ def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_FETCH", 1.0)
-    monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_COME_BACK", 15.0)
+    monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_COME_BACK", 60.0)
 
     def die_and_come_back() -> None:
         started.kill("one")

@@ -94,7 +94,7 @@ def test_killing_both_launcher_processes_leaves_nothing_while_perftrail_lives(
         for pid in perftrail.pids(whom):
             with contextlib.suppress(ProcessLookupError):  # the second may have left already
                 os.kill(pid, signal.SIGKILL)
-        assert eventually(lambda: perftrail.nothing_left(trial), PROMISED_SECONDS)
+        assert eventually(lambda: perftrail.nothing_left(trial))
 
 
 @pytest.mark.parametrize("whom", ["python", "guard", "server"])
@@ -107,7 +107,7 @@ def test_kill_9_in_any_phase_leaves_nothing(plain_launcher: Path, trial: Trial, 
                 os.kill(perftrail.pids(whom)[0], signal.SIGKILL)
             if whom == "python":
                 perftrail.python.wait(30)
-            assert eventually(lambda: perftrail.nothing_left(trial), PROMISED_SECONDS)
+            assert eventually(lambda: perftrail.nothing_left(trial))
 
 
 @pytest.mark.parametrize("whom", ["guard", "server"])
@@ -146,4 +146,4 @@ def test_a_fork_that_holds_the_pipe_open_does_not_keep_the_launcher(
         )
         with pipe.open("wb"):
             os.kill(perftrail.python.pid, signal.SIGKILL)
-            assert eventually(lambda: perftrail.nothing_left(trial), PROMISED_SECONDS)
+            assert eventually(lambda: perftrail.nothing_left(trial))

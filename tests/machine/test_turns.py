@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from perftrail.file_lock import alone_if_free
 from perftrail.machine.turns import building, measuring
 
 PATIENCE_SECONDS = 10.0
@@ -40,7 +42,16 @@ def test_whoever_measures_waits_for_what_goes_on_and_is_then_alone(first: type) 
     assert order == ["first ended", "measured"]
 
 
-def test_a_build_that_comes_later_waits_until_it_was_measured() -> None:
+def until_taken(lock: Path) -> None:
+    """Wait until somebody holds a lock."""
+    free = True
+    while free:
+        with alone_if_free(lock) as free:
+            pass
+        time.sleep(0.005)
+
+
+def test_a_build_that_comes_later_waits_until_it_was_measured(tmp_path: Path) -> None:
     order: list[str] = []
 
     def measure() -> None:
@@ -53,9 +64,10 @@ def test_a_build_that_comes_later_waits_until_it_was_measured() -> None:
 
     threads = [threading.Thread(target=each, daemon=True) for each in (measure, build)]
     with building("one"):
-        for thread in threads:
-            thread.start()
-            thread.join(0.1)
+        threads[0].start()
+        until_taken(tmp_path / "perftrail" / "machines" / "one" / "turn.lock")
+        threads[1].start()
+        threads[1].join(0.1)
     for thread in threads:
         thread.join(PATIENCE_SECONDS)
     assert order == ["measured", "built"]

@@ -9,6 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 from perftrail.notebook.figure import SVG, TEXT, VEGA_LITE
 from tests.notebook.example import blocks
@@ -33,8 +34,14 @@ def outputs(measured: Path) -> list[Any]:
     notebook = nbformat.reads(  # type: ignore[no-untyped-call] # it has no types of its own
         json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}), as_version=4
     )
+    # Not by ports, which would be looked for, let go and taken again.
+    by_files = Config(KernelManager={"transport": "ipc", "ip": str(measured / "kernel")})
     NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(measured)}}
+        notebook,
+        config=by_files,
+        timeout=120,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(measured)}},
     ).execute()
     nbformat.validate(notebook)
     return [cell["outputs"][-1] for cell in notebook["cells"]]

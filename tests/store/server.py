@@ -73,7 +73,7 @@ class Server:
         """Start it; it answers when this returns."""
         own = self._directory / "own"
         fsync = f"fsync={'on' if self._durable else 'off'}"
-        settings = ("listen_addresses=", "max_connections=60", "shared_buffers=32MB", fsync)
+        settings = ("listen_addresses=", "max_connections=60", "shared_buffers=32MB", "autovacuum=off", fsync)
         words = [word for setting in settings for word in ("-c", setting)]
         with (self._directory / "log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from tests.store.processes import Process
 
 
+def killed_after(writer: Process, count: int, seconds: float) -> list[int]:
+    """Kill a writer so long after it said that so many were kept; give the ordinals that it said."""
+    said = [int(heard(writer)) for _ in range(count)]
+    return said + killed_within(writer, seconds)
+
+
 def killed_within(writer: Process, seconds: float) -> list[int]:
     """Kill a writer after a while; give the ordinals that it still said were kept."""
     with pytest.raises(subprocess.TimeoutExpired):
@@ -52,7 +58,7 @@ def test_every_outcome_that_was_added_is_there_once_after_kills_at_random_instan
         with start("writes", path) as writer:
             assert heard(writer) == "started"
             assert heard(writer) == "ready"  # it also has the lock: the killed one before it left none
-            said += killed_within(writer, rng.uniform(0.0, 0.1))
+            said += killed_after(writer, rng.randrange(8), rng.uniform(0.0, 0.02))
         found = kept(path)
         assert found == tuple(measurement(key(ordinal), wall=ordinal / 7) for ordinal in range(len(found)))
         assert set(said) <= set(range(len(found)))

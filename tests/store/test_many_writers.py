@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -170,7 +171,9 @@ def test_a_second_perftrail_that_waits_is_told_once_and_comes_in_when_the_first_
     first = shared(postgresql)
     waiting = threading.Thread(target=lambda: shared(postgresql, told=told, wait=True).close())
     waiting.start()
-    waiting.join(1.0)
+    while not told:
+        time.sleep(0.05)
+    waiting.join(0.2)
     assert waiting.is_alive()
     first.close()
     waiting.join(30)

@@ -63,7 +63,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
 
 @pytest.fixture(scope="module")
 def client(hostile: Hostile) -> Iterator[Client]:
+    """A browser of everything, which is read already."""
     with served(hostile.root) as client:
+        for name in ("alpha", "beta"):
+            client.page(f"/s/{name}")
         yield client
 
 

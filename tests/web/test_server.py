@@ -32,8 +32,8 @@ from tests.web.test_pages import form_token
 class Hasty(Impatient):
     """As impatient as a test."""
 
-    seconds = 0.4
-    taking_seconds = 0.4
+    seconds = 2.0
+    taking_seconds = 2.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def until_closed(connection: socket.socket, *, dribble: bytes = b"") -> float:
     """How long a connection is kept while a byte comes now and then."""
     began = time.monotonic()
     connection.settimeout(0.05)
-    while time.monotonic() - began < 10.0:
+    while time.monotonic() - began < 15.0:
         try:
             if dribble:
                 connection.sendall(dribble)
@@ -112,7 +112,7 @@ def until_closed(connection: socket.socket, *, dribble: bytes = b"") -> float:
 def test_a_slow_client_is_given_up(port: int, first: bytes, dribble: bytes) -> None:
     with socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(first)
-        assert until_closed(slow, dribble=dribble) < 5.0
+        assert until_closed(slow, dribble=dribble) < 10.0
 
 
 def test_slow_clients_hold_nobody_up(port: int) -> None:
@@ -195,7 +195,7 @@ def test_it_says_where_it_is_and_ends_when_interrupted(hostile: Hostile) -> None
         line = server.stdout.readline()
         address = line.split()[0]
         assert "alpha, beta" in line
-        assert httpx.get(address).status_code == 200
+        assert httpx.get(address, timeout=60).status_code == 200
         server.send_signal(2)
         _, said = server.communicate(timeout=20)
     assert server.returncode in (0, 130)
@@ -205,7 +205,7 @@ def test_it_says_where_it_is_and_ends_when_interrupted(hostile: Hostile) -> None
 def test_another_name_may_be_allowed_as_browsers_show_it(hostile: Hostile) -> None:
     with serving(hostile.root, "--allow-host", "Perf.example.org:8443") as served:
         for name, status in (("perf.example.org", 200), ("evil.example.org", 421)):
-            assert httpx.get(served.address, headers={"Host": name}).status_code == status
+            assert httpx.get(served.address, headers={"Host": name}, timeout=60).status_code == status
 
 
 @pytest.mark.parametrize(
