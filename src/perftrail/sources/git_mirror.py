@@ -16,6 +16,7 @@ from perftrail.model.build import content_key
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git_command import Git, local_git, remote_git
 from perftrail.sources.git_objects import find_objects
+from perftrail.sources.git_worktree import forget_unfinished_worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -211,6 +212,7 @@ class Mirror:
     def _fetch(self, origin: _Origin, what: Sequence[str]) -> None:
         # git reads the HEAD of every worktree when it fetches, and one that is just being made has none yet.
         with alone(self._home / "lock"), alone(self.lock):
+            forget_unfinished_worktrees(self.path)
             answer = origin.git.ask(
                 "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-auto-gc",
                 "--no-write-fetch-head", "--", origin.address, *what,

@@ -13,6 +13,7 @@ from perftrail.sources.client import LONG_SECONDS
 if TYPE_CHECKING:
     from perftrail.sources.git_mirror import Mirror
 
+_KNOWN = "worktrees"
 _UNFINISHED = "initializing"
 """What git writes into a worktree's lock while it makes it; one that was killed leaves it there."""
 
@@ -44,13 +45,16 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty
 
 def forget_removed_worktrees(mirror: Mirror) -> None:
     """Tidy away what the mirror knows of directories that are gone, unless somebody makes worktrees now."""
-    known = mirror.path / "worktrees"
-    if not known.is_dir():
+    if not (mirror.path / _KNOWN).is_dir():
         return
     with alone_if_free(mirror.lock) as alone:
-        if not alone:
-            return
-        for lock in known.glob("*/locked"):
-            if lock.read_text(errors="replace").strip() == _UNFINISHED:
-                lock.unlink()
-        mirror.git.ask("worktree", "prune", repository=mirror.path)
+        if alone:
+            forget_unfinished_worktrees(mirror.path)
+            mirror.git.ask("worktree", "prune", repository=mirror.path)
+
+
+def forget_unfinished_worktrees(mirror: Path) -> None:
+    """Tidy away what a mirror knows of worktrees whose making was killed; nobody may make any meanwhile."""
+    for lock in (mirror / _KNOWN).glob("*/locked"):
+        if lock.read_text(errors="replace").strip() == _UNFINISHED:
+            shutil.rmtree(lock.parent)

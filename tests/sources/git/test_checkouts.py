@@ -65,6 +65,22 @@ def test_a_worktree_killed_half_way_is_redone(opened: Open, repository: Reposito
     assert [path.name for path in (mirror / "worktrees").iterdir()] == ["tree"]
 
 
+def test_a_worktree_killed_before_it_had_a_commit_keeps_nothing_new_from_being_fetched(
+    opened: Open, repository: Repository, tmp_path: Path
+) -> None:
+    line(repository, 1)
+    source, tree = opened(), tmp_path / "tree"
+    source.materialise(source.history()[0], str(tree), str(tmp_path / "log"))
+    (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
+    known = mirror / "worktrees" / "tree"
+    (known / "HEAD").write_text(f"{'0' * 40}\n")  # as git begins it
+    (known / "locked").write_text("initializing")
+    repository.commit({"a": "new"})
+    again = opened()
+    again.materialise(again.history()[1], str(tmp_path / "other"), str(tmp_path / "log"))
+    assert (tmp_path / "other" / "a").read_text() == "new"
+
+
 def test_checkouts_side_by_side(opened: Open, repository: Repository, tmp_path: Path) -> None:
     line(repository, 8)
     history = opened().history()
