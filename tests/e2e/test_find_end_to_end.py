@@ -13,6 +13,9 @@ from tests.e2e.histories import History, make_history, write_study
 from tests.starting import start
 
 CULPRIT = 37
+LONG = 40_000_000
+"""Steps beside which starting a program is nothing: its time goes as its steps."""
+
 UNBUILDABLE = range(30, 35)
 
 pytestmark = pytest.mark.slow
@@ -33,7 +36,7 @@ def answer_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> History:
     root = tmp_path_factory.mktemp("changed")
-    return make_history(root / "repository", commits=60, culprit=CULPRIT, unbuildable=UNBUILDABLE)
+    return make_history(root / "repository", commits=60, culprit=CULPRIT, unbuildable=UNBUILDABLE, steps=LONG)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,10 @@ def has(*command: str) -> bool:
     """Whether a command is there and ends well."""
     if shutil.which(command[0]) is None:
         return False
-    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+    try:
+        return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 LACKING = (

@@ -167,5 +167,5 @@ def test_this_machine_is_diagnosed_and_measured() -> None:
 
 def test_the_loop_takes_about_as_long_as_it_says() -> None:
     with Launcher() as launcher:
-        found = resolve(launcher, seconds=0.02)
-    assert found.seconds > 0.01
+        found = resolve(launcher, seconds=0.1)
+    assert found.seconds > 0.05

@@ -13,14 +13,33 @@ if TYPE_CHECKING:
 SECONDS_TO_END = 2.0
 
 
+class Stop:
+    """Whether a stop was asked for: what a signal raises is lost where Python happens to be in a callback."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def ask(self, _number: int, _frame: FrameType | None) -> None:
+        """Handle a signal."""
+        self._asked = True
+        raise KeyboardInterrupt
+
+    def heed(self) -> None:
+        """Stop if it was asked for. Raises `KeyboardInterrupt`."""
+        if self._asked:
+            raise KeyboardInterrupt
+
+
 @contextmanager
-def stopped_like_ctrl_c() -> Iterator[None]:
-    """Take SIGTERM for Ctrl-C while the block runs."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
+def stopped_like_ctrl_c() -> Iterator[Stop]:
+    """Take SIGTERM for Ctrl-C while the block runs, which looks between its steps whether it is to stop."""
+    stop = Stop()
+    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

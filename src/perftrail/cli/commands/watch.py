@@ -79,8 +79,9 @@ def command(
     loaded = writing.contained(walking.load(study))
     policy = _policy(loaded, **asked)
     repeat = again(study, walking, writing)
-    with stopped_like_ctrl_c():
+    with stopped_like_ctrl_c() as stop:
         while True:
+            stop.heed()
             began = time.monotonic()
             try:
                 _print(_look(loaded, policy, writing), as_json=as_json, repeat=repeat)
@@ -94,6 +95,7 @@ def command(
             _tell(loaded, policy, writing, once=once)
             if once:
                 return
+            stop.heed()
             time.sleep(max(0.0, policy.every_seconds - (time.monotonic() - began)))
 
 

@@ -1,0 +1,54 @@
+"""A command that runs until it is stopped."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+
+import pytest
+
+from perftrail.cli import stopping
+from perftrail.cli.stopping import stopped_like_ctrl_c, stopped_soon
+
+STOPS = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_stop_that_was_lost_in_a_callback_is_heeded_at_the_next_step(number: signal.Signals) -> None:
+    with stopped_like_ctrl_c() as stop:
+        stop.heed()
+        with suppress(KeyboardInterrupt):  # as Python does where it calls back
+            signal.raise_signal(number)
+        with pytest.raises(KeyboardInterrupt):
+            stop.heed()
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_what_has_begun_comes_to_its_end_before_the_stop(number: signal.Signals) -> None:
+    ended = False
+    with pytest.raises(KeyboardInterrupt), stopped_soon():
+        signal.raise_signal(number)
+        ended = True
+    assert ended
+
+
+def test_a_second_stop_breaks_off_what_has_begun() -> None:
+    with pytest.raises(KeyboardInterrupt), stopped_soon():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        pytest.fail("it goes on")
+
+
+def test_what_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping, "SECONDS_TO_END", 0.05)
+    with pytest.raises(KeyboardInterrupt), stopped_soon():
+        signal.raise_signal(signal.SIGTERM)
+        signal.sigtimedwait([], 60)
+        pytest.fail("it goes on")
+
+
+def test_afterwards_signals_mean_what_they_meant() -> None:
+    before = [signal.getsignal(number) for number in (*STOPS, signal.SIGALRM)]
+    with stopped_like_ctrl_c(), stopped_soon():
+        pass
+    assert [signal.getsignal(number) for number in (*STOPS, signal.SIGALRM)] == before
