@@ -17,14 +17,18 @@ if TYPE_CHECKING:
     from perftrail.workflows.events import Event
 
 
+def unbuilt(number: int, message: str, *, known: bool) -> BuildFinished:
+    return BuildFinished(
+        subject=Subject(revision=Revision(id=f"r{number}"), variant="plain"),
+        outcome=Failure(stage="build", message=message, log=f"{number}.log"),
+        known=known,
+    )
+
+
 def test_revisions_that_fail_alike_tell_why_once(capsys: pytest.CaptureFixture[str]) -> None:
     def failing() -> Generator[Event, None, None]:
         for number, message in enumerate(["no header\nremedy", "no header\nremedy", "no library"]):
-            yield BuildFinished(
-                subject=Subject(revision=Revision(id=f"r{number}"), variant="plain"),
-                outcome=Failure(stage="build", message=message, log=f"{number}.log"),
-                known=False,
-            )
+            yield unbuilt(number, message, known=False)
 
     with Watcher() as watcher:
         watcher.follow(failing())
@@ -38,11 +42,7 @@ def test_revisions_that_fail_alike_tell_why_once(capsys: pytest.CaptureFixture[s
 def test_what_is_known_of_many_is_counted_beyond_the_first_few(capsys: pytest.CaptureFixture[str]) -> None:
     def known() -> Generator[Event, None, None]:
         for number in range(9):
-            yield BuildFinished(
-                subject=Subject(revision=Revision(id=f"r{number}"), variant="plain"),
-                outcome=Failure(stage="build", message="no header", log=f"{number}.log"),
-                known=True,
-            )
+            yield unbuilt(number, "no header", known=True)
             if number == 1:
                 yield HistoryRead(revisions=(Revision(id="r0"),))
 

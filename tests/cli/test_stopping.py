@@ -8,9 +8,7 @@ from contextlib import suppress
 import pytest
 
 from perftrail.cli import stopping
-from perftrail.cli.stopping import stopped_like_ctrl_c, stopped_soon
-
-STOPS = [signal.SIGINT, signal.SIGTERM]
+from perftrail.cli.stopping import STOPS, Stop, stopped_like_ctrl_c
 
 
 @pytest.mark.parametrize("number", STOPS)
@@ -26,14 +24,23 @@ def test_a_stop_that_was_lost_in_a_callback_is_heeded_at_the_next_step(number: s
 @pytest.mark.parametrize("number", STOPS)
 def test_what_has_begun_comes_to_its_end_before_the_stop(number: signal.Signals) -> None:
     ended = False
-    with pytest.raises(KeyboardInterrupt), stopped_soon():
+    with pytest.raises(KeyboardInterrupt), Stop().soon():
         signal.raise_signal(number)
         ended = True
     assert ended
 
 
+def test_a_stop_is_heeded_after_what_has_begun_failed() -> None:
+    stop = Stop()
+    with suppress(OSError), stop.soon():
+        signal.raise_signal(signal.SIGTERM)
+        raise OSError
+    with pytest.raises(KeyboardInterrupt):
+        stop.heed()
+
+
 def test_a_second_stop_breaks_off_what_has_begun() -> None:
-    with pytest.raises(KeyboardInterrupt), stopped_soon():
+    with pytest.raises(KeyboardInterrupt), Stop().soon():
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
         pytest.fail("it goes on")
@@ -41,7 +48,7 @@ def test_a_second_stop_breaks_off_what_has_begun() -> None:
 
 def test_what_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopping, "SECONDS_TO_END", 0.05)
-    with pytest.raises(KeyboardInterrupt), stopped_soon():
+    with pytest.raises(KeyboardInterrupt), Stop().soon():
         signal.raise_signal(signal.SIGTERM)
         signal.sigtimedwait([], 60)
         pytest.fail("it goes on")
@@ -49,6 +56,6 @@ def test_what_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_afterwards_signals_mean_what_they_meant() -> None:
     before = [signal.getsignal(number) for number in (*STOPS, signal.SIGALRM)]
-    with stopped_like_ctrl_c(), stopped_soon():
+    with stopped_like_ctrl_c() as stop, stop.soon():
         pass
     assert [signal.getsignal(number) for number in (*STOPS, signal.SIGALRM)] == before

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 FEW = 3
 """Lines of one kind in a row that are said one by one; beyond them they are counted."""
+
 UNBOUNDED = 1000
 """Columns of a file or a pipe: nothing is cut to fit."""
 
@@ -58,7 +59,7 @@ class Watcher:
         self._status: Status | None = None
         self._left = ""
         self._told: set[str] = set()
-        self._row: list[str] = []
+        self._row = ("", 0)
 
     def __enter__(self) -> Watcher:
         if self._console.is_terminal:
@@ -201,16 +202,17 @@ class Watcher:
 
     def _say_of_row(self, text: str, *, kind: str, style: str) -> None:
         """Say a line that many of its kind may follow at once, as after a restart; beyond a few, count them."""
-        if self._row[-1:] != [kind]:
+        if self._row[0] != kind:
             self._end_row()
-        if len(self._row) < FEW:
+        count = self._row[1] + 1
+        self._row = (kind, count)
+        if count <= FEW:
             self._console.print(Text(text, style=style))
-        self._row.append(kind)
 
     def _end_row(self) -> None:
-        row, self._row = self._row, []
-        if len(row) > FEW:
-            self._console.print(Text(f"and {len(row) - FEW} more {row[-1]}", style="dim"))
+        (kind, count), self._row = self._row, ("", 0)
+        if count > FEW:
+            self._console.print(Text(f"and {count - FEW} more {kind}", style="dim"))
 
 
 def output() -> Console:

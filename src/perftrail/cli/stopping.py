@@ -7,10 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
+    Handler = Callable[[int, FrameType | None], None]
+
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
 SECONDS_TO_END = 2.0
+"""How long what has begun may go on once a stop was asked for."""
 
 
 class Stop:
@@ -19,52 +24,46 @@ class Stop:
     def __init__(self) -> None:
         self._asked = False
 
-    def ask(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle a signal."""
-        self._asked = True
-        raise KeyboardInterrupt
-
     def heed(self) -> None:
         """Stop if it was asked for. Raises `KeyboardInterrupt`."""
         if self._asked:
             raise KeyboardInterrupt
+
+    @contextmanager
+    def soon(self) -> Iterator[None]:
+        """Let the block come to its end before a stop, in a short time; a second one breaks it off."""
+        with _handled({**dict.fromkeys(STOPS, self._ask_soon), signal.SIGALRM: self.ask}):
+            try:
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+        self.heed()
+
+    def ask(self, _number: int, _frame: FrameType | None) -> None:
+        """Handle a signal: stop at once."""
+        self._asked = True
+        raise KeyboardInterrupt
+
+    def _ask_soon(self, _number: int, _frame: FrameType | None) -> None:
+        self.heed()
+        self._asked = True
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_END)
 
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[Stop]:
     """Take SIGTERM for Ctrl-C while the block runs, which looks between its steps whether it is to stop."""
     stop = Stop()
-    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _handled(dict.fromkeys(STOPS, stop.ask)):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
-def stopped_soon() -> Iterator[None]:
-    """Let the block end by itself when a stop is asked for, in two seconds at most; a second one breaks it off."""
-    asked = False
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            _interrupt(number, frame)
-        asked = True
-        signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_END)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, _interrupt)
+def _handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
+    """Handle signals so while the block runs."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, handler in before.items():
             signal.signal(number, handler)
-    if asked:
-        raise KeyboardInterrupt
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -32,12 +32,13 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty
         with alone(mirror.tying):
             answer = mirror.git.ask(
                 "worktree", "add", "--force", "--force", "--detach", "--no-checkout", "--", directory, commit,
-                repository=mirror.path, log=log,
+                repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
         if not (answer.failed or empty):
             answer = mirror.git.ask(
-                "reset", "--hard", "--quiet", repository=directory, timeout_seconds=LONG_SECONDS, log=log
-            )
+                "reset", "--hard", "--no-recurse-submodules", "--quiet",
+                repository=directory, timeout_seconds=LONG_SECONDS, log=log,
+            )  # fmt: skip
     if answer.failed:
         shutil.rmtree(directory, ignore_errors=True)
         raise CheckoutFailed(f"git cannot check it out: {answer.why}")
@@ -47,8 +48,8 @@ def forget_removed_worktrees(mirror: Mirror) -> None:
     """Tidy away what the mirror knows of directories that are gone, unless somebody makes worktrees now."""
     if not (mirror.path / _KNOWN).is_dir():
         return
-    with alone_if_free(mirror.lock) as alone:
-        if alone:
+    with alone_if_free(mirror.lock) as free:
+        if free:
             forget_unfinished_worktrees(mirror.path)
             mirror.git.ask("worktree", "prune", repository=mirror.path)
 
@@ -57,4 +58,4 @@ def forget_unfinished_worktrees(mirror: Path) -> None:
     """Tidy away what a mirror knows of worktrees whose making was killed; nobody may make any meanwhile."""
     for lock in (mirror / _KNOWN).glob("*/locked"):
         if lock.read_text(errors="replace").strip() == _UNFINISHED:
-            shutil.rmtree(lock.parent)
+            shutil.rmtree(lock.parent, ignore_errors=True)

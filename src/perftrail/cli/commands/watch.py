@@ -12,7 +12,7 @@ import click
 from perftrail.cli.again import after, again
 from perftrail.cli.options import json_option, study_argument
 from perftrail.cli.speech import plain
-from perftrail.cli.stopping import stopped_like_ctrl_c, stopped_soon
+from perftrail.cli.stopping import stopped_like_ctrl_c
 from perftrail.cli.walking import walking_options
 from perftrail.cli.writing import writing_options
 from perftrail.errors import PerftrailError, StudyError, UsageError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
+    from perftrail.cli.stopping import Stop
     from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
     from perftrail.model.study import Study
@@ -92,7 +93,7 @@ def command(
                 if once or never_seen:
                     raise
                 click.echo(f"{plain(str(error), longest=LONGEST)}; looked at again later", err=True)
-            _tell(loaded, policy, writing, once=once)
+            _tell(loaded, policy, writing, once=once, stop=stop)
             if once:
                 return
             stop.heed()
@@ -123,7 +124,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
         )
 
 
-def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool) -> None:
+def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, stop: Stop) -> None:
     """Tell everybody what they have not been told yet; what keeps us from it ends no watch that goes on."""
     from perftrail.workflows.watching.delivery import Post, deliver, receivers_of, shown
     from perftrail.workflows.watching.state import read_state, write_state
@@ -131,7 +132,7 @@ def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool) ->
     file = _file(study, policy, writing)
     try:
         # What was taken is noted, so that it is not sent again.
-        with alone(file.with_suffix(".lock")), stopped_soon():
+        with alone(file.with_suffix(".lock")), stop.soon():
             state = deliver(
                 read_state(file),
                 Post.of(policy.notify, directory=study.directory).send,
