@@ -1,4 +1,4 @@
-"""``python -m benchmarks.changepoints``: every detector on the same simulated histories, as a table or as JSON."""
+"""``python -m benchmarks.changepoints``: every detector on the same histories, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.changepoints.annotated import annotated_table, read
 from benchmarks.changepoints.cases import CASES, Row, measure
 from benchmarks.changepoints.page import PAGE, figures_table, goals, goals_table, rewritten
 from benchmarks.changepoints.peers import PEERS, here, install
@@ -26,6 +27,9 @@ def main() -> int:
     absent = [peer.title for peer in PEERS if peer not in found]
     if absent:
         missing.append(f"not installed (--install-peers does): {', '.join(absent)}")
+    if options.annotated is not None:
+        print(annotated_table(read(options.annotated), found, options.peers))
+        return 0
     rows: list[Row] = []
     for case in CASES:
         if case.name in options.skip:
@@ -47,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1)
     add("--scale", type=float, default=1.0, help="how many series, as a multiple of each case's own number")
     add("--skip", action="append", default=[], choices=[case.name for case in CASES], help="leave a case out")
+    add("--annotated", type=Path, help="a directory of real series with annotations, instead of simulations")
     add("--peers", type=Path, default=default_directory(), help="where peers are installed")
     add("--install-peers", action="store_true", help="install the peers first, by pip")
     add("--write", action="store_true", help=f"write the tables into {PAGE.name}")

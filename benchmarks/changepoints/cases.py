@@ -1,4 +1,4 @@
-"""The histories that are simulated, and what each detector makes of them."""
+"""The simulated histories, and how well each detector finds their changes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from benchmarks.changepoints.peers import Peer
 
 MARGIN = 5
+CORRELATIONS = (0.0, 0.3, 0.5, 0.7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Some series of one kind, and how many of these the peers are asked about: all are far slower."""
+    """Series of one kind, and the number of these for the peers, which are far slower."""
 
     name: str
     settings: Settings
@@ -56,12 +57,35 @@ CASES = (
         settings=Settings(length=1000, changes=0, drift=0.1),
         series=100,
     ),
+    *(
+        Case(
+            name=f"{length:,}, none, correlation {correlation}",
+            settings=Settings(length=length, changes=0, correlation=correlation),
+            series=300 if length < 1000 else 100,
+            peer_series=40 if length == 200 else 0,
+        )
+        for length in (50, 200, 1000)
+        for correlation in CORRELATIONS
+    ),
+    *(
+        Case(
+            name=f"1,000, 4 steps, correlation {correlation}",
+            settings=Settings(length=1000, changes=4, correlation=correlation),
+            series=60,
+        )
+        for correlation in CORRELATIONS[1:]
+    ),
+    Case(
+        name="1,000, none, 3 bursts that return",
+        settings=Settings(length=1000, changes=0, bursts=3),
+        series=100,
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What one detector made of one case.
+    """The result of one detector on one case.
 
     F1, precision and recall are of all series' points together; `f1_error` is the standard error of F1,
     found by leaving out one series at a time. `seconds` is the median call's, `slowest` the slowest. `false`
@@ -71,6 +95,7 @@ class Row:
     case: str
     length: int
     changes: int
+    correlation: float
     detector: str
     series: int
     f1: float
@@ -85,7 +110,7 @@ class Row:
 
 
 def measure(case: Case, peers: Sequence[Peer], directory: Path, *, seed: int, scale: float) -> Iterator[Row]:
-    """Ask each detector about the same series, one detector after another."""
+    """Run each detector on the same series, one detector after another."""
     for peer in peers:
         series = case.peer_series if peer.package else case.series
         count = math.ceil(series * peer.share * scale)
@@ -105,6 +130,7 @@ def measure(case: Case, peers: Sequence[Peer], directory: Path, *, seed: int, sc
             case=case.name,
             length=case.settings.length,
             changes=case.settings.changes,
+            correlation=case.settings.correlation,
             detector=peer.title,
             series=len(near),
             f1=total.f1,

@@ -32,6 +32,7 @@ class Peer:
 
 PEERS = (
     Peer(name="perftrail", title="perftrail", package="", longest=1_000_000),
+    Peer(name="perftrail-alerts", title="perftrail, alerts", package="", longest=10_000),
     Peer(name="asv", title="asv, L1 Potts", package="asv==0.6.6", longest=10_000),
     Peer(name="otava", title="Apache Otava", package="apache-otava==0.8.0", longest=10_000),
     Peer(
@@ -71,8 +72,10 @@ class Detector:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
     def ask(self, values: list[float]) -> Answer:
         """Find the change points of a series."""

@@ -1,7 +1,8 @@
-"""Histories as they are measured: steps, noise of readings and of builds, outliers, with the truth known."""
+"""Simulated histories: steps, noise of samples and of builds, outliers, with the truth known."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +15,13 @@ Floats = npt.NDArray[np.float64]
 class Settings:
     """One kind of history.
 
-    `cv` and `layout` are standard deviations of the logarithm, of readings and of builds. A share `outliers`
-    of readings is multiplied by `outlier_factor`, or divided by it as often when `two_sided`. Steps have
+    `cv` and `layout` are standard deviations of the logarithm, of samples and of builds. A share `outliers`
+    of samples is multiplied by `outlier_factor`, or divided by it as often when `two_sided`. Steps have
     sizes between `smallest` and `largest`, evenly spread over their logarithms, up as often as down, and
     are at least `apart` revisions from each other and from the ends. `drift` is the step of a random walk from
     one revision to the next, in units of `cv`; `growth` is how much larger the noise is at the end.
+    `correlation` is that of the noise of neighbours: an autoregressive process of order 1. In each of `bursts`
+    stretches of 2 to 10 revisions, the level is higher by 2 to 4 standard deviations of the noise, and returns.
     """
 
     length: int
@@ -33,6 +36,8 @@ class Settings:
     apart: int = 12
     drift: float = 0.0
     growth: float = 1.0
+    correlation: float = 0.0
+    bursts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +59,23 @@ def draw(settings: Settings, rng: np.random.Generator) -> Series:
     level[list(changes)] = steps
     level = np.cumsum(level)
     noise = np.hypot(settings.cv, settings.layout) * np.linspace(1.0, settings.growth, length)
-    logs = level + rng.normal(size=length) * noise
+    logs = level + _correlated(rng.normal(size=length), settings.correlation) * noise
     logs += np.cumsum(rng.normal(size=length)) * settings.drift * settings.cv
     garbage = np.log(settings.outlier_factor) * (rng.random(length) < settings.outliers)
     if settings.two_sided:
         garbage *= rng.choice((-1.0, 1.0), size=length)
+    for _ in range(settings.bursts):
+        first = int(rng.integers(0, length - 10))
+        logs[first : first + int(rng.integers(2, 11))] += rng.uniform(2.0, 4.0) * noise[first]
     return Series(values=np.exp(logs + garbage), changes=changes, steps=tuple(steps.tolist()))
+
+
+def _correlated(noise: Floats, correlation: float) -> Floats:
+    """Return a stationary autoregressive process of order 1 and variance 1 from independent innovations."""
+    found = noise.copy()
+    for at in range(1, len(noise) if correlation else 0):
+        found[at] = correlation * found[at - 1] + math.sqrt(1.0 - correlation**2) * noise[at]
+    return found
 
 
 def _changes(settings: Settings, rng: np.random.Generator) -> tuple[int, ...]:

@@ -15,17 +15,23 @@ import time
 from collections.abc import Callable
 
 
-def perftrail() -> Callable[[list[float]], list[int]]:
-    """Give perftrail's detector, on logarithms as it is used."""
+def perftrail(*, alerts: bool = False) -> Callable[[list[float]], list[int]]:
+    """Return perftrail's detector, on logarithms as it is used; of its points, all or the alerts."""
     import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # before the clock starts, as any peer
 
     from perftrail.analysis.changepoints import change_points  # noqa: PLC0415
 
     def detect(values: list[float]) -> list[int]:
-        samples = [(position, (math.log(value),)) for position, value in enumerate(values)]
-        return [point.position for point in change_points(samples)]
+        logs = [math.log(value) if value > 0.0 else math.nan for value in values]
+        points = change_points([(position, (log,)) for position, log in enumerate(logs)])
+        return [point.position for point in points if point.alert or not alerts]
 
     return detect
+
+
+def nothing() -> Callable[[list[float]], list[int]]:
+    """Return a detector that never reports a point."""
+    return lambda _: []
 
 
 def asv() -> Callable[[list[float]], list[int]]:
@@ -57,7 +63,14 @@ def e_divisive() -> Callable[[list[float]], list[int]]:
     return seeded
 
 
-DETECTORS = {"perftrail": perftrail, "asv": asv, "otava": otava, "e-divisive": e_divisive}
+DETECTORS = {
+    "perftrail": perftrail,
+    "perftrail-alerts": lambda: perftrail(alerts=True),
+    "nothing": nothing,
+    "asv": asv,
+    "otava": otava,
+    "e-divisive": e_divisive,
+}
 
 
 def main() -> None:

@@ -16,9 +16,8 @@ from benchmarks.markdown import table as as_table
 from benchmarks.search.histories import draw
 from benchmarks.search.rows import PLAIN
 from benchmarks.search.simulator import Machine
-from benchmarks.search.strategies.asking import news, question
-from perftrail.search import Measure
-from perftrail.search.survey import Survey
+from benchmarks.search.strategies.asking import question, take
+from perftrail.search import Measure, Search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,24 +40,25 @@ class Course:
 
 
 class Workers:
-    """Does what a survey asks for, several builds at once, and counts the time."""
+    """Does what a search asks for, several builds at once, and counts the time."""
 
     def __init__(self, settings: Settings, *, seed: tuple[int, ...], count: int) -> None:
         self._history = draw(settings, np.random.default_rng(seed))
         self._machine = Machine(self._history, np.random.default_rng([*seed, 1]))
-        self._survey = Survey(question(self._machine))
+        self._search = Search(question(self._machine))
         self._count = count
         self._built: set[int] = set()
 
     def search(self) -> Course:
         """Search until it is settled."""
         rounds, building, seconds = 0, 0, 0.0
-        while isinstance(action := self._survey.ask(), Measure):
-            measures = self._survey.batch(self._count)
+        while isinstance(action := self._search.ask(), Measure):
+            fresh = set(action.positions) - self._built
+            ahead = self._search.builds_ahead(fresh, self._count - len(fresh)) if fresh else ()
+            measures = [action, *(self._search.first_batch(position) for position in ahead)]
             rounds += 1
-            fresh = {measure.position for measure in measures} - self._built
             building += bool(fresh)
-            seconds += self._take(measures, fresh)
+            seconds += self._take(measures) + (self._machine.settings.build_cost if fresh else 0.0)
         culprits = set(self._history.culprits)
         told = [set(change.positions) for change in action.answer.changes]
         right = bool(told) and all(each & culprits for each in told)
@@ -66,13 +66,12 @@ class Workers:
             rounds=rounds, building=building, seconds=seconds, right=right, wrong=bool(told) and not right
         )
 
-    def _take(self, measures: Sequence[Measure], fresh: set[int]) -> float:
-        """Do what is asked, and tell it; gives how long that takes: one build, and all readings."""
+    def _take(self, measures: Sequence[Measure]) -> float:
+        """Do what is asked, and tell it; return how long all samples take."""
         for measure in measures:
-            self._survey.tell(news(measure, self._machine, self._built))
-        self._built |= fresh
-        readings = sum(measure.readings for measure in measures)
-        return readings + (self._machine.settings.build_cost if fresh else 0.0)
+            for news in take(measure, self._machine, self._built):
+                self._search.tell(news)
+        return float(sum(len(measure.order) for measure in measures))
 
 
 def table(revisions: Sequence[int], workers: Sequence[int], *, trials: int, seed: int) -> str:

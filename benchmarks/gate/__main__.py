@@ -35,7 +35,7 @@ TRUTHS = ("unchanged", "slower")
 
 WORDS = """\
 Each run is a job of its own: `perftrail compare BASE HEAD --fail-on slower` without any earlier results builds both,
-measures their wall and CPU time in pairs that take turns, at most {most} of them, and judges. The program computes
+measures their wall and CPU time in pairs in random order, at most {most} of them, and judges. The program computes
 for {milliseconds:g} ms. The unchanged branch is another build that does the same work; the slower one computes
 {effect:.0%} longer.{busy} Of the unchanged, a run that **failed** is a false alarm; of the slower, one that passed is a
 miss. **Wrong way** is any verdict against the truth: slower or faster where nothing changed, faster where it is slower.

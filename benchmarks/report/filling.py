@@ -15,7 +15,7 @@ from perftrail import studyfile
 from perftrail.launcher import Launcher
 from perftrail.machine import read_machine
 from perftrail.model.build import BuildRecord, Built, Prepared, content_key
-from perftrail.model.measurement import InvocationKey, Measurement, Runnable
+from perftrail.model.measurement import Draw, InvocationKey, Measurement, Runnable
 from perftrail.model.plan import cells, recipe, runnable_key
 from perftrail.model.subject import Subject
 from perftrail.store import schema
@@ -183,8 +183,15 @@ def _invocations(
         for ordinal, value in enumerate(values.tolist()):
             key = InvocationKey(runnable=runnable.key, machine=machine, phase="sample", ordinal=ordinal)
             beside = {f"more-{metric}": 1.0 for metric in range(size.more)}
+            draw = Draw(block=f"{benchmark} {ordinal}", turn=revision, seed=1 + ordinal)
             batch.append(
-                Measurement(key=key, started="2025-11-21", seconds=value, values={"seconds": value, **beside})
+                Measurement(
+                    key=key,
+                    started="2025-11-21",
+                    seconds=value,
+                    values={"seconds": value, **beside},
+                    draw=draw,
+                )
             )
         if len(batch) >= BATCH:
             yield batch

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Rule, compare
+from perftrail.analysis.compare import Rule, compare_once
 from perftrail.model.process import Command, Exited
 from perftrail.workflows.invoker import OUTPUT_CAP_BYTES
 
@@ -71,7 +71,7 @@ def take(outside: Starter, inside: Starter, target: Target, *, pairs: int, logs:
             target=target.name,
             figure=name,
             outside=sorted(before)[pairs // 2],
-            ratio=compare(before, after, rule),
+            ratio=compare_once(before, after, rule),
         )
         for name in FIGURES
         for before, after in [_both(found[outside], found[inside], name)]

@@ -1,6 +1,8 @@
 """Compare searches over simulated histories: correct answers, builds and invocations of each.
 
-`python -m benchmarks.search rows` runs all cases that have a goal; see its own --help.
+`python -m benchmarks.search rows` runs all cases that have a goal, `python -m benchmarks.search noise` those of noise
+that no model assumes, through the whole product, and `python -m benchmarks.search paths` real programs whose time
+depends on where they lie; see their own --help.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.search import campaign
+from benchmarks.search import campaign, noise, paths
 from benchmarks.search.bound import fewest_runs
 from benchmarks.search.histories import Settings
 from benchmarks.search.strategies import PEERS, STRATEGIES, fitting
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the trials and print what came of them."""
-    if sys.argv[1:2] == ["rows"]:
-        campaign.main(sys.argv[2:])
+    others = {"rows": campaign.main, "noise": noise.main, "paths": paths.main}
+    if len(sys.argv) > 1 and sys.argv[1] in others:
+        others[sys.argv[1]](sys.argv[2:])
         return
     options = _parser().parse_args()
     settings = _settings(options)
@@ -55,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--layout", type=float, default=0.3, help="scatter between builds, in units of cv")
     add("--outliers", type=float, default=0.03, help="share of runs that take twice as long")
     add("--drift", type=float, nargs="?", const=0.3, default=0.0, help="random walk per run, in units of cv")
-    add("--smallest", type=float, help="smallest change worth finding [half the effect, at most 0.05]")
+    add("--threshold", type=float, help="smallest change worth finding [half the effect, at most 0.05]")
     add("--confidence", type=float, default=0.99)
     add("--build-cost", type=float, default=10.0, help="seconds for a build; a run takes one")
     add("--most-invocations", type=int, default=1000)
@@ -65,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--ramp", type=int, default=0, help="spread the change over so many revisions")
     add("--branch", type=int, default=0, help="hide the culprit among the revisions of one merge's branch")
     add("--suspects", type=float, default=1.0, help="weight of a tenth of the revisions in a wrong prior")
-    add("--redraws", action="store_true", help="builds can be run in other layouts")
+    add("--relinks", action="store_true", help="builds can be linked in other layouts")
     add("--trials", type=int, default=300)
     add("--seed", type=int, default=1)
     add("--processes", type=int, default=1)
@@ -79,9 +82,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    smallest = options.smallest
-    if smallest is None:
-        smallest = min(0.05, abs(options.effect) / 2) if options.effect else 0.05
+    threshold = options.threshold
+    if threshold is None:
+        threshold = min(0.05, abs(options.effect) / 2) if options.effect else 0.05
     return Settings(
         revisions=options.revisions,
         effect=options.effect,
@@ -90,7 +93,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         layout=options.layout,
         outliers=options.outliers,
         drift=options.drift,
-        smallest=smallest,
+        threshold=threshold,
         confidence=options.confidence,
         build_cost=options.build_cost,
         most_invocations=options.most_invocations,
@@ -100,7 +103,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         ramp=options.ramp,
         branch=options.branch,
         suspects=options.suspects,
-        redraws=options.redraws,
+        relinks=options.relinks,
     )
 
 

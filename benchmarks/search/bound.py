@@ -49,7 +49,7 @@ def most_isolated(settings: Settings) -> float | None:
         or not settings.layout
         or settings.ramp
         or settings.changes > 1
-        or settings.redraws
+        or settings.relinks
     ):
         return None
     mean = (settings.distance / settings.layout) ** 2 / 2

@@ -32,8 +32,8 @@ class Settings:
     `changes` steps, up (1) or down (-1) as `signs` says, by chance where it is empty, but a single one up.
     `ramp` spreads the one change evenly over so many revisions. `branch` hides the culprit among so many
     revisions that one merge brings. `suspects` is the weight of a tenth of the revisions in the prior that
-    the searches are given; it says nothing about the truth, so above 1 it is a wrong prior. `redraws` lets
-    them run a build in another layout. `jump` is how far the machine's level jumps, in units of the scatter of
+    the searches are given; it says nothing about the truth, so above 1 it is a wrong prior. `relinks` lets
+    them link a build in other layouts. `jump` is how far the machine's level jumps, in units of the scatter of
     runs, once, somewhere among the first forty runs.
     """
 
@@ -44,7 +44,7 @@ class Settings:
     layout: float
     outliers: float
     drift: float
-    smallest: float
+    threshold: float
     confidence: float
     build_cost: float
     most_invocations: int
@@ -54,7 +54,7 @@ class Settings:
     ramp: int = 0
     branch: int = 0
     suspects: float = 1.0
-    redraws: bool = False
+    relinks: bool = False
     jump: float = 0.0
 
     @property

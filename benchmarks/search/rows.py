@@ -31,7 +31,7 @@ PLAIN = Settings(
     layout=0.3,
     outliers=0.03,
     drift=0.0,
-    smallest=0.05,
+    threshold=0.05,
     confidence=0.99,
     build_cost=10.0,
     most_invocations=1000,
@@ -39,12 +39,7 @@ PLAIN = Settings(
 )
 """N = 1000, 15 % unbuildable in clusters, 3 % outliers, tau = 0.3 sigma, d / sigma = 3.2."""
 
-SEARCH, SURVEY, THOROUGH, INSIDE = (
-    "perftrail",
-    "perftrail survey",
-    "perftrail survey, thorough",
-    "perftrail inside",
-)
+SEARCH, THOROUGH, INSIDE = "perftrail", "perftrail, thorough", "perftrail inside"
 
 
 PEER_TRIALS = 50
@@ -89,19 +84,19 @@ def _cell(label: str, settings: Settings, trials: int, seconds: float, strategy:
 
 
 def _step(effect: float, cv: float, trials: int, seconds: float, *, note: str = "", **changes: float) -> Cell:
-    """Return the cell of a single step; the smallest change worth finding is half of it, at most 5 %."""
-    settings = replace(PLAIN, effect=effect, cv=cv, smallest=min(0.05, effect / 2))
+    """Return the cell of a single step; the threshold is half of it, at most 5 %."""
+    settings = replace(PLAIN, effect=effect, cv=cv, threshold=min(0.05, effect / 2))
     settings = replace(settings, **changes)  # type: ignore[arg-type]  # all are numbers, some whole
     return _cell(f"d/σ = {settings.distance:.1f}{note}", settings, trials, seconds)
 
 
 def _null(sigmas: float, trials: int, seconds: float) -> Cell:
-    settings = replace(PLAIN, effect=0.0, smallest=sigmas * PLAIN.cv)
-    return _cell(f"smallest {sigmas:.1f} σ", settings, trials, seconds)
+    settings = replace(PLAIN, effect=0.0, threshold=sigmas * PLAIN.cv)
+    return _cell(f"threshold {sigmas:.1f} σ", settings, trials, seconds)
 
 
 def _several(
-    label: str, count: int, signs: tuple[int, ...], trials: int, seconds: float, strategy: str
+    label: str, count: int, signs: tuple[int, ...], trials: int, seconds: float, strategy: str = SEARCH
 ) -> Cell:
     settings = replace(PLAIN, effect=0.15, changes=count, signs=signs)
     return _cell(label, settings, trials, seconds, strategy)
@@ -146,13 +141,12 @@ ROWS: tuple[Row, ...] = (
         name="jump",
         title="the machine's level jumps once",
         cells=(
-            replace(_step(0.50, 0.02, 60, 1.0, note=", a jump of -10 σ", jump=-10.0), strategy=SURVEY),
-            replace(_step(0.50, 0.02, 60, 1.0, note=", a jump of 4 σ", jump=4.0), strategy=SURVEY),
+            _step(0.50, 0.02, 60, 1.0, note=", a jump of -10 σ", jump=-10.0),
+            _step(0.50, 0.02, 60, 1.0, note=", a jump of 4 σ", jump=4.0),
             replace(
                 _null(3.0, 60, 0.5),
                 label="no change, a jump of -10 σ",
-                strategy=SURVEY,
-                settings=replace(PLAIN, effect=0.0, smallest=0.09, jump=-10.0),
+                settings=replace(PLAIN, effect=0.0, threshold=0.09, jump=-10.0),
             ),
         ),
         goals=(all_right(0.985), calibrated(0.985)),
@@ -161,8 +155,8 @@ ROWS: tuple[Row, ...] = (
         name="several",
         title="two and three changes",
         cells=(
-            _several("2 in one direction", 2, (1, 1), 60, 5.0, SURVEY),
-            _several("3 in one direction", 3, (1, 1, 1), 30, 14.0, SURVEY),
+            _several("2 in one direction", 2, (1, 1), 60, 5.0),
+            _several("3 in one direction", 3, (1, 1, 1), 30, 14.0),
             _several("2 that cancel, thorough", 2, (1, -1), 30, 6.0, THOROUGH),
             _several("3 up and down, thorough", 3, (), 16, 10.0, THOROUGH),
         ),
@@ -172,8 +166,8 @@ ROWS: tuple[Row, ...] = (
         name="hidden",
         title="changes up and down, not thorough",
         cells=(
-            _several("2 up and down", 2, (), 20, 4.0, SURVEY),
-            _several("3 up and down", 3, (), 20, 4.0, SURVEY),
+            _several("2 up and down", 2, (), 20, 4.0),
+            _several("3 up and down", 3, (), 20, 4.0),
         ),
         goals=(calibrated(0.985),),
     ),
@@ -197,8 +191,8 @@ ROWS: tuple[Row, ...] = (
         name="ramp",
         title="ramp over 200 commits",
         cells=(
-            _cell("10 % in all", replace(PLAIN, ramp=200), 16, 10.0, SURVEY),
-            _cell("30 % in all", replace(PLAIN, effect=0.3, ramp=200), 16, 10.0, SURVEY),
+            _cell("10 % in all", replace(PLAIN, ramp=200), 16, 10.0),
+            _cell("30 % in all", replace(PLAIN, effect=0.3, ramp=200), 16, 10.0),
         ),
         goals=(all_right(0.98), told_as_ramp(), calibrated(0.985)),
     ),
@@ -210,7 +204,7 @@ ROWS: tuple[Row, ...] = (
             _step(0.10, 0.03, 20, 0.5, note=", a build costs 100 runs", build_cost=100.0),
             _step(0.10, 0.03, 20, 0.3, note=", no layout noise", layout=0.0),
             _step(0.10, 0.03, 20, 1.0, note=", τ = 0.7 σ", layout=0.7),
-            _step(0.10, 0.03, 20, 1.0, note=", τ = 0.7 σ, layouts redrawn", layout=0.7, redraws=True),
+            _step(0.10, 0.03, 20, 1.0, note=", τ = 0.7 σ, relinked", layout=0.7, relinks=True),
             _step(0.10, 0.03, 20, 0.4, note=", a wrong prior of ten to one", suspects=10.0),
         ),
         goals=(all_right(0.98), calibrated(0.985)),

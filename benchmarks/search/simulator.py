@@ -32,6 +32,7 @@ class _State:
         self.drift = 0.0
         self.invocations = 0
         self.jumps_at: int | None = None
+        self.layouts: dict[tuple[int, int], float] = {}
 
 
 class Machine:
@@ -85,16 +86,8 @@ class Machine:
         """Run a built revision; return the logarithms of its values."""
         return self.run_each(np.full(readings, position))
 
-    def run_redrawn(self, position: int, readings: int) -> npt.NDArray[np.float64]:
-        """Run a built revision in a layout of its own each time, as other environment sizes would give."""
-        layouts = self._rng.normal(0.0, self.settings.layout * self.settings.cv, readings)
-        values: npt.NDArray[np.float64] = (
-            self.run(position, readings) - self._history.layout[self.ids[position]] + layouts
-        )
-        return values
-
-    def run_each(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Run built revisions one after the other, once for each entry."""
+    def run_each(self, positions: npt.NDArray[np.int64], *, layout: int = 0) -> npt.NDArray[np.float64]:
+        """Run built revisions one after the other, once for each entry, relinked with this seed (0: as built)."""
         count = len(positions)
         state, settings, rng = self._state, self.settings, self._rng
         if settings.jump and state.jumps_at is None:
@@ -108,9 +101,18 @@ class Machine:
         if count:
             state.drift = float(walk[-1])
         revisions = self.ids[positions]
-        levels = self._history.level[revisions] + self._history.layout[revisions]
+        layouts = [self._layout(revision, layout) for revision in revisions.tolist()]
+        levels = self._history.level[revisions] + np.array(layouts)
         values: npt.NDArray[np.float64] = levels + noise + slow + walk + jump
         return values
+
+    def _layout(self, revision: int, seed: int) -> float:
+        if not seed:
+            return float(self._history.layout[revision])
+        if (revision, seed) not in self._state.layouts:
+            drawn = self._rng.normal(0.0, self.settings.layout * self.settings.cv)
+            self._state.layouts[revision, seed] = float(drawn)
+        return self._state.layouts[revision, seed]
 
     def is_merge(self, position: int) -> bool:
         """Whether a revision brought a branch."""

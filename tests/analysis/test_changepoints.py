@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perftrail.analysis.candidates import SHORT
-from perftrail.analysis.changepoints import FALSE_ALARMS, ChangePoint, change_points
-from perftrail.analysis.warm import warm_weights
+from perftrail.analysis.changepoints import (
+    ALERT_SIZE,
+    FALSE_ALARMS,
+    SHORT,
+    ChangePoint,
+    change_points,
+    changes_of,
+    search_weights,
+)
+from perftrail.analysis.levels import FEWEST, by_columns
 
 Levels = list[tuple[int, tuple[float, ...]]]
 
@@ -144,6 +151,94 @@ def test_a_step_below_the_noise_shows_between_long_stretches() -> None:
     assert point.low < 1.02 < point.high
 
 
+def correlated(
+    length: int,
+    correlation: float,
+    seed: int,
+    *,
+    steps: dict[int, float] | None = None,
+    outliers: float = 0.0,
+) -> Levels:
+    """One sample of each revision, with noise of 3 % in which neighbours are correlated, and steps in logarithms."""
+    rng = np.random.default_rng([seed, length])
+    noise = rng.normal(size=length)
+    for at in range(1, length):
+        noise[at] = correlation * noise[at - 1] + math.sqrt(1.0 - correlation**2) * noise[at]
+    logs = 0.03 * noise + math.log(2.0) * (rng.random(length) < outliers)
+    for first, step in (steps or {}).items():
+        logs[first:] += step
+    return [(position, (log,)) for position, log in enumerate(logs.tolist())]
+
+
+@pytest.mark.parametrize("outliers", [0.0, 0.03])
+@pytest.mark.parametrize("correlation", [0.3, 0.5, 0.7])
+def test_correlated_noise_is_seldom_taken_for_a_change(correlation: float, outliers: float) -> None:
+    drawn = [correlated(200, correlation, seed, outliers=outliers) for seed in range(40)]
+    assert sum(bool(change_points(series)) for series in drawn) <= 2
+
+
+def test_the_correlation_of_neighbours_is_reported_with_its_interval() -> None:
+    for correlation in (0.0, 0.5):
+        found = [
+            changes_of(by_columns(correlated(400, correlation, seed, steps={200: 0.2}))).correlation
+            for seed in range(20)
+        ]
+        assert sum(each is not None and each.low <= correlation <= each.high for each in found) >= 18
+        sure = sum(each is not None and each.sure for each in found)
+        assert sure == 20 if correlation else sure <= 1
+
+
+def test_a_series_without_any_candidate_needs_no_correlation() -> None:
+    assert changes_of(by_columns(correlated(100, 0.0, 1))).correlation is None
+
+
+def test_steps_are_not_taken_for_correlation() -> None:
+    steps = {40: 0.1, 80: -0.15, 120: 0.1, 160: 0.08}
+    found = changes_of(by_columns(correlated(200, 0.0, 1, steps=steps)))
+    assert found.correlation is not None
+    assert not found.correlation.sure
+    assert [point.position for point in found.points] == pytest.approx(list(steps), abs=3)
+
+
+def test_a_step_between_correlated_neighbours_is_found_with_a_wider_interval() -> None:
+    [point] = change_points(correlated(200, 0.5, 1, steps={100: 0.2}))
+    [plain] = change_points(correlated(200, 0.0, 1, steps={100: 0.2}))
+    assert point.earliest <= 100 <= point.latest
+    assert point.low < math.exp(0.2) < point.high
+    assert math.log(point.high / point.low) > 1.4 * math.log(plain.high / plain.low)
+
+
+def test_few_levels_do_not_show_a_correlation() -> None:
+    assert changes_of(by_columns(correlated(FEWEST - 1, 0.5, 1))).correlation is None
+
+
+def test_a_size_is_the_step_over_the_noise_of_one_level() -> None:
+    [point] = change_points(correlated(400, 0.0, 3, steps={200: 0.12}))
+    assert point.size == pytest.approx(4.0, rel=0.2)
+    assert point.size_low < 4.0 < point.size_high
+    assert point.alert
+
+
+def test_a_small_step_is_a_point_and_no_alert() -> None:
+    [point] = change_points(correlated(1000, 0.0, 3, steps={500: 0.03}))
+    assert point.size_low < ALERT_SIZE
+    assert not point.alert
+
+
+def test_one_odd_build_is_no_alert_and_two_more_make_it_one() -> None:
+    [newest] = change_points(history([1.0] * 29 + [1.5], readings=10))
+    [confirmed] = change_points(history([1.0] * 29 + [1.5] * 3, readings=10))
+    assert not newest.alert
+    assert confirmed.alert
+
+
+def test_a_short_burst_that_returns_is_no_alert() -> None:
+    burst = correlated(300, 0.0, 4, steps={150: 0.2, 158: -0.2})
+    lasting = correlated(300, 0.0, 4, steps={150: 0.2, 158: -0.1})
+    assert [point.alert for point in change_points(burst)] == [False, False]
+    assert [point.alert for point in change_points(lasting)] == [True, True]
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.floats(0.6, 1.6))
 def test_reciprocals_change_at_the_same_places_by_the_reciprocal(
@@ -159,7 +254,7 @@ def test_reciprocals_change_at_the_same_places_by_the_reciprocal(
 
 
 def test_a_search_is_led_to_change_points_and_nowhere_forbidden() -> None:
-    weights = warm_weights(history([1.0] * 300 + [1.2] * 700), 1000)
+    weights = search_weights(history([1.0] * 300 + [1.2] * 700), 1000)
     assert weights is not None
     assert len(weights) == 1000
     assert sum(weights) == pytest.approx(1.0)
@@ -170,11 +265,11 @@ def test_a_search_is_led_to_change_points_and_nowhere_forbidden() -> None:
 
 def test_unmeasured_revisions_of_a_change_weigh_alike() -> None:
     measured = [each for each in history([1.0] * 300 + [1.2] * 700) if each[0] % 50 == 0]
-    weights = warm_weights(measured, 1000)
+    weights = search_weights(measured, 1000)
     assert weights is not None
     assert min(weights[251:301]) == max(weights)
 
 
 def test_a_search_is_told_nothing_where_nothing_changed() -> None:
-    assert warm_weights(history([1.0] * 100), 100) is None
-    assert warm_weights([], 100) is None
+    assert search_weights(history([1.0] * 100), 100) is None
+    assert search_weights([], 100) is None

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -48,13 +49,20 @@ def play(
     return course, order
 
 
-def test_two_commands_are_started_abba() -> None:
-    _, order = play(a_trial(2, least=10, most=10), lambda _: 1.0)
-    assert order[:8] == [0, 1, 1, 0, 0, 1, 1, 0]
+def test_a_coin_of_the_seed_decides_which_of_a_pair_starts_first() -> None:
+    orders = []
+    for seed in (1, 1, 2):
+        trial = replace(a_trial(2, least=40, most=40, warmups=0), seed=seed)
+        _, order = play(trial, lambda _: 1.0)
+        firsts = order[::2]
+        assert [one + other for one, other in zip(firsts, order[1::2], strict=True)] == [1] * 40
+        assert 10 <= sum(firsts) <= 30
+        orders.append(order)
+    assert orders[0] == orders[1] != orders[2]
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
-def test_every_pair_is_adjacent_and_each_side_comes_first_as_often(count: int) -> None:
+def test_every_pair_is_adjacent_and_each_side_comes_first_by_chance(count: int) -> None:
     course = Course(a_trial(count, least=20, most=20, warmups=0))
     rng, starts = random.Random(4), []
     while (start := course.ask()) is not None:
@@ -65,12 +73,14 @@ def test_every_pair_is_adjacent_and_each_side_comes_first_as_often(count: int) -
     assert [each.comparison.pairs for each in course.contrasts()] == [20] * 3 * (count - 1)
     beside = [(one.entry, two.entry) for one, two in pairwise(starts) if one.unit == two.unit]
     for other in range(1, count):
-        assert beside.count((0, other)) == beside.count((other, 0)) == 10
+        assert beside.count((0, other)) + beside.count((other, 0)) == 20
+        assert min(beside.count((0, other)), beside.count((other, 0))) >= 4, "a coin decides"
 
 
 def test_a_reference_stands_between_two_others() -> None:
     _, order = play(a_trial(3, least=10, most=10), lambda _: 1.0)
-    assert order[:6] == [1, 0, 2, 2, 0, 1]
+    assert (order[1], order[4]) == (0, 0)
+    assert {order[0], order[2]} == {order[3], order[5]} == {1, 2}
 
 
 def test_the_shell_is_measured_in_every_round() -> None:
@@ -156,13 +166,13 @@ def test_pairs_too_few_to_tell_anything_are_not_called_the_same() -> None:
 
 def test_something_is_always_measured_however_short_the_budget() -> None:
     course, order = play(a_trial(2, budget_seconds=0.001), lambda _: 1.0, cost=100.0)
-    assert order == [0, 1]
+    assert sorted(order) == [0, 1]
     assert all(each.comparison.verdict is Verdict.UNCLEAR for each in course.contrasts())
 
 
 def test_a_stop_between_two_looks_is_no_further_look() -> None:
     course, _ = play(a_trial(2, warmups=0), lambda _: 1.0, noise=0.5, most=2 * 21)
-    assert {each.comparison.pairs for each in course.contrasts()} == {18}
+    assert {each.comparison.pairs for each in course.contrasts() if each.metric == "wall"} == {18}
     assert course.why(1) is Why.STOPPED
 
 
@@ -170,7 +180,8 @@ def test_groups_are_compared_each_within_itself() -> None:
     groups = (Group(reference=0, others=(1,)), Group(reference=2, others=(3,)))
     course, order = play(a_trial(4, groups=groups, warmups=0), lambda entry: 1.0 + entry)
     assert {(each.entry, each.against) for each in course.contrasts()} == {(1, 0), (3, 2)}
-    assert order[:8] == [0, 1, 2, 3, 3, 2, 1, 0]
+    pairs = [{order[at], order[at + 1]} for at in range(0, 8, 2)]
+    assert pairs == [{0, 1}, {2, 3}, {2, 3}, {0, 1}], "units in turn, forwards and backwards"
 
 
 def test_figures_of_zero_have_no_ratio_and_do_not_keep_it_going() -> None:

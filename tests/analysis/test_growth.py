@@ -10,8 +10,7 @@ import pytest
 
 from perftrail.analysis.crossing import crossings
 from perftrail.analysis.curve import Bound, Curve, curve_of
-from perftrail.analysis.growth import growth
-from perftrail.analysis.orders import Order
+from perftrail.analysis.growth import Order, growth
 
 Floats = npt.NDArray[np.float64]
 SIZES = np.geomspace(100.0, 1e5, 7).round()
@@ -79,6 +78,38 @@ def test_a_power_that_is_no_common_order_is_told_as_one() -> None:
     assert found is not None
     assert not found.orders
     assert found.exponent.low <= 1.5 <= found.exponent.high
+
+
+def missing_caches(sizes: Floats) -> Floats:
+    """What a linear program takes whose items of 16 bytes cost more as they outgrow each cache: 1, 2, 4, 10."""
+    cost, dearest = np.ones_like(sizes), 1.0
+    for capacity, dearer in ((32e3, 2.0), (1e6, 4.0), (32e6, 10.0)):
+        cost += (dearer - dearest) * np.clip(1.0 - capacity / (16.0 * sizes), 0.0, 1.0)
+        dearest = dearer
+    levels: Floats = sizes * cost
+    return levels
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+@pytest.mark.parametrize(
+    ("first", "last", "count"), [(1e2, 1e5, 7), (1e3, 1e6, 7), (1e3, 1e6, 10), (1e3, 1e7, 13)]
+)
+def test_linear_work_whose_items_cost_more_and_more_is_not_told_from_n_log_n(
+    noise: float, first: float, last: float, count: int
+) -> None:
+    sizes = np.geomspace(first, last, count).round()
+    for seed in range(5):
+        found = growth(curve(sizes, missing_caches(sizes), seed=seed, noise=noise))
+        assert found is not None
+        assert found.systematic
+        assert {Order.LINEAR, Order.LINEARITHMIC} <= set(found.orders)
+
+
+def test_points_that_lie_on_an_order_differ_by_chance_alone() -> None:
+    for order, level in TRUE.items():
+        found = growth(curve(SIZES, level(SIZES)))
+        assert found is not None
+        assert not found.systematic, order
 
 
 def test_three_values_say_nothing() -> None:

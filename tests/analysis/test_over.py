@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from perftrail.analysis.compare import Rule, Verdict, compare
+from perftrail.analysis.compare import Rule, Verdict, compare_once
 from perftrail.analysis.over import compare_over
 
 Noise = Callable[[random.Random], float]
@@ -40,14 +40,14 @@ def test_it_is_the_geometric_mean_of_the_points_however_many_pairs_each_has() ->
     many = compare_over(taken(random.Random(1), (4.0, 1.0), (30, 12), normal))
     assert few.effect == pytest.approx(2.0, rel=0.05)
     assert many.effect == pytest.approx(2.0, rel=0.05)
-    assert (few.pairs, many.pairs) == (13, 2 * 12)
+    assert (few.pairs, many.pairs) == (2 * 4, 2 * 12)
     assert few.verdict is many.verdict is Verdict.SLOWER
 
 
 def test_one_point_is_compared_as_a_point_is() -> None:
     [pairs] = taken(random.Random(2), (1.1,), (12,), normal)
     first, second = zip(*pairs, strict=True)
-    assert compare_over([pairs], comparisons=3) == compare(first, second, Rule(most=12, comparisons=3))
+    assert compare_over([pairs], comparisons=3) == compare_once(first, second, Rule(most=12, comparisons=3))
 
 
 @pytest.mark.parametrize(("usual", "one", "verdict"), [(1.2, 0.1, "faster"), (0.8, 10.0, "slower")])
@@ -76,7 +76,7 @@ def test_equal_subjects_are_seldom_told_apart() -> None:
 
 def test_so_few_pairs_that_chance_gives_them_say_nothing() -> None:
     """All alike, as counts are: five pairs could be so by chance, and twenty hardly."""
-    few, many = (compare_over([[(1.0, 2.0)] * count, [(1.0, 3.0)] * 2]) for count in (3, 18))
+    few, many = (compare_over([[(1.0, 2.0)] * count, [(1.0, 3.0)] * count]) for count in (3, 18))
     assert (few.verdict, few.smallest_seen) == (Verdict.UNCLEAR, None)
     assert many.verdict is Verdict.SLOWER
     assert many.low == many.high == pytest.approx(math.sqrt(6.0))
@@ -93,3 +93,21 @@ def test_points_without_pairs_cannot_be_compared() -> None:
         compare_over([[(1.0, 2.0)], []])
     with pytest.raises(ValueError, match="points"):
         compare_over([])
+
+
+def test_the_points_of_a_round_share_its_noise() -> None:
+    """Ten points of five rounds, correlated by a half: the mean is hardly surer than that of a point."""
+    rng, trials = random.Random(6), 1000
+    missed, width = 0, []
+    for _ in range(trials):
+        shared = [rng.gauss(0.0, 0.02) for _ in range(5)]
+        points = [
+            [(1.0, math.exp((each + rng.gauss(0.0, 0.02)) / math.sqrt(2))) for each in shared]
+            for _ in range(10)
+        ]
+        found = compare_over(points)
+        missed += not found.low <= 1.0 <= found.high
+        width.append(math.log(found.high / found.low) / 2)
+    assert missed <= 20  # 1000 at 1 in 100 expect 10
+    # the mean of five rounds has a standard error of 0.02 * sqrt((0.5 + 0.05) / 5), and Student's t 4.6 of these
+    assert sum(width) / trials > 4.0 * 0.02 * math.sqrt(0.55 / 5)

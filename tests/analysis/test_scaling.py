@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.analysis.paired import centre, ratio
-from perftrail.analysis.scaling import Processors, ThreadSamples, scaling, scaling_ratio
-from perftrail.analysis.usl import Law, fits
+from perftrail.analysis.scaling import Law, Processors, ThreadSamples, fits, scaling, scaling_ratio
 
 COUNTS = (1, 2, 4, 8, 12, 16)
 
@@ -27,12 +26,14 @@ def drawn(
     return {n: list(time(n, a, b) * np.exp(rng.normal(0.0, noise, samples))) for n in COUNTS}
 
 
-def measured(times: dict[int, list[float]], *, processors: int = 16, rising: bool = False) -> ThreadSamples:
+def measured(
+    times: dict[int, list[float]], *, processors: int = 16, cores: int | None = None, rising: bool = False
+) -> ThreadSamples:
     return ThreadSamples(
         metric="wall",
         rising=rising,
         samples={n: {i: {"wall": value} for i, value in enumerate(held)} for n, held in times.items()},
-        processors=Processors(count=processors),
+        processors=Processors(count=processors, cores=cores),
     )
 
 
@@ -126,6 +127,45 @@ def test_fits_use_only_what_the_machine_has_processors_for() -> None:
     assert found is not None
     assert [point.threads for point in found.points if point.beyond] == [64]
     assert found.fits == fits({n: times[n] for n in COUNTS})
+
+
+def on_siblings(seed: int, *, noise: float = 0.05) -> dict[int, list[float]]:
+    """Two seconds of work that eight cores share out perfectly; their sixteen processors do 1.25 times as much."""
+    rng = np.random.default_rng(seed)
+    speeds = {1: 1.0, 2: 2.0, 4: 4.0, 8: 8.0, 16: 10.0}
+    return {n: list(2.0 / speed * np.exp(rng.normal(0.0, noise, 8))) for n, speed in speeds.items()}
+
+
+def test_processors_that_share_a_core_are_used_for_no_fit() -> None:
+    for seed in range(30):
+        found = scaling(measured(on_siblings(seed), cores=8))
+        assert found is not None
+        assert found.fits.chosen is not Law.USL
+        assert [point.threads for point in found.points if point.shares_cores] == [16]
+        assert not any(point.beyond for point in found.points)
+        assert found.fits == fits({n: times for n, times in on_siblings(seed).items() if n <= 8})
+
+
+def test_where_it_is_unknown_which_processors_share_a_core_a_kink_is_no_scalability_law() -> None:
+    believed, kinks = 0, set()
+    for seed in range(30):
+        found = scaling(measured(on_siblings(seed)))
+        assert found is not None
+        believed += found.fits.chosen is Law.USL
+        if found.fits.kink is not None:
+            kinks.add(found.fits.kink)
+            assert f"at {found.fits.kink} threads" in found.fits.because
+    assert believed <= 2
+    assert kinks == {8}
+
+
+def test_a_smooth_law_is_still_chosen_where_it_is_unknown_which_processors_share_a_core() -> None:
+    chosen = 0
+    for seed in range(30):
+        found = scaling(measured(drawn(np.random.default_rng(seed), 0.05, 0.005, noise=0.01)))
+        assert found is not None
+        chosen += found.fits.chosen is Law.USL
+    assert chosen >= 28
 
 
 def test_speed_up_and_efficiency_are_of_paired_samples() -> None:

@@ -59,11 +59,14 @@ def test_all_views_of_a_machine_count_together() -> None:
     assert machine.invocations == 4
 
 
-def test_a_layout_stays_with_a_build_unless_it_is_redrawn() -> None:
+def test_a_layout_stays_with_a_build_unless_it_is_relinked() -> None:
     _, machine = world(replace(CLEAR, cv=0.02, layout=1.0))
     twice = [machine.run(5, 400).mean() for _ in range(2)]
     assert abs(twice[0] - twice[1]) < 0.005
-    assert machine.run_redrawn(5, 400).std() > 1.2 * machine.run(5, 400).std()
+    relinked = [machine.run_each(np.full(400, 5), layout=seed).mean() for seed in range(1, 40)]
+    assert np.std(relinked) > 0.01
+    again = machine.run_each(np.full(400, 5), layout=1).mean()
+    assert abs(relinked[0] - again) < 0.005
 
 
 def test_one_change_is_right_when_it_is_among_the_candidates() -> None:
@@ -128,4 +131,4 @@ def test_layout_bounds_how_often_one_revision_can_be_named() -> None:
     isolated = np.mean(1 / (1 + np.exp(-drawn).sum(axis=0)) >= scattered.confidence)
     assert most_isolated(scattered) == pytest.approx(isolated, abs=0.003)
     assert most_isolated(replace(scattered, layout=0.0)) is None
-    assert most_isolated(replace(scattered, redraws=True)) is None
+    assert most_isolated(replace(scattered, relinks=True)) is None

@@ -20,7 +20,7 @@ CLEAR = Settings(
     layout=0.0,
     outliers=0.0,
     drift=0.0,
-    smallest=0.05,
+    threshold=0.05,
     confidence=0.99,
     build_cost=10.0,
     most_invocations=1000,
@@ -33,7 +33,7 @@ def world(settings: Settings, seed: int = 3) -> tuple[History, Machine]:
     return history, Machine(history, np.random.default_rng(seed + 1))
 
 
-@pytest.mark.parametrize("name", ["perftrail", "perftrail survey", *sorted(PEERS.keys() - {"Pinpoint"})])
+@pytest.mark.parametrize("name", ["perftrail", "perftrail, thorough", *sorted(PEERS.keys() - {"Pinpoint"})])
 def test_every_search_finds_a_step_that_cannot_be_missed(name: str) -> None:
     history, machine = world(CLEAR)
     outcome = judge(STRATEGIES[name](machine), history, machine)

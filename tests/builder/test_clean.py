@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perftrail.builder import AwayBuilder
@@ -16,6 +17,8 @@ from tests.builder.test_eviction import BIG, MIB, make, there
 from tests.builder.workshop import PROJECT, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from perftrail.model.build import Failure, Recipe
     from perftrail.ports import Pending
 
@@ -37,6 +40,32 @@ class Others:
             return made
 
         return LocalEngine().begin(perform, subject)
+
+    def relink(
+        self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
+    ) -> Pending[Mapping[int, Built | Failure]]:
+        def perform(asked: Subject) -> Mapping[int, Built | Failure]:
+            own = self._place.builder()
+            made = own.relink(asked, recipe, built, tuple(layouts))
+            own.close()
+            return made
+
+        return LocalEngine().begin(perform, subject)
+
+
+def test_what_others_relink_is_there_as_if_it_had_been_relinked_here(place: Place) -> None:
+    how = replace(BIG, relink=("make -B && echo {layout} >> big",))
+    subject = Subject(revision=place.commit(PROJECT), variant="plain")
+    builder = away(place, disk_mib=100)
+    built = builder.make(subject, how)
+    assert isinstance(built, Built)
+    found = builder.relink(subject, how, built, (1, 2))
+    assert [each.key for each in found.values() if isinstance(each, Built)] == [
+        builder.layout_key(built, how, layout) for layout in (1, 2)
+    ]
+    assert len({each.artefact for each in found.values() if isinstance(each, Built)}) == 2
+    again = builder.relink(subject, how, built, (1, 2))
+    assert all(isinstance(each, Built) and each.reused for each in again.values())
 
 
 def test_what_others_make_is_used_by_who_asked_and_makes_room_here(place: Place) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from perftrail.analysis.causes import Cause
 from perftrail.analysis.contention import contention
-from perftrail.analysis.scaling import Processors, ThreadSamples
-from perftrail.cli.scaling_words import CAUSES, FIGURES, contention_lines
+from perftrail.analysis.scaling import Processors, ThreadSamples, scaling
+from perftrail.cli.scaling_words import CAUSES, FIGURES, contention_lines, scaling_lines
 from perftrail.model.metrics import COUNTED, MEASURED
 
 
@@ -26,6 +28,35 @@ def samples(**waits: float) -> ThreadSamples:
         samples={1: dict.fromkeys(range(8), alone), 2: dict.fromkeys(range(8), together)},
         processors=Processors(count=2),
     )
+
+
+def scaled(times: dict[int, float], processors: Processors) -> list[str]:
+    """What is said of a benchmark that takes so long at each count of threads, with 1 % of noise."""
+    rng = np.random.default_rng(5)
+    held = {
+        n: {i: {"wall": time * np.exp(rng.normal(0.0, 0.01)), "cpu": time * n} for i in range(8)}
+        for n, time in times.items()
+    }
+    found = ThreadSamples(metric="wall", rising=False, samples=held, processors=processors)
+    scaling_found = scaling(found)
+    assert scaling_found is not None
+    return [*scaling_lines(scaling_found, contention(found))]
+
+
+def test_counts_beyond_the_cores_are_marked_and_no_fit_uses_them() -> None:
+    lines = scaled({1: 2.0, 2: 1.0, 4: 0.5, 8: 0.25, 16: 0.2}, Processors(count=16, cores=8))
+    assert any(line.startswith("16 threads: ") and "more threads than cores (8)" in line for line in lines)
+    assert "No fit uses 16 threads: on 8 cores, some share one." in lines
+    assert any(line.startswith("Amdahl's law fits (threads up to the 8 cores there are)") for line in lines)
+
+
+def test_a_law_says_what_it_assumes_where_the_cores_are_unknown() -> None:
+    usl = {n: 2.0 * (1.0 + 0.05 * (n - 1) + 0.02 * n * (n - 1)) / n for n in (1, 2, 4, 8, 12, 16)}
+    limit = "it assumes that no processors share a core, which this machine does not show"
+    assert any(limit in line for line in scaled(usl, Processors(count=16)))
+    assert not any(limit in line for line in scaled(usl, Processors(count=16, cores=16)))
+    bent = {1: 2.0, 2: 1.0, 4: 0.5, 8: 0.25, 12: 2 / 9, 16: 0.2}
+    assert any("No law of scaling" in line for line in scaled(bent, Processors(count=16)))
 
 
 def test_each_cause_has_words() -> None:

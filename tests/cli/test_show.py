@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from perftrail.analysis.changepoints import ChangePoint
+from perftrail.analysis.levels import Correlation
 from perftrail.cli.tables import print_changes
 from perftrail.model.parameters import Point
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.showing.changes import HistoryChange
+from perftrail.workflows.showing.changes import CorrelatedSeries, HistoryChange, HistoryChanges
 from perftrail.workflows.showing.rows import Row
 
 HISTORY = tuple(Revision(id=f"r{number}", summary=f"change {number}") for number in range(8))
@@ -26,6 +27,10 @@ POINT = ChangePoint(
     low=1.1012,
     high=1.1456,
     p_value=1e-9,
+    size=4.0,
+    size_low=3.25,
+    size_high=4.75,
+    alert=True,
 )
 
 
@@ -49,7 +54,7 @@ def a_change(point: ChangePoint = POINT, *, revision: Revision = HISTORY[5]) -> 
 
 
 def printed(capsys: pytest.CaptureFixture[str], *changes: HistoryChange) -> str:
-    print_changes(changes)
+    print_changes(HistoryChanges(points=changes))
     return capsys.readouterr().out
 
 
@@ -59,19 +64,45 @@ def test_nothing_is_said_where_nothing_changed(capsys: pytest.CaptureFixture[str
 
 def test_a_change_names_metric_effect_and_revision(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, a_change()) == (
-        "\nChanges along the history:\n"
-        "  work.wall at threads=2: 12 % more (× 1.123, 95 % interval 1.101 to 1.146) at r5 “change 5”\n"
+        "\nChanges along the history, by size compared with the noise:\n"
+        "   1. work.wall at threads=2: 12 % more (× 1.123, 95 % interval 1.101 to 1.146) at r5 “change 5”; "
+        "4.0 [3.2, 4.8] times the noise of one revision\n"
     )
 
 
 def test_what_was_not_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     told = printed(capsys, a_change(replace(POINT, previous=2, earliest=3)))
-    assert told.endswith("between r2 and r5 “change 5”, one of 3 revisions\n")
+    assert "between r2 and r5 “change 5”, one of 3 revisions; 4.0" in told
 
 
 def test_a_doubtful_place_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     told = printed(capsys, a_change(replace(POINT, earliest=4, latest=7)))
-    assert told.endswith("at r5 “change 5”, or from r4 to r7 (95 %)\n")
+    assert "at r5 “change 5”, or from r4 to r7 (95 %); 4.0" in told
+
+
+def test_changes_stand_by_rank_and_those_below_the_alert_level_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = a_change(replace(POINT, size=1.5, alert=False), revision=HISTORY[2])
+    large = a_change(replace(POINT, size=9.0), revision=HISTORY[6])
+    told = printed(capsys, small, a_change(), large)
+    assert [line[:5] for line in told.splitlines() if ". work" in line] == ["   1.", "   2.", "   3."]
+    assert (
+        told.index("at r6")
+        < told.index("at r5")
+        < told.index("small, shown by one build")
+        < told.index("at r2")
+    )
+
+
+def test_correlated_neighbours_are_said_even_without_a_change(capsys: pytest.CaptureFixture[str]) -> None:
+    series = CorrelatedSeries(row=a_change().row, correlation=Correlation(value=0.52, low=0.41, high=0.63))
+    print_changes(HistoryChanges(correlated=(series,)))
+    assert capsys.readouterr().out == (
+        "\nCorrelated noise:\n"
+        "  work.wall at threads=2: neighbouring revisions resemble each other: correlation 0.52 [0.41, 0.63]. "
+        "Small changes cannot be separated from such noise.\n"
+    )
 
 
 def test_a_hostile_message_stays_text(capsys: pytest.CaptureFixture[str]) -> None:

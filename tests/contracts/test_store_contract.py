@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import StoreError
-from perftrail.model.measurement import Machine, Measurement
+from perftrail.model.measurement import UNDRAWN, Draw, Machine, Measurement
 from perftrail.model.notes import STATUSES, RegressionNote
 from perftrail.model.parameters import Point
 from perftrail.store import MemoryStore, open_store
 from tests.store.examples import (
     BUILD,
     BUILT,
+    DRAW,
     FAILED_BUILD,
     LINK,
     MACHINE,
@@ -243,7 +244,44 @@ def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) 
     assert walls == list(range(510))
 
 
+def test_what_was_drawn_comes_back(store: SqlStore | MemoryStore) -> None:
+    outcomes = (
+        replace(measurement(key(0)), draw=DRAW),
+        replace(failed(key(1)), draw=replace(DRAW, turn=0)),
+        replace(measurement(key(2)), draw=Draw(layout=1)),
+        replace(measurement(key(3)), draw=Draw(seed=5)),
+        measurement(key(4)),
+    )
+    for outcome in outcomes:
+        store.add(outcome)
+    kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+    assert kept == outcomes
+    assert kept[4].draw == UNDRAWN
+    assert [outcome.draw for _, outcome in store.recent(2)] == [UNDRAWN, Draw(seed=5)]
+
+
+@pytest.mark.parametrize("draw", [Draw(turn=2**15), Draw(seed=2**63), Draw(layout=-1)], ids=str)
+def test_a_draw_that_no_column_holds_is_refused(store: SqlStore | MemoryStore, draw: Draw) -> None:
+    with pytest.raises(StoreError, match=r"its (turn|seed|layout) is -?\d+; a store keeps numbers from 0 to"):
+        store.add(replace(measurement(key()), draw=draw))
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: ()}
+
+
 # Samples of very many
+
+
+@pytest.mark.parametrize("others", [0, 30], ids=["all", "few"])
+def test_samples_come_with_their_blocks_and_turns(store: SqlStore | MemoryStore, others: int) -> None:
+    for number in range(others):  # a store reads few of many runnables in another way
+        store.add_runnable(replace(RUNNABLE, key=f"{number:032x}"))
+    store.add(replace(measurement(key(0)), draw=DRAW))
+    store.add(replace(measurement(key(1)), draw=Draw(block=DRAW.block, seed=1)))
+    store.add(replace(measurement(key(2)), draw=Draw(seed=1)))
+    store.add(replace(measurement(key(0, phase="warmup")), draw=Draw(block="warm", turn=1)))
+    store.add(replace(measurement(key(1, machine=OTHER_MACHINE)), draw=Draw(block="there")))
+    samples = store.samples([RUNNABLE.key], MACHINE.id, ["wall"])[RUNNABLE.key]
+    assert samples.blocks == {0: DRAW.block, 1: DRAW.block}
+    assert samples.turns == {0: 3, 1: 0}
 
 
 def test_samples_come_by_metric_and_ordinal_without_warmups(store: SqlStore | MemoryStore) -> None:

@@ -13,7 +13,7 @@ from tests.sources.repositories import Repository
 pytestmark = pytest.mark.slow
 
 
-def test_each_reading_of_a_build_is_taken_in_an_environment_of_another_size(
+def test_each_block_is_measured_in_an_environment_of_another_size(
     tmp_path: Path,
 ) -> None:
     repository = Repository(tmp_path / "repository")
@@ -23,8 +23,7 @@ def test_each_reading_of_a_build_is_taken_in_an_environment_of_another_size(
     study = write(tmp_path / "study", repository, find='metric = "room"\nbudget_invocations = 6')
     found(study, expect=1)
     steps = json.loads(perftrail("show", study, "--search", "--json").stdout)["steps"]
-    sizes: dict[int, list[float]] = {0: [], 1: []}
-    for step in steps:
-        sizes[step["action"]["position"]] += step["news"]["values"]
-    assert all(len(each) == len(set(each)) == 3 for each in sizes.values()), sizes
-    assert all(1 <= size <= 4096 for each in sizes.values() for size in map(round, each))
+    blocks = [{round(sample["value"]) for sample in step["news"]["samples"]} for step in steps]
+    assert [len(sizes) for sizes in blocks] == [1] * len(steps), "all samples of a block have the same"
+    assert len(set.union(*blocks)) == len(steps) > 1
+    assert all(1 <= size <= 4096 for size in set.union(*blocks))

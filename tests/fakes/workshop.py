@@ -61,6 +61,9 @@ class FakeBuilder:
     made: list[str] = field(default_factory=list)
     hands: int = 1
     begun: list[str] = field(default_factory=list)
+    relinks: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    unlinkable: Collection[int] = ()
+    alike: bool = False
     witnesses: list[str] = field(default_factory=list)
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
@@ -77,6 +80,30 @@ class FakeBuilder:
         return Built(
             key=self.key(subject, recipe), artefact=content, directory=f"/builds/{content}", seconds=2.0
         )
+
+    def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
+        return content_key("layout", built.key, list(recipe.relink), layout)
+
+    def relink(
+        self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
+    ) -> Mapping[int, Built | Failure]:
+        """Relink to other artefacts, or always to the same when `alike`; `unlinkable` seeds fail."""
+        self.relinks.append((subject.revision.id, tuple(layouts)))
+        found: dict[int, Built | Failure] = {}
+        for layout in layouts:
+            if layout in self.unlinkable:
+                found[layout] = Failure(stage="relink", message="ld: no such option", log="/logs/relink.log")
+                break
+            key = self.layout_key(built, recipe, layout)
+            artefact = f"{built.artefact} relinked" if self.alike else f"{built.artefact} as {layout}"
+            found[layout] = Built(
+                key=key,
+                artefact=artefact,
+                directory=f"{built.directory}.{layout}",
+                seconds=0.1,
+                layout=layout,
+            )
+        return found
 
     def link_key(
         self,

@@ -79,6 +79,22 @@ def test_the_facts_of_a_machine_are_read(tmp_path: Path) -> None:
     }
 
 
+def test_physical_cores_are_counted_among_the_processors_that_may_be_used(tmp_path: Path) -> None:
+    siblings = {
+        f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 4},{cpu % 4 + 4}\n"
+        for cpu in range(8)
+    }
+    allowed = {"proc/self/status": "Cpus_allowed_list:\t0-2,4,6\n"}
+    assert (
+        facts(tmp_path / "all", {**siblings, "proc/self/status": "Cpus_allowed_list:\t0-7\n"})[
+            "physical_cores"
+        ]
+        == "4"
+    )
+    assert facts(tmp_path / "some", {**siblings, **allowed})["physical_cores"] == "3"
+    assert "physical_cores" not in facts(tmp_path / "unknown", allowed)
+
+
 def test_this_machine_can_be_read_and_stays_the_same() -> None:
     machine = read_machine()
     assert read_machine() == machine

@@ -13,7 +13,7 @@ import pytest
 import perftrail
 from perftrail import studyfile
 from perftrail.model.conditions import weight
-from perftrail.model.measurement import InvocationKey, Machine, Measurement, Runnable
+from perftrail.model.measurement import Draw, InvocationKey, Machine, Measurement, Runnable
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
 from perftrail.notebook.samples import Standing, samples_table
@@ -181,6 +181,26 @@ def test_outcomes_at_hand_make_the_same_table(filled: Filled) -> None:
     assert samples_table(
         filled.study, filled.standing, columns.columns_of(()), machine="here", about={}
     ).schema.equals(table.schema)
+
+
+def test_columns_tell_blocks_and_turns_of_stored_outcomes_and_of_those_at_hand(tmp_path: Path) -> None:
+    filled = Filled(tmp_path / "study")
+    draws = [Draw(block="b", turn=0), Draw(block="b", turn=1), Draw(block="c"), Draw(seed=4)]
+    keys = [InvocationKey(runnable="r0-500", machine="there", phase="sample", ordinal=at) for at in range(4)]
+    drawn = [
+        Measurement(key=key, started="", seconds=1.0, values={"wall": 1.0}, draw=draw)
+        for key, draw in zip(keys, draws, strict=True)
+    ]
+    with open_store(filled.path, access="write") as store:
+        store.add_machine(Machine(id="there", facts={}))
+        store.add_all(drawn)
+    for found in (columns.sample_columns(filled.path, "there"), columns.columns_of(drawn)):
+        assert found is not None
+        one, other, alone, none = found.block.tolist()
+        assert one == other != alone
+        assert none == columns.NO_BLOCK
+        assert columns.NO_BLOCK not in {one, alone}
+        assert found.turn.tolist() == [0, 1, 0, 0]
 
 
 def test_metrics_are_chosen_by_name(filled: Filled) -> None:

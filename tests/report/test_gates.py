@@ -63,6 +63,7 @@ def row(effect: float, verdict: Verdict, **of: object) -> Row:
             verdict=verdict,
             settled=True,
         ),
+        pairs=20,
         ratios=(effect,) * 20,
     )
 

@@ -3,53 +3,125 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from perftrail.search import Answer, Block, Measure, Readings, Search, Settled, Unusable
+import numpy as np
+
+from perftrail.search import Batch, Built, Measure, Sample, Search, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perftrail.search import News, Question
+    from perftrail.search import Action, Answer, News, Question
+
+    Level = Callable[[int], float | None]
+    Noise = Callable[[int], float]
+
+
+class Searching(Protocol):
+    """A search: it gets results and asks for the next action."""
+
+    def tell(self, news: News) -> None: ...
+
+    def ask(self) -> Action: ...
 
 
 @dataclass
 class Oracle:
-    """Answers a search: `level` of a position, `None` for one that cannot be built; keeps what it told."""
+    """Answers a search; keeps what it told.
 
-    level: Callable[[int], float | None]
-    noise: Callable[[], float] = lambda: 0.0
+    `level` of a position, `None` for one that cannot be built; `noise` of the next sample of a position; `layout` of a
+    position under a seed; `content` is equal for revisions whose artefacts are.
+    """
+
+    level: Level
+    noise: Noise = lambda position: 0.0
+    layout: Callable[[int, int], float] = lambda position, seed: 0.0
+    content: Callable[[int], int] = lambda position: position
+    relink_seconds: float = 0.5
     told: list[News] = field(default_factory=list)
+    built: dict[int, int] = field(default_factory=dict)
 
-    def news(self, action: Measure) -> News:
-        level = self.level(action.position)
-        if level is None:
-            return Unusable(position=action.position, seconds=10.0)
-        values = tuple(level + self.noise() for _ in range(action.readings))
-        return Readings(
-            position=action.position, values=values, build_seconds=10.0, seconds=float(action.readings)
-        )
+    def take(self, action: Measure) -> list[News]:
+        """Do what is asked: build what is not built, then all samples in order; stop where a build fails."""
+        told: list[News] = []
+        for position in action.positions:
+            if self.level(position) is None:
+                return [*told, Unusable(position=position, seconds=10.0)]
+            if position not in self.built:
+                content = self.content(position)
+                like = next((each for each, own in self.built.items() if own == content), None)
+                self.built[position] = content
+                told.append(Built(position=position, seconds=10.0, like=like))
+        samples = tuple(self.sample(position, action.layout) for position in action.order)
+        return [
+            *told,
+            Batch(
+                samples=samples,
+                seconds=float(len(samples)),
+                layout=action.layout,
+                relink_seconds=self.relink_seconds * len(action.positions) if action.layout else 0.0,
+                certificate=action.certificate,
+            ),
+        ]
 
-    def settle(self, question: Question, most: int = 2000) -> Answer:
-        search = Search(question)
+    def sample(self, position: int, layout: int = 0) -> Sample:
+        level = self.level(position)
+        assert level is not None
+        return Sample(position=position, value=level + self.layout(position, layout) + self.noise(position))
+
+    def settle(self, asked: Question | Searching, most: int = 800) -> Answer:
+        """Ask and tell until it is settled."""
+        search: Searching = asked if hasattr(asked, "ask") else Search(asked)  # type: ignore[assignment]  # one or the other
         for _ in range(most):
             action = search.ask()
-            if isinstance(action, Settled):
+            if not isinstance(action, Measure):
                 return action.answer
-            news = self.news(action)
-            self.told.append(news)
-            search.tell(news)
+            for news in self.take(action):
+                self.told.append(news)
+                search.tell(news)
         raise AssertionError("the search never settles")
 
     @property
     def builds(self) -> int:
-        return len({news.position for news in self.told if not isinstance(news, Block)})
+        """How many revisions were built or tried."""
+        return len({news.position for news in self.told if isinstance(news, Built | Unusable)})
+
+    @property
+    def runs(self) -> int:
+        """How many samples were taken."""
+        return sum(len(news.samples) for news in self.told if isinstance(news, Batch))
 
 
-def step(culprit: int, size: float, broken: frozenset[int] = frozenset()) -> Callable[[int], float | None]:
+def step(culprit: int, size: float, broken: frozenset[int] = frozenset()) -> Level:
+    return steps((culprit, size), broken=broken)
+
+
+def steps(*changes: tuple[int, float], broken: frozenset[int] = frozenset()) -> Level:
     def level(position: int) -> float | None:
-        if position in broken:
-            return None
-        return 1.0 + (size if position >= culprit else 0.0)
+        return None if position in broken else 1.0 + sum(size for at, size in changes if position >= at)
 
     return level
+
+
+def normal(seed: int, sigma: float) -> Noise:
+    rng = np.random.default_rng(seed)
+    return lambda position: float(rng.normal(0, sigma))
+
+
+def layouts(seed: int, tau: float) -> Callable[[int, int], float]:
+    """Layouts of builds: one for each position and seed."""
+    return lambda position, layout: float(np.random.default_rng([seed, position, layout]).normal(0, tau))
+
+
+def batch(*samples: tuple[int, float], certificate: bool = False, layout: int = 0) -> Batch:
+    taken = tuple(Sample(position=position, value=value) for position, value in samples)
+    return Batch(samples=taken, seconds=float(len(taken)), certificate=certificate, layout=layout)
+
+
+def told(question: Question, *news: News) -> Search:
+    """Return a search that was told this."""
+    search = Search(question)
+    for each in news:
+        search.tell(each)
+    return search

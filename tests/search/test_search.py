@@ -1,78 +1,105 @@
-"""What the search does at its edges."""
+"""What the search does at its edges, and that it finds every kind of change."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from perftrail.search import Budget, Costs, Measure, Question, Readings, Search, Settled, Unusable, Verdict
-from tests.search.oracle import Oracle, step
+from perftrail.search import (
+    Batch,
+    BootSession,
+    Budget,
+    CannotRelink,
+    Kind,
+    Measure,
+    Question,
+    Search,
+    Settled,
+    Unusable,
+    Verdict,
+)
+from tests.search.oracle import Oracle, batch, layouts, normal, step, steps, told
+
+if TYPE_CHECKING:
+    from tests.search.oracle import Level
+
+SIGMA = 0.03
 
 
-def noisy(seed: int, scatter: float) -> object:
-    rng = np.random.default_rng(seed)
-    return lambda: float(rng.normal(0, scatter))
+def ramp(begin: int, end: int, size: float) -> Level:
+    return lambda position: 1.0 + size * min(max((position - begin) / (end - begin), 0.0), 1.0)
 
 
-def test_both_ends_are_measured_first_and_in_turns() -> None:
+def taken(measure: Measure, level: float = 0.0) -> Batch:
+    return batch(*((position, level) for position in measure.order), certificate=measure.certificate)
+
+
+def test_both_ends_are_measured_first_with_the_first_as_the_reference_in_between() -> None:
     search = Search(Question(revisions=100))
-    asked = []
-    for _ in range(3):
-        action = search.ask()
-        assert isinstance(action, Measure)
-        asked.append((action.position, action.readings))
-        search.tell(Readings(position=action.position, values=(0.0,) * action.readings))
-    assert asked == [(0, 2), (99, 3), (0, 1)]
+    first = search.ask()
+    assert first == Measure(order=(0,))
+    search.tell(taken(first))
+    second = search.ask()
+    assert second == Measure(order=(99, 0, 99, 0, 99))
+    assert isinstance(second, Measure)
+    assert second.positions == (99, 0)
 
 
-def test_ends_that_do_not_differ_end_the_search_without_going_inside() -> None:
+def test_ends_that_do_not_differ_are_certified_equal_without_going_inside() -> None:
     oracle = Oracle(lambda position: 2.0)
-    answer = oracle.settle(Question(revisions=1000, smallest=0.05))
+    answer = oracle.settle(Question(revisions=1000))
     assert answer.verdict is Verdict.NONE
     assert answer.changes == ()
     assert answer.confidence >= 0.99
-    assert 0 < answer.smallest_seen <= 0.05
-    assert oracle.builds == 2
+    assert answer.certificate is not None
+    assert answer.certificate.error <= 0.005
+    assert 0 < answer.minimum_detectable <= 0.05
+    assert oracle.builds == 8, "with three more near each end, to see what layouts do"
 
 
 @pytest.mark.parametrize("revisions", [2, 3])
-@pytest.mark.parametrize("size", [0.1, -0.1])
+@pytest.mark.parametrize("size", [0.7, -0.7])
 def test_the_shortest_histories_are_answered(revisions: int, size: float) -> None:
     answer = Oracle(step(revisions - 1, size)).settle(Question(revisions=revisions))
     assert answer.verdict is Verdict.FOUND
     assert answer.changes[0].positions == (revisions - 1,)
 
 
-def test_a_change_smaller_than_the_smallest_is_none_even_without_noise() -> None:
+@pytest.mark.parametrize("culprit", [1, 998])
+def test_a_change_next_to_an_end_is_found(culprit: int) -> None:
+    oracle = Oracle(step(culprit, 0.2), normal(culprit, SIGMA))
+    answer = oracle.settle(Question(revisions=1000))
+    assert [change.positions for change in answer.changes] == [(culprit,)]
+
+
+def test_a_change_smaller_than_the_threshold_is_none_even_without_noise() -> None:
     for revisions in (2, 100):
-        answer = Oracle(step(1, 0.01)).settle(Question(revisions=revisions, smallest=0.05))
+        answer = Oracle(step(1, 0.01)).settle(Question(revisions=revisions, threshold=0.05))
         assert answer.verdict is Verdict.NONE
 
 
 def test_broken_ends_are_replaced_by_the_nearest_usable_revisions() -> None:
-    broken = frozenset({0, 1, 2, 98, 99})
-    answer = Oracle(step(40, 0.1, broken)).settle(Question(revisions=100))
+    answer = Oracle(step(40, 0.2, frozenset({0, 1, 2, 98, 99}))).settle(Question(revisions=100))
     assert answer.verdict is Verdict.FOUND
     assert answer.changes[0].positions == (40,)
 
 
-def test_a_change_beyond_the_usable_ends_is_a_range_of_what_could_not_be_built() -> None:
-    broken = frozenset(range(30)) | frozenset({98, 99})
-    answer = Oracle(step(20, 0.1, broken)).settle(Question(revisions=100))
-    assert answer.verdict is Verdict.RANGE
-    assert answer.changes[0].positions == (*range(1, 31), 98, 99)
-    assert answer.changes[0].effect is None
-    assert "before the first" in answer.reason
+def test_equal_ends_inside_broken_ones_are_not_called_none() -> None:
+    answer = Oracle(step(20, 0.2, frozenset(range(30)) | {98, 99})).settle(Question(revisions=100))
+    assert answer.verdict is Verdict.UNCLEAR
+    assert "beyond the outermost revisions" in answer.reason
 
 
 def test_nothing_usable_is_unclear_and_says_so() -> None:
-    oracle = Oracle(lambda position: None)
-    answer = oracle.settle(Question(revisions=12))
+    answer = Oracle(lambda position: None).settle(Question(revisions=12))
     assert answer.verdict is Verdict.UNCLEAR
     assert "none of the 12 revisions" in answer.reason
-    assert math.isinf(answer.smallest_seen)
+    assert math.isinf(answer.minimum_detectable)
 
 
 def test_a_long_broken_history_is_given_up() -> None:
@@ -87,7 +114,7 @@ def test_one_usable_revision_is_nothing_to_compare() -> None:
     assert "only one revision" in answer.reason
 
 
-def test_a_long_broken_stretch_is_not_tried_one_by_one() -> None:
+def test_a_long_broken_range_is_not_tried_one_by_one() -> None:
     oracle = Oracle(step(500, 0.3, frozenset(range(400, 700))))
     answer = oracle.settle(Question(revisions=1000))
     assert answer.verdict is Verdict.RANGE
@@ -95,59 +122,65 @@ def test_a_long_broken_stretch_is_not_tried_one_by_one() -> None:
     assert oracle.builds < 70
 
 
-def test_layout_as_large_as_the_change_ends_in_an_answer_with_a_reason() -> None:
-    rng = np.random.default_rng(5)
-    layout = rng.normal(0, 0.03, 200)
-    oracle = Oracle(lambda position: layout[position] + (0.06 if position >= 120 else 0.0), noisy(6, 0.005))  # type: ignore[arg-type]  # the noise of a test
-    answer = oracle.settle(Question(revisions=200, smallest=0.05), most=600)
-    assert answer.reason
-    if answer.changes:
-        assert 120 in answer.changes[0].positions
-
-
-def test_a_spent_budget_gives_the_range_reached_or_unclear() -> None:
-    for invocations in (7, 12, 16, 20):
-        oracle = Oracle(step(300, 0.5), noisy(1, 0.02))  # type: ignore[arg-type]  # the noise of a test
+def test_a_spent_budget_says_what_is_suspected_and_certifies_nothing() -> None:
+    for invocations in (8, 12, 20, 30):
+        oracle = Oracle(step(300, 0.5), normal(1, 0.02))
         answer = oracle.settle(Question(revisions=1000, budget=Budget(invocations=invocations)))
-        assert answer.verdict in (Verdict.RANGE, Verdict.UNCLEAR)
+        assert answer.verdict is Verdict.UNCLEAR
         assert "invocations" in answer.reason
-        if answer.changes:
-            assert 300 in answer.changes[0].positions
-            assert len(answer.changes[0].positions) < 999
+        assert oracle.runs <= invocations
+        for suspected in answer.suspected:
+            assert 300 in suspected.positions
 
 
 def test_a_budget_of_seconds_ends_the_search() -> None:
-    oracle = Oracle(step(300, 0.5), noisy(1, 0.02))  # type: ignore[arg-type]  # the noise of a test
+    oracle = Oracle(step(300, 0.5), normal(1, 0.02))
     answer = oracle.settle(Question(revisions=1000, budget=Budget(seconds=60.0)))
-    assert "seconds" in answer.reason
+    assert "time budget" in answer.reason
 
 
-def test_one_wild_reading_decides_nothing() -> None:
-    search = Search(Question(revisions=3))
-    for position, values in ((0, (0.0, 0.01, -0.01)), (2, (0.5, 0.51, 0.49)), (1, (3.0,))):
-        search.tell(Readings(position=position, values=values))
-    assert not isinstance(search.ask(), Settled)
-    assert search.ask() == Measure(position=1, readings=1)
+def test_a_smaller_allowance_ends_the_search() -> None:
+    question = Question(revisions=100)
+    search = Search(question)
+    assert isinstance(search.ask(), Measure)
+    search.allow(replace(question.budget, invocations=0))
+    assert isinstance(search.ask(), Settled)
 
 
-@pytest.mark.parametrize("readings", [(0.7529, 0.0564, 0.7549), (0.7529, 0.0564, 0.7549, 0.0594)])
-def test_as_many_outliers_as_good_readings_of_an_end_do_not_hide_the_change(
-    readings: tuple[float, ...],
-) -> None:
-    search = Search(Question(revisions=1000, smallest=0.03))
-    search.tell(Readings(position=0, values=(-0.002, -0.0019, -0.0016)))
-    search.tell(Readings(position=999, values=readings))
-    assert search.posterior.nothing + search.posterior.small < 0.2
-    assert not isinstance(search.ask(), Settled)
-
-
-def test_warm_start_needs_few_new_builds() -> None:
-    search = Search(Question(revisions=100))
-    for position in range(0, 100, 9):
-        search.tell(Readings(position=position, values=(0.0 if position < 45 else 0.3,) * 3))
+def test_one_wild_sample_decides_nothing() -> None:
+    ends = batch((2, 0.5), (0, 0.0), (2, 0.51), (0, 0.01), (2, 0.49), (0, -0.01))
+    search = told(Question(revisions=3), batch((0, 0.0)))
+    search.ask()
+    for news in (ends, batch((1, 3.0), (0, 0.0))):
+        search.tell(news)
     action = search.ask()
     assert isinstance(action, Measure)
-    assert 36 < action.position < 45
+    assert 1 in action.positions
+    assert not action.certificate
+
+
+@pytest.mark.parametrize("samples", [(0.7529, 0.0564, 0.7549), (0.7529, 0.0564, 0.7549, 0.0594)])
+def test_as_many_outliers_as_good_samples_of_an_end_do_not_hide_the_change(
+    samples: tuple[float, ...],
+) -> None:
+    first = batch((0, -0.002), (0, -0.0019), (0, -0.0016))
+    search = told(Question(revisions=1000, threshold=0.03), first)
+    search.ask()
+    search.tell(batch(*((999, value) for value in samples), (0, -0.0018), (0, -0.002)))
+    assert search.posterior.no_change < 0.3
+    action = search.ask()
+    assert isinstance(action, Measure)
+    assert not action.certificate
+
+
+def test_a_warm_start_needs_few_new_builds() -> None:
+    search = Search(Question(revisions=100))
+    for position in range(0, 100, 9):
+        level = 0.0 if position < 45 else 0.3
+        search.tell(batch((position, level), (0, 0.0), (position, level), (position, level)))
+    action = search.ask()
+    assert isinstance(action, Measure)
+    assert any(36 < position < 45 for position in action.positions)
 
 
 def test_a_prior_moves_the_search_and_excludes_what_it_rules_out() -> None:
@@ -158,33 +191,23 @@ def test_a_prior_moves_the_search_and_excludes_what_it_rules_out() -> None:
     assert oracle.builds == 3
 
 
-def test_dear_builds_make_it_read_more_and_build_less() -> None:
-    def builds(cost: float) -> float:
-        counts = []
-        for seed in range(4):
-            oracle = Oracle(step(70, 0.1), noisy(seed, 0.04))  # type: ignore[arg-type]  # the noise of a test
-            question = Question(revisions=200, costs=Costs(build=cost, reading=1.0))
-            search = Search(question)
-            while not isinstance(action := search.ask(), Settled):
-                news = oracle.news(action)
-                oracle.told.append(news)
-                if isinstance(news, Readings):
-                    search.tell(
-                        Readings(
-                            position=news.position,
-                            values=news.values,
-                            build_seconds=cost,
-                            seconds=news.seconds,
-                        )
-                    )
-            counts.append(oracle.builds)
-        return float(np.mean(counts))
-
-    assert builds(100.0) < builds(0.5)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wrong_prior_costs_samples_but_not_the_answer(seed: int) -> None:
+    prior = tuple(1.0 if 600 <= position < 900 else 0.02 for position in range(1000))
+    oracle = Oracle(step(123, 0.1), normal(seed, 0.02))
+    answer = oracle.settle(Question(revisions=1000, prior=prior))
+    assert answer.changes[0].positions == (123,)
+    assert answer.confidence >= 0.99
+    assert oracle.builds < 22
 
 
-def test_a_hundred_thousand_revisions_need_few_builds() -> None:
-    oracle = Oracle(step(77_777, 0.1))
+def test_a_prior_of_zero_excludes_and_any_other_does_not() -> None:
+    weights = Question(revisions=4, prior=(5.0, 1.0, 0.0, 1e-12)).weights()
+    assert weights.tolist() == pytest.approx([0.0, 0.95, 0.0, 0.05])
+
+
+def test_a_hundred_thousand_revisions_are_searched() -> None:
+    oracle = Oracle(step(77_777, 0.1), normal(3, 0.01))
     answer = oracle.settle(Question(revisions=100_000))
     assert answer.changes[0].positions == (77_777,)
     assert oracle.builds <= 22
@@ -195,28 +218,190 @@ def test_levels_far_apart_are_held() -> None:
     assert answer.changes[0].positions == (7,)
 
 
-@pytest.mark.parametrize("values", [(), (math.nan,), (math.inf, 0.0)])
-def test_values_that_are_no_logarithms_are_rejected(values: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="readings of position 3"):
-        Readings(position=3, values=values)
+def test_two_changes_are_both_named_each_with_its_certificate() -> None:
+    oracle = Oracle(steps((120, 0.3), (660, -0.15)), normal(1, SIGMA))
+    answer = oracle.settle(Question(revisions=1000))
+    assert answer.verdict is Verdict.SEVERAL
+    assert [change.positions for change in answer.changes] == [(120,), (660,)]
+    for change, size in zip(answer.changes, (0.3, -0.15), strict=True):
+        assert change.kind is Kind.STEP
+        assert change.certificate is not None
+        assert change.effect is not None
+        assert change.effect.low <= math.exp(size) <= change.effect.high
+    assert answer.confidence >= 0.97
+
+
+def test_equal_changes_do_not_make_the_search_accuse_the_middle() -> None:
+    answer = Oracle(steps((300, 0.12), (700, 0.12)), normal(2, SIGMA)).settle(Question(revisions=1000))
+    assert [change.positions for change in answer.changes] == [(300,), (700,)]
+
+
+def test_three_changes_without_noise_are_named() -> None:
+    answer = Oracle(steps((10, 0.1), (50, 0.2), (90, -0.15))).settle(Question(revisions=100))
+    assert [change.positions for change in answer.changes] == [(10,), (50,), (90,)]
+
+
+def test_a_reverted_change_is_seen_by_a_thorough_search_only() -> None:
+    level = steps((120, 0.15), (140, -0.15))
+    plain = Oracle(level, normal(4, 0.01)).settle(Question(revisions=300))
+    assert plain.verdict is Verdict.NONE
+    thorough = Oracle(level, normal(4, 0.01)).settle(Question(revisions=300, thorough=True))
+    assert [change.positions for change in thorough.changes] == [(120,), (140,)]
+
+
+def test_a_thorough_search_of_nothing_says_none_after_a_spread_of_builds() -> None:
+    oracle = Oracle(steps(broken=frozenset(range(210, 230))), normal(5, 0.005))
+    search = Search(Question(revisions=1000, thorough=True))
+    answer = oracle.settle(search)
+    assert answer.verdict is Verdict.NONE
+    assert "none of the" in answer.reason
+    assert max(np.diff(search.evidence.positions)) <= 1000 // 24
+
+
+def test_a_change_between_broken_revisions_is_a_range_among_several() -> None:
+    broken = frozenset(range(295, 304))
+    answer = Oracle(steps((300, 0.2), (800, 0.2), broken=broken), normal(6, SIGMA)).settle(
+        Question(revisions=1000)
+    )
+    assert [change.positions for change in answer.changes] == [tuple(range(295, 305)), (800,)]
+
+
+def test_a_ramp_is_reported_as_one_and_not_pinned_on_a_revision() -> None:
+    answer = Oracle(ramp(300, 500, 0.25), normal(7, SIGMA)).settle(Question(revisions=1000))
+    assert answer.verdict is Verdict.RANGE
+    (change,) = answer.changes
+    assert change.kind is Kind.RAMP
+    assert abs(change.positions[0] - 300) < 60
+    assert abs(change.positions[-1] - 500) < 60
+    assert change.effect is not None
+    assert change.effect.low <= math.exp(0.25) <= change.effect.high
+    assert change.confidence >= 0.99
+    assert "no single one" in answer.reason
+
+
+def test_a_history_in_which_most_commits_change_nothing_needs_no_samples_of_them() -> None:
+    oracle = Oracle(
+        lambda position: 0.1 * (position >= 230), normal(2, 0.01), content=lambda position: position // 10
+    )
+    search = Search(Question(revisions=400))
+    answer = oracle.settle(search)
+    assert answer.changes[0].positions == (230,)
+    assert oracle.runs < 90
+
+
+def test_a_new_boot_session_is_not_taken_for_a_change() -> None:
+    shift = 0.0
+    quiet = normal(4, 0.02)
+    oracle = Oracle(step(321, 0.2), lambda position: shift + quiet(position))
+    search = Search(Question(revisions=1000))
+    asked = 0
+    while isinstance(action := search.ask(), Measure):
+        asked += 1
+        if asked in (4, 9):
+            shift += 0.4
+            search.tell(BootSession(name=f"boot {asked}"))
+        for news in oracle.take(action):
+            search.tell(news)
+    assert asked > 9
+    assert [change.positions for change in action.answer.changes] == [(321,)]
+
+
+def test_a_noisy_sample_cancels_its_pair() -> None:
+    search = told(Question(revisions=2), batch((0, 0.0)))
+    search.ask()
+    search.tell(batch((1, 0.5), (0, 0.0), (1, 0.5), (0, 0.0), (1, 0.5)))
+    block = search.ask()
+    assert isinstance(block, Measure)
+    assert block.certificate
+    for _ in range(8):
+        news = taken(block)
+        noisy = replace(news.samples[0], noisy=True)
+        search.tell(replace(news, samples=(noisy, *news.samples[1:])))
+        search.ask()
+        search.tell(batch(*((position, 0.0) for position in (0, 1) * 6)))
+    assert all(each.evidence == 1.0 for each in search._certificates.values())  # what it bet is not public
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_certificate_draws_a_new_layout_for_each_block(seed: int) -> None:
+    oracle = Oracle(step(30, 0.2), normal(seed, 0.01), layouts(seed, 0.02))
+    answer = oracle.settle(Question(revisions=60, relinks=True))
+    (change,) = answer.changes
+    assert change.positions == (30,)
+    assert change.certificate is not None
+    assert change.certificate.layouts >= 8
+    drawn = [news.layout for news in oracle.told if isinstance(news, Batch) and news.certificate]
+    assert len(set(drawn)) == len(drawn)
+    assert 0 not in drawn
+
+
+def test_a_build_that_cannot_be_relinked_is_certified_as_it_is() -> None:
+    oracle = Oracle(step(30, 0.2), normal(1, 0.01))
+    search = Search(Question(revisions=60, relinks=True))
+    search.tell(CannotRelink(reason="no lld"))
+    answer = oracle.settle(search)
+    assert answer.changes[0].certificate is not None
+    assert answer.changes[0].certificate.layouts == 1
+
+
+def test_expensive_relinks_are_sampled_several_times() -> None:
+    for seconds, times in ((0.5, 1), (30.0, 4)):
+        oracle = Oracle(step(30, 0.2), normal(1, 0.01), layouts(1, 0.02), relink_seconds=seconds)
+        oracle.settle(Question(revisions=60, relinks=True))
+        blocks = [news for news in oracle.told if isinstance(news, Batch) and news.certificate]
+        assert len(blocks) > 4
+        for block in blocks[1:]:
+            runs = Counter(sample.position for sample in block.samples)
+            assert set(runs.values()) == {times}
+
+
+@pytest.mark.parametrize(("workers", "most"), [(1, 40), (4, 26)])
+def test_builds_begun_ahead_shorten_the_search(workers: int, most: int) -> None:
+    oracle = Oracle(step(640, 0.3), normal(1, 0.01))
+    search, rounds = Search(Question(revisions=1000)), 0
+    while isinstance(action := search.ask(), Measure):
+        rounds += 1
+        begun = set(action.positions)
+        ahead = search.builds_ahead(begun, workers - 1)
+        assert not begun & set(ahead)
+        for measure in (action, *map(search.first_batch, ahead)):
+            for news in oracle.take(measure):
+                search.tell(news)
+    assert action.answer.changes[0].positions == (640,)
+    assert rounds <= most
+
+
+def test_builds_ahead_keep_the_budget_of_builds() -> None:
+    search = told(Question(revisions=1000, budget=Budget(builds=4)), batch((0, 0.0)))
+    search.ask()
+    search.tell(batch((999, 0.3), (0, 0.0), (999, 0.3), (0, 0.0), (999, 0.3)))
+    action = search.ask()
+    assert isinstance(action, Measure)
+    assert len(search.builds_ahead(action.positions, 8)) <= 1
+
+
+def test_a_batch_costs_its_builds_and_its_samples() -> None:
+    search = Search(Question(revisions=100))
+    assert search.expected_seconds(Measure(order=(0, 99, 0))) == pytest.approx(23.0)
+    search = Search(Question(revisions=100, built=frozenset({0, 99})))
+    assert search.expected_seconds(Measure(order=(0, 99, 0))) == pytest.approx(3.0, rel=0.01)
 
 
 def test_positions_outside_the_history_are_rejected() -> None:
-    search = Search(Question(revisions=10))
     with pytest.raises(ValueError, match="positions 0 to 9"):
-        search.tell(Unusable(position=10))
+        Search(Question(revisions=10)).tell(Unusable(position=10))
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
         {"revisions": 1},
-        {"smallest": 0.0},
+        {"threshold": 0.0},
         {"confidence": 1.0},
         {"prior": (1.0,)},
         {"prior": (1.0,) + (0.0,) * 9},
-        {"readings_at_ends": 1},
-        {"invocations_per_reading": 0},
+        {"samples_at_ends": 1},
+        {"invocations_per_sample": 0},
         {"no_change": 0.0},
     ],
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perftrail.analysis.growth import growth
-from perftrail.analysis.orders import Order
+from perftrail.analysis.growth import Order, growth
 from tests.analysis.test_growth import SIZES, TRUE, curve
 
 pytestmark = pytest.mark.slow

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import (
+    Draw,
     FailedInvocation,
     InvocationKey,
     Machine,
@@ -38,6 +39,8 @@ OTHER_RUNNABLE = Runnable(
     point=Point(),
     artefact="d" * 32,
 )
+
+DRAW = Draw(block="5f0c", turn=3, seed=2**63 - 1, layout=7)
 
 BUILT = Built(
     key="e" * 32, artefact="c" * 32, directory="/builds/e", seconds=12.5, log="/logs/e", reused=True

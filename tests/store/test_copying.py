@@ -11,6 +11,7 @@ import pytest
 from perftrail import __version__
 from perftrail.errors import NoAnswer, StoreError, StoreHeld, UsageError
 from perftrail.model.build import Failure
+from perftrail.model.measurement import Draw
 from perftrail.store import hold, open_store
 from perftrail.store import outcomes as kept
 from perftrail.store.content import digests
@@ -20,6 +21,7 @@ from perftrail.store.keeping import copy_store
 from tests.store.examples import (
     BUILD,
     BUILT,
+    DRAW,
     FAILED_BUILD,
     MACHINE,
     RUNNABLE,
@@ -73,6 +75,28 @@ def test_a_copy_holds_what_the_other_one_does(place: Callable[[str, str], str], 
     with open_store(other, access="read") as store:
         assert_filled(store)
     assert contents(one) == contents(other)
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_what_was_drawn_is_copied(place: Callable[[str, str], str], kinds: Kinds) -> None:
+    one, other = place(kinds[0], "one.db"), place(kinds[1], "other.db")
+    outcomes = (replace(measurement(key(0)), draw=DRAW), replace(measurement(key(1)), draw=Draw(seed=2)))
+    with open_store(one, access="write") as store:
+        acquaint(store)
+        store.add_all(outcomes)
+    copy_store(one, other)
+    with open_store(other, access="read") as store:
+        assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: outcomes}
+    assert contents(one) == contents(other)
+
+
+def test_a_sample_with_another_draw_under_the_same_key_is_told(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    for where, turn in ((one, 0), (other, 1)):
+        with open_store(where, access="write") as store:
+            acquaint(store)
+            store.add(replace(measurement(key(0)), draw=replace(DRAW, turn=turn)))
+    assert len(copy_store(one, other).differs) == 1
 
 
 def test_a_second_copy_changes_nothing(tmp_path: Path) -> None:

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, inspect
 
 from perftrail import __version__
 from perftrail.errors import StoreError
+from perftrail.model.measurement import Draw
 from perftrail.store import open_store, schema
 from perftrail.store.migrations import Migration, shipped
 from perftrail.store.sqlite import open_to_read, open_to_write
 from tests.store.examples import (
     BUILD,
+    DRAW,
     FAILED_BUILD,
     LINK,
     MACHINE,
@@ -76,6 +78,34 @@ def assert_filled(store: SqlStore | MemoryStore) -> None:
     assert store.steps(SEARCH.key, MACHINE.id) == [step(1)]
 
 
+DRAWN = (
+    replace(measurement(key(0, runnable=OTHER_RUNNABLE)), draw=DRAW),
+    replace(failed(key(1, runnable=OTHER_RUNNABLE)), draw=replace(DRAW, turn=0, layout=0)),
+    replace(measurement(key(2, runnable=OTHER_RUNNABLE)), draw=Draw(seed=1)),
+)
+"""What the files from version 3 on hold beside the rest: invocations for which something was drawn."""
+
+
+def structure(path: Path) -> dict[str, object]:
+    """Return the columns, keys, references, indexes and options of each table of a store."""
+    engine = create_engine(f"sqlite:///{path}")
+    found = inspect(engine)
+    described: dict[str, object] = {
+        name: (
+            [str(column) for column in found.get_columns(name)],
+            found.get_pk_constraint(name)["constrained_columns"],
+            sorted(map(str, found.get_foreign_keys(name))),
+            sorted(map(str, found.get_unique_constraints(name))),
+            sorted(map(str, found.get_indexes(name))),
+            found.get_table_options(name),
+        )
+        for name in found.get_table_names()
+        if name != "perftrail_schema"
+    }
+    engine.dispose()
+    return described
+
+
 def tables(path: Path) -> set[str]:
     """Give the statements that made a store's tables and indexes."""
     with closing(sqlite3.connect(path)) as database:
@@ -127,8 +157,7 @@ def test_the_migrations_end_in_the_schema_that_the_code_uses(tmp_path: Path) -> 
     engine = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
     schema.metadata.create_all(engine)
     engine.dispose()
-    migrated = {sql for sql in tables(tmp_path / "migrated.db") if "perftrail_schema" not in sql}
-    assert migrated == tables(tmp_path / "made.db")
+    assert structure(tmp_path / "migrated.db") == structure(tmp_path / "made.db")
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
@@ -155,6 +184,24 @@ def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Pat
         assert_filled(store)
         store.add(measurement(key(99)))
     assert versions(path)[-1][0] == shipped()[-1].number
+
+
+def test_what_was_drawn_is_read_from_a_store_that_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0003.sql").read_text())
+    with open_store(str(path), access="read") as store:
+        assert store.outcomes([OTHER_RUNNABLE.key], MACHINE.id) == {OTHER_RUNNABLE.key: DRAWN}
+
+
+def test_an_upgraded_store_takes_new_draws_beside_samples_without(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0002.sql").read_text())
+    with open_store(str(path), access="write") as store:
+        store.add_all(DRAWN)
+        assert_filled(store)
+        assert store.outcomes([OTHER_RUNNABLE.key], MACHINE.id) == {OTHER_RUNNABLE.key: DRAWN}
 
 
 def test_there_is_a_file_of_every_version_so_far() -> None:

@@ -79,7 +79,7 @@ def test_subjects_are_compared_whatever_they_are(client: Client, hostile: Hostil
     one, other = hostile.revisions[5], hostile.revisions[50]
     text = client.page(f"/s/alpha/compare?a={one.id}&b=%2350").text
     assert f"{other.short} against {one.short}" in text
-    assert "values, not in turns" in text
+    assert "values, not side by side" in text
     assert client.get(f"/s/alpha/compare.json?a={one.short}&b={other.short}").status_code == 200
     assert "no revision of this study is called so" in client.get("/s/alpha/compare?a=nothing").text
 
@@ -110,7 +110,7 @@ def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
 
 
 def test_what_a_run_took_in_turns_is_compared_by_pairs(client: Client) -> None:
-    assert "8 pairs in turns" in client.page("/s/beta/compare").text
+    assert "8 pairs side by side" in client.page("/s/beta/compare").text
 
 
 def test_a_revision_leads_to_its_samples_builds_and_logs(client: Client, hostile: Hostile) -> None:

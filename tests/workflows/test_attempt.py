@@ -11,9 +11,11 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.conditions import Quiet
 from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.process import Exited
+from perftrail.model.recipe import Build
 from perftrail.model.subject import Revision
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.attempt import Attempt, as_tried, spread
+from perftrail.workflows.events import RelinkedAlike
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
 from perftrail.workflows.troubles import alike
@@ -48,6 +50,63 @@ def test_only_that_many_are_built_and_each_is_started_once(tmp_path: Path) -> No
     assert [number_of(arguments) for arguments in starter.started] == [0, 50, 100]
     assert (len(report.tried), report.built, report.started, report.troubles) == (3, 3, 3, ())
     assert report.useful
+
+
+RELINKING = a_study(build=Build(steps=("make",), outputs=("work",), relink=("link {layout}",)))
+
+
+def test_what_can_be_relinked_is_relinked_and_started_once_and_no_sample_is_kept(tmp_path: Path) -> None:
+    source = FakeSource(3)
+    builder, starter = FakeBuilder(source), FakeStarter(seconds=steady)
+    session = a_session(RELINKING, tmp_path, source=source, starter=starter, builder=builder)
+    _, report = drain(Attempt(session, ALL, count=3).events())
+    assert builder.relinks == [("r0", (1,)), ("r1", (1,)), ("r2", (1, 2, 3))]
+    assert report.relinked == report.as_json()["relinked"] == 3
+    assert [arguments[0] for arguments in starter.started] == [
+        f"/builds/{tree}/work" for number in range(3) for tree in (f"r{number}", f"r{number}.1")
+    ]
+    assert session.store.mark().invocations == 3
+
+
+def test_a_relink_that_fails_is_a_trouble_of_its_own_stage(tmp_path: Path) -> None:
+    source = FakeSource(3)
+    builder = FakeBuilder(source, unlinkable=(1,))
+    session = a_session(
+        RELINKING, tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    _, report = drain(Attempt(session, ALL, count=3).events())
+    assert (report.built, report.started, report.relinked) == (3, 3, 0)
+    [advised] = report.troubles
+    assert advised.trouble.failure.stage == "relink"
+    assert report.useful
+
+
+def test_a_relinked_program_that_does_not_start_is_a_trouble(tmp_path: Path) -> None:
+    source = FakeSource(1)
+    starter = FakeStarter(
+        seconds=steady, ended=lambda arguments: Exited(code=5 if ".1/" in arguments[0] else 0)
+    )
+    session = a_session(RELINKING, tmp_path, source=source, starter=starter)
+    _, report = drain(Attempt(session, ALL, count=1).events())
+    assert (report.started, report.relinked) == (1, 0)
+    [advised] = report.troubles
+    assert advised.trouble.failure.message == "exit code 5"
+
+
+def test_a_relink_without_effect_is_told(tmp_path: Path) -> None:
+    source = FakeSource(1)
+    builder = FakeBuilder(source, alike=True)
+    session = a_session(
+        RELINKING, tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    events, _ = drain(Attempt(session, ALL, count=1).events())
+    assert sum(isinstance(event, RelinkedAlike) for event in events) == 1
+
+
+def test_nothing_is_said_of_relinking_where_no_line_relinks(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=steady))
+    _, report = drain(Attempt(session, ALL, count=1).events())
+    assert report.relinked is None
 
 
 def test_a_run_uses_what_was_tried(tmp_path: Path) -> None:

@@ -65,7 +65,11 @@ class Bench:
         for variant, factor in ((OLD, 1.0), (NEW, ratio)):
             key = f"{benchmark} {what} {variant}"
             values = {at: factor * rng.lognormvariate(0.0, scatter) for at in range(pairs)}
-            self._held[key] = Samples(values={"time": values}, flags=dict.fromkeys(range(busy), ("busy",)))
+            self._held[key] = Samples(
+                values={"time": values},
+                flags=dict.fromkeys(range(busy), ("busy",)),
+                blocks={at: f"{benchmark} {what} {at}" for at in range(pairs)},
+            )
             self.rows.append(
                 Row(
                     subject=Subject(revision=REVISION, variant=variant),

@@ -105,7 +105,9 @@ def test_every_name_that_the_history_lacks_is_told_with_its_line(tmp_path: Path)
 
 def answer(*positions: int) -> Answer:
     change = Change(positions=positions, confidence=0.99, before=1.0, after=0.0, effect=None)
-    return Answer(verdict=Verdict.FOUND, changes=(change,), confidence=0.99, smallest_seen=0.1, reason="so")
+    return Answer(
+        verdict=Verdict.FOUND, changes=(change,), confidence=0.99, minimum_detectable=0.1, reason="so"
+    )
 
 
 def test_what_is_skipped_before_a_culprit_may_be_the_culprit() -> None:

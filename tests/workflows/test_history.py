@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,12 @@ from perftrail.model.study import Study
 from perftrail.model.target import resolve
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.clock import now
+from perftrail.workflows.reporting.gathered import gather
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection
+from perftrail.workflows.serving.regressions import regressions
 from perftrail.workflows.session import Session
+from perftrail.workflows.show import show
 from perftrail.workflows.showing.changes import HistoryChange, history_changes
 from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.warm import warm_prior
@@ -62,7 +66,7 @@ def measured(
 
 
 def changes(session: Session) -> tuple[HistoryChange, ...]:
-    return history_changes(session.source.history(), rows(session))
+    return history_changes(session.source.history(), rows(session)).points
 
 
 def test_a_change_is_told_with_its_revision_and_its_effect(tmp_path: Path) -> None:
@@ -129,3 +133,24 @@ def test_without_a_change_a_search_is_told_nothing(tmp_path: Path, numbers: Sequ
     session = measured(tmp_path, numbers)
     assert changes(session) == ()
     assert warm_prior(session, resolve(session.study, "wall"), session.source.history(), before=LATER) is None
+
+
+def test_a_report_and_the_regressions_leave_out_what_show_lists_below_the_alert_level(tmp_path: Path) -> None:
+    def seconds(arguments: tuple[str, ...]) -> float:
+        number = number_of(arguments)
+        return 0.1 * (1.0 if number < 60 else 1.016 if number < 120 else 1.2)
+
+    session = a_session(
+        study(), tmp_path, source=FakeSource(150), starter=FakeStarter(seconds=seconds, noise=0.02)
+    )
+    drain(Run(session, Selection()).events())
+    shown = show(session)
+    assert [(each.candidates[-1].id, each.point.alert) for each in shown.changes.ranked] == [
+        ("r120", True),
+        ("r60", False),
+    ]
+    plain = json.loads(json.dumps(shown.as_json()))
+    assert {row["revision"]: row["change"]["rank"] for row in plain if row["change"]} == {"r120": 1, "r60": 2}
+    gathered = gather(session, tmp_path)
+    assert [each.candidates[-1].id for each in gathered.changes] == ["r120"]
+    assert [each.revisions[-1].id for each in regressions(gathered)] == ["r120"]

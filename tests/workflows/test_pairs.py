@@ -1,4 +1,4 @@
-"""Pairs of rounds: what was taken together is compared, and noise only where there is too little else."""
+"""Pairs of blocks: what was taken together is compared, and noise only where there is too little else."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from perftrail.workflows.reporting.beside import Beside
 from perftrail.workflows.showing.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling_over
 
 
-def values(*numbers: float, busy: frozenset[int] = frozenset()) -> dict[int, Marked]:
+def values(*numbers: float, busy: frozenset[int] = frozenset()) -> dict[tuple[str, ...], Marked]:
     return {
-        at: Marked(value=number, flags=("busy",) if at in busy else ()) for at, number in enumerate(numbers)
+        (f"block {at}",): Marked(value=number, flags=("busy",) if at in busy else ())
+        for at, number in enumerate(numbers)
     }
 
 
-def test_values_of_the_same_round_are_a_pair() -> None:
-    second = {2: Marked(value=6.0), 0: Marked(value=4.0), 7: Marked(value=9.0)}
+def test_values_of_the_same_block_are_a_pair() -> None:
+    second: dict[tuple[str, ...], Marked] = {
+        ("block 2",): Marked(value=6.0),
+        ("block 0",): Marked(value=4.0),
+        ("block 7",): Marked(value=9.0),
+    }
     assert paired(values(1.0, 2.0, 3.0), second) == [
         Pair(first=1.0, second=4.0, quiet=True),
         Pair(first=3.0, second=6.0, quiet=True),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.policies import Invocations, MeasurePolicy
@@ -14,6 +18,11 @@ from perftrail.workflows.selection import Selection
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 
+if TYPE_CHECKING:
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.policies import Order
+    from perftrail.workflows.session import Session
+
 ALL = Selection()
 
 
@@ -21,12 +30,17 @@ def steady(_: tuple[str, ...]) -> float:
     return 0.1
 
 
-def test_subjects_are_measured_there_and_back(tmp_path: Path) -> None:
+def test_a_coin_decides_which_subject_of_a_block_is_measured_first(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=steady)
-    session = a_session(a_study(), tmp_path, source=FakeSource(3), starter=starter)
-    drain(Run(session, ALL).events())
+    asked = a_study(measure=MeasurePolicy(invocations=Invocations(least=60, most=60), warmups=0))
+    drain(Run(a_session(asked, tmp_path, source=FakeSource(2), starter=starter), ALL).events())
     order = [number_of(arguments) for arguments in starter.started]
-    assert order == [0, 1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0]
+    blocks = [tuple(order[at : at + 2]) for at in range(0, len(order), 2)]
+    assert set(blocks) == {(0, 1), (1, 0)}
+    # of 60 fair coins fewer than 15 on a side are less likely than 1 in 10,000
+    assert 15 <= blocks.count((0, 1)) <= 45
+    # neither always the same nor always the other one: 59 neighbours, of which half differ
+    assert 15 <= sum(one != other for one, other in itertools.pairwise(blocks)) <= 45
 
 
 def test_the_subjects_of_a_point_are_measured_next_to_each_other(tmp_path: Path) -> None:
@@ -37,8 +51,63 @@ def test_the_subjects_of_a_point_are_measured_next_to_each_other(tmp_path: Path)
     )
     drain(Run(a_session(study, tmp_path, source=FakeSource(2), starter=starter), ALL).events())
     order = [(int(arguments[-1]), number_of(arguments)) for arguments in starter.started]
-    there = [(1, 0), (1, 1), (2, 0), (2, 1)]
-    assert order == [*there, *there[::-1]]
+    assert [size for size, _ in order] == [1, 1, 2, 2, 2, 2, 1, 1]
+    assert all({order[at][1], order[at + 1][1]} == {0, 1} for at in range(0, 8, 2))
+
+
+def outcomes_in_order(session: Session) -> list[Outcome]:
+    return [outcome for _, outcome in reversed(session.store.recent(1000))]
+
+
+def test_the_subjects_of_a_point_are_a_block_with_one_seed(tmp_path: Path) -> None:
+    benchmark = Benchmark(command="{build}/work {size}", parameters={"size": (1, 2)})
+    study = a_study(
+        benchmarks={"work": benchmark},
+        measure=MeasurePolicy(invocations=Invocations(least=2, most=2), warmups=1),
+    )
+    session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=steady))
+    drain(Run(session, ALL).events())
+    draws = [outcome.draw for outcome in outcomes_in_order(session)]
+    blocks = [draws[at : at + 3] for at in range(0, len(draws), 3)]
+    assert len(blocks) == 6
+    assert all([draw.turn for draw in block] == [0, 1, 2] for block in blocks)
+    assert all(len({(draw.block, draw.seed) for draw in block}) == 1 for block in blocks)
+    assert len({block[0].block for block in blocks}) == 6
+    rounds = [{draw.seed for draw in draws[at : at + 6]} for at in range(0, len(draws), 6)]
+    assert [len(seeds) for seeds in rounds] == [1, 1, 1]
+    assert len(set.union(*rounds)) == 3
+
+
+@pytest.mark.parametrize("order", ["interleaved", "random", "sequential"])
+def test_the_subjects_of_a_block_follow_each_other_in_every_order(tmp_path: Path, order: Order) -> None:
+    benchmark = Benchmark(command="{build}/work {size}", parameters={"size": (1, 2, 3)})
+    study = a_study(
+        benchmarks={"work": benchmark},
+        measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0, order=order),
+    )
+    session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=steady))
+    drain(Run(session, ALL).events())
+    points = {each.key: each.point for each in session.store.runnables()}
+    outcomes = outcomes_in_order(session)
+    for at in range(0, len(outcomes), 3):
+        block = outcomes[at : at + 3]
+        assert len({outcome.draw.block for outcome in block}) == 1
+        assert len({points[outcome.key.runnable] for outcome in block}) == 1
+
+
+def test_a_resumed_run_begins_a_new_block_with_the_seed_of_its_round(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(2)
+    session = a_session(a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), store=store)
+    run = Run(session, ALL).events()
+    started = 0
+    while started < 3:  # both warm-ups and the first sample
+        started += isinstance(next(run), Invoked)
+    run.close()
+    again = a_session(a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), store=store)
+    drain(Run(again, ALL).events())
+    first = [outcome for outcome in outcomes_in_order(again) if outcome.key.phase == "sample"][:2]
+    assert [outcome.key.ordinal for outcome in first] == [0, 0]
+    assert first[0].draw.block != first[1].draw.block
 
 
 def test_a_second_run_does_nothing(tmp_path: Path) -> None:

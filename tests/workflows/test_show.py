@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.analysis.growth import Order
 from perftrail.cli.growth_words import print_growth
 from perftrail.cli.report_findings import findings
 from perftrail.cli.scaling_words import print_scalings
@@ -23,6 +24,7 @@ from perftrail.workflows.selection import Selection
 from perftrail.workflows.session import Session
 from perftrail.workflows.show import show
 from perftrail.workflows.showing.growth import growth_along
+from perftrail.workflows.showing.scaling import processors
 from perftrail.workflows.showing.worth_telling import FEW, worth_telling
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import MACHINE, a_session, a_study, drain
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perftrail.model.parameters import Value
+    from perftrail.model.process import Command, Ran
 
 HISTORY = tuple(Revision(id=f"r{number}") for number in range(9))
 
@@ -144,13 +147,44 @@ def test_a_report_tells_how_the_same_revisions_grow_as_show(
     printed = [line.strip() for line in capsys.readouterr().out.splitlines() if " along size: " in line]
     page = make_report(session, tmp_path, findings=findings)
     [section] = [each for each in page.sections if each.name == "growth"]
-    assert section.paragraphs == (
+    assert section.paragraphs[:1] == (
         "Growth is told of 2 of 6 revisions: the first and the last that were measured.",
     )
     [table] = section.tables
     walls = [(who, line) for who, line in table.rows if "wall along size" in who]
     assert [who.split()[0] for who, _ in walls] == ["r0", "r5"]
     assert [f"{who}: {line}" for who, line in walls] == [line for line in printed if ".wall along" in line]
+
+
+@dataclass
+class CountingStarter(FakeStarter):
+    """Takes more and more time for each instruction; the processor counts them."""
+
+    def run(self, command: Command) -> Ran:
+        size = float(command.arguments[1]) if len(command.arguments) > 1 else 1.0  # a trial of the counters
+        found = super().run(replace(command, arguments=(command.arguments[0], str(int(size)))))
+        return replace(found, counters={"instructions_user": 1e6 * size})
+
+
+def test_a_curve_of_time_knows_how_the_instructions_of_its_command_grow(tmp_path: Path) -> None:
+    axis: dict[str, tuple[Value, ...]] = {"size": (100, 1_000, 10_000, 100_000, 1_000_000)}
+    timed = Benchmark(command="{build}/work {size}", parameters=axis)
+    study = a_study(
+        benchmarks={
+            "timed": timed,
+            "counted": replace(timed, counters=("instructions",)),
+            "other": replace(timed, command="{build}/work {size} again"),
+        },
+        measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0),
+    )
+    starter = CountingStarter(seconds=lambda arguments: 1e-6 * float(arguments[1]) ** 1.5)
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=starter)
+    drain(Run(session, Selection()).events())
+    found = {(each.host.benchmark, each.metric): each for each in show(session).growths.curves}
+    work = found["timed", "wall"].work
+    assert work is not None
+    assert work.order is Order.LINEAR
+    assert found["other", "wall"].work is None
 
 
 def test_variants_are_held_against_each_other_at_the_last_revision_whichever_are_told_of(
@@ -163,3 +197,20 @@ def test_variants_are_held_against_each_other_at_the_last_revision_whichever_are
     assert [each.id for each in found.measured] == [f"r{number}" for number in range(6)]
     assert {each.first.subject.revision.id for each in found.rivals} == {"r5"}
     assert len(found.rivals) == len(shown.growths.rivals) > 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "cores"),
+    [
+        ({"logical_cpus": "16", "physical_cores": "8", "virtualisation": "none"}, 8),
+        ({"logical_cpus": "16", "physical_cores": "16", "virtualisation": "none"}, 16),
+        ({"logical_cpus": "16", "physical_cores": "8", "virtualisation": "kvm"}, 8),
+        ({"logical_cpus": "16", "physical_cores": "16", "virtualisation": "kvm"}, None),
+        ({"logical_cpus": "16", "virtualisation": "none"}, None),
+        ({"logical_cpus": "16", "physical_cores": "8", "virtualisation": "none", "cpu_quota": "2.5"}, 2),
+    ],
+)
+def test_cores_are_known_where_the_machine_shows_which_processors_share_one(
+    facts: dict[str, str], cores: int | None
+) -> None:
+    assert processors(Machine(id=MACHINE.id, facts=facts)).cores == cores

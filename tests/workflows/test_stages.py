@@ -9,9 +9,9 @@ import pytest
 from perftrail import studyfile
 from perftrail.model.build import Failure
 from perftrail.model.target import resolve
-from perftrail.search.evidence import Readings, Unusable
+from perftrail.search import CannotRelink, Measure, Unusable
 from perftrail.workflows.finding.journal import Ledger
-from perftrail.workflows.finding.probe import Probe
+from perftrail.workflows.finding.sampler import Sampler
 from perftrail.workflows.opening import open_session
 from tests.sources.repositories import Repository
 from tests.workflows.bench import drain
@@ -83,14 +83,18 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Fai
     found: dict[str, Failure | float] = {}
     with open_session(study, store=None) as session:
         revisions = session.source.history()
-        probe = Probe(session, resolve(study, "cost"), revisions, Ledger(session))
+        target = resolve(study, "cost")
+        sampler = Sampler(session, {"cost": target}, revisions, Ledger(session), name="stages")
         for position, name in enumerate(PROGRAMS):
-            _, news = drain(probe.take(position, 1))
-            if isinstance(news, Unusable):
-                found[name] = probe.failures[position]
-            else:
-                assert isinstance(news, Readings)
-                found[name] = news.values[0]
+            _, news = drain(sampler.prepare(position))
+            if not isinstance(news, Unusable):
+                _, taken = drain(sampler.take(Measure(order=(position,)), position))
+                assert not isinstance(taken, CannotRelink)
+                [sample] = taken.batches["cost"].samples
+                if sample.value is not None:
+                    found[name] = sample.value
+            if name not in found:
+                found[name] = sampler.failures("cost")[position]
     yield found
 
 

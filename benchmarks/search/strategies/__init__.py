@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.search.strategies import asv, bayesect, bisect, inside, linear, perftrail, pinpoint, survey
+from benchmarks.search.strategies import asv, bayesect, bisect, inside, linear, perftrail, pinpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,7 @@ PEERS: dict[str, Callable[[Machine], Report]] = {
 
 OURS: dict[str, Callable[[Machine], Report]] = {
     "perftrail": perftrail.search,
-    "perftrail survey": survey.search,
-    "perftrail survey, thorough": survey.thorough,
+    "perftrail, thorough": perftrail.thorough,
     "perftrail inside": inside.search,
 }
 
@@ -42,5 +41,5 @@ def fitting(settings: Settings) -> str:
         return "perftrail inside"
     if settings.changes > 1:
         cancels = bool(settings.signs) and sum(settings.signs) == 0
-        return "perftrail survey, thorough" if cancels else "perftrail survey"
-    return "perftrail survey" if settings.ramp else "perftrail"
+        return "perftrail, thorough" if cancels else "perftrail"
+    return "perftrail"

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from benchmarks.search.outcome import Report
-from perftrail.search import Budget, Costs, Kind, Measure, Question, Readings, Unusable
+from perftrail.search import Batch, Budget, Built, Costs, Kind, Measure, Question, Sample, Unusable, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.search.simulator import Machine
@@ -33,15 +35,15 @@ class Asked:
 
 
 def question(machine: Machine) -> Question:
-    """Return what is asked of a search; one reading costs a second, a build `build_cost` of them."""
+    """Return what is asked of a search; a sample costs a second, a build `build_cost` of them."""
     settings = machine.settings
     return Question(
         revisions=machine.revisions,
-        smallest=settings.smallest,
+        threshold=settings.threshold,
         confidence=settings.confidence,
         prior=machine.prior,
-        redraws=settings.redraws,
-        costs=Costs(build=settings.build_cost, reading=1.0),
+        relinks=settings.relinks,
+        costs=Costs(build=settings.build_cost, sample=1.0),
         budget=Budget(invocations=settings.most_invocations, builds=settings.most_builds),
     )
 
@@ -56,28 +58,34 @@ def settle(searching: Searching, machine: Machine) -> Asked:
         times.append(1000 * (perf_counter() - began))
         if not isinstance(action, Measure):
             return Asked(answer=action.answer, milliseconds=tuple(times))
-        searching.tell(news(action, machine, built))
+        for news in take(action, machine, built):
+            searching.tell(news)
 
 
-def news(action: Measure, machine: Machine, built: set[int]) -> News:
-    """Do what a search asks for, and return what came of it; `built` is what was built before."""
+def take(action: Measure, machine: Machine, built: set[int]) -> list[News]:
+    """Do what a search asks for, and return the results; adds to `built`, the positions built before.
+
+    The samples come in the order asked for, on the machine as it is then. They are not taken where a build fails.
+    """
     cost = machine.settings.build_cost
-    if not machine.build(action.position):
-        return Unusable(position=action.position, seconds=cost)
-    is_new = action.position not in built
-    built.add(action.position)
-    run = machine.run_redrawn if action.redraw else machine.run
-    return Readings(
-        position=action.position,
-        values=tuple(run(action.position, action.readings).tolist()),
-        redraw=action.redraw,
-        build_seconds=cost if is_new else None,
-        seconds=float(action.readings),
+    told: list[News] = []
+    for position in action.positions:
+        if position in built:
+            continue
+        if not machine.build(position):
+            return [*told, Unusable(position=position, seconds=cost)]
+        built.add(position)
+        told.append(Built(position=position, seconds=cost))
+    values = machine.run_each(np.array(action.order), layout=action.layout).tolist()
+    samples = tuple(
+        Sample(position=position, value=value) for position, value in zip(action.order, values, strict=True)
     )
+    batch = Batch(samples=samples, seconds=len(samples), layout=action.layout, certificate=action.certificate)
+    return [*told, batch]
 
 
 def report(asked: Asked, machine: Machine) -> Report:
-    """Report an answer, its positions as the history numbers its revisions."""
+    """Report an answer, its positions as the history numbers its revisions; what is unclear claims nothing."""
     changes = [
         (change.kind, tuple(machine.ids[list(change.positions)].tolist())) for change in asked.answer.changes
     ]
@@ -87,6 +95,6 @@ def report(asked: Asked, machine: Machine) -> Report:
         candidates=steps[0] if steps else (),
         others=tuple(steps[1:]),
         ramps=tuple(revisions for kind, revisions in changes if kind is Kind.RAMP),
-        confidence=asked.answer.confidence,
+        confidence=None if asked.answer.verdict is Verdict.UNCLEAR else asked.answer.confidence,
         ask_milliseconds=asked.milliseconds,
     )

@@ -44,9 +44,9 @@ def readings_needed(settings: Settings) -> int:
     """Return the k with which a search errs in one case of a hundred by the scatter of runs.
 
     The median of k has variance pi / 2 * sigma^2 / k, is off by half the change, and is asked log2(N) times.
-    Without a change the smallest one worth finding counts.
+    Without a change the threshold counts.
     """
-    change = abs(settings.step) or math.log1p(settings.smallest)
+    change = abs(settings.step) or math.log1p(settings.threshold)
     asked = math.log2(settings.revisions + settings.branch)
     needed = math.pi / 2 * (NormalDist().inv_cdf(1 - WRONG / asked) * settings.cv / (change / 2)) ** 2
     return max(FEWEST, 2 * math.ceil((needed - 1) / 2) + 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from benchmarks.search.strategies.asking import Asked, question, report, settle
-from perftrail.search import Budget, Inside, Readings, Survey, Unusable
+from perftrail.search import Batch, BootSession, Budget, Built, CannotRelink, MergeSearch, Search, Unusable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from benchmarks.search.outcome import Report
     from benchmarks.search.simulator import Machine
     from perftrail.search import Action, News
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 class _Listening:
     """A search whose news are kept, to be told to the next one."""
 
-    def __init__(self, searching: Survey) -> None:
+    def __init__(self, searching: Search) -> None:
         self.heard: list[News] = []
         self._searching = searching
 
@@ -35,7 +37,7 @@ def search(machine: Machine) -> Report:
     The confidence is that of both together.
     """
     asked = question(machine)
-    line = _Listening(Survey(asked))
+    line = _Listening(Search(asked))
     outer = settle(line, machine)
     named = [change.positions for change in outer.answer.changes]
     if len(named) != 1 or len(named[0]) != 1 or not machine.is_merge(named[0][0]):
@@ -46,20 +48,36 @@ def search(machine: Machine) -> Report:
         builds=max(0, machine.settings.most_builds - machine.builds),
     )
     # Its own revisions, and the first parent, the merge base and the merge.
-    inside = Inside(
+    inside = MergeSearch(
         replace(asked, revisions=view.revisions, prior=None, budget=budget), branches=(view.revisions - 3,)
     )
     places = {int(revision): place for place, revision in reversed(list(enumerate(view.ids.tolist())))}
-    # What was spent on the main line is not to be spent again inside.
+    known = {at: places[int(machine.ids[at])] for at in range(machine.revisions) if machine.ids[at] in places}
     for news in line.heard:
-        if isinstance(news, Readings | Unusable) and int(machine.ids[news.position]) in places:
-            place = places[int(machine.ids[news.position])]
-            if isinstance(news, Readings):
-                inside.tell(replace(news, position=place, seconds=0.0, build_seconds=None))
-            else:
-                inside.tell(replace(news, position=place, seconds=0.0))
+        moved = _moved(news, known)
+        if moved is not None:
+            inside.tell(moved)
     inner = settle(inside, view)
     said = report(Asked(answer=inner.answer, milliseconds=outer.milliseconds + inner.milliseconds), view)
     both = outer.answer.confidence * inner.answer.confidence
     # To have named the merge stands, whatever is found inside it.
     return replace(said, confidence=both) if said.named else report(outer, machine)
+
+
+def _moved(news: News, places: Mapping[int, int]) -> News | None:
+    """Return what news of the main line say inside the merge; what they cost is not spent again."""
+    match news:
+        case Batch():
+            samples = tuple(
+                replace(sample, position=places[sample.position])
+                for sample in news.samples
+                if sample.position in places
+            )
+            return replace(news, samples=samples, seconds=0.0) if samples else None
+        case Built() | Unusable():
+            place = places.get(news.position)
+            return None if place is None else replace(news, position=place, seconds=0.0)
+        case BootSession() | CannotRelink():
+            return news
+        case _:
+            assert_never(news)

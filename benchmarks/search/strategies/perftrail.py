@@ -1,7 +1,8 @@
-"""perftrail's own search for one step."""
+"""perftrail's own search: any number of changes, ramps reported as such."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.search.strategies.asking import question, report, settle
@@ -13,5 +14,10 @@ if TYPE_CHECKING:
 
 
 def search(machine: Machine) -> Report:
-    """Search the history for one step."""
+    """Search the history."""
     return report(settle(Search(question(machine)), machine), machine)
+
+
+def thorough(machine: Machine) -> Report:
+    """Search the history, also for changes that a later revision undid."""
+    return report(settle(Search(replace(question(machine), thorough=True)), machine), machine)

@@ -51,6 +51,7 @@ def compare_apart(
         low=math.exp(low),
         high=math.exp(high),
         confidence=1.0 - level,
+        level=level,
         pairs=min(len(first), len(second)),
         smallest_seen=seen(low, high, level) if left_out else None,
         verdict=verdict if left_out else Verdict.UNCLEAR,

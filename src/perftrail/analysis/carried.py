@@ -2,9 +2,9 @@
 
 Each unit of adjacent starts gives one pair (p, f) = (log(patched/old), log(fixed/old)); both share the same start
 of the old one, so they are not independent, and the interval does not need them to be. For each share s,
-p − s f lies about zero if s is the share that is carried: Wilcoxon's signed ranks test that, exactly, and the
-shares that are not rejected are the interval (Fieller's argument, JRSS B 16, 1954, with ranks in place of t). It
-assumes that units are independent and that p − s f is symmetric about zero at the true s.
+p − s f lies about zero if s is the share that is carried: the bets of `martingale` test that, whenever measuring
+stops, and the shares that are not rejected are the interval (Fieller's argument, JRSS B 16, 1954). It assumes that
+p − s f is symmetric about zero at the true s.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.analysis.compare import left_out
+from perftrail.analysis.compare import ALIKE
+from perftrail.analysis.martingale import centre, excludes_zero, needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,12 @@ WHOLE = 0.9
 
 NOTHING = 0.1
 """Below this share, nothing of a gain counts as carried."""
+
+FIRST_DISTANCE = 1e-3
+FARTHEST_SHARE = 1e3
+"""How far from the estimate the search for the interval's ends begins, and where it is given up."""
+
+HALVINGS = 24
 
 
 class Share(StrEnum):
@@ -77,76 +84,51 @@ def carried(patched: Sequence[float], fixed: Sequence[float], *, level: float) -
         raise ValueError(
             f"{len(patched)} and {len(fixed)} log ratios: a share needs one of both in each unit"
         )
-    outside = left_out(len(patched), level)
-    numerators, denominators = _walsh(patched), _walsh(fixed)
-    rising = int(np.count_nonzero(denominators > 0.0))
-    falling = int(np.count_nonzero(denominators < 0.0))
-    rejects_no_gain = min(rising, falling) < outside and max(rising, falling) > len(denominators) - outside
-    if not rejects_no_gain:
+    numerators, denominators = np.array(patched, dtype=np.float64), np.array(fixed, dtype=np.float64)
+    if len(fixed) < needed(level / 2.0) or not _differs(denominators, level):
         return None
-    if falling > rising:
-        numerators, denominators = -numerators, -denominators
-    crossings = _crossings(numerators, denominators)
+    value = _central(numerators, denominators)
+    alike = max(np.ptp(numerators), np.ptp(denominators)) < ALIKE
     return Carried(
-        value=_where_halved(crossings),
-        low=_edge(crossings, outside),
-        high=_edge(crossings, outside, upper=True),
+        value=value,
+        low=value if alike else _edge(numerators, denominators, value, -1.0, level),
+        high=value if alike else _edge(numerators, denominators, value, 1.0, level),
         confidence=1.0 - level,
         units=len(patched),
     )
 
 
-def _walsh(logs: Sequence[float]) -> Floats:
-    """Every average of two values, each with itself included, in the same order for any values."""
-    values = np.array(logs, dtype=np.float64)
-    rows, columns = np.triu_indices(len(values))
-    averages: Floats = (values[rows] + values[columns]) / 2.0
-    return averages
+def _differs(differences: Floats, level: float) -> bool:
+    """Whether differences are not about zero; equal ones, which show no spread, are so if they are zero."""
+    low, high = float(differences.min()), float(differences.max())
+    return max(low, -high) > ALIKE if high - low < ALIKE else excludes_zero(differences, level / 2.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Crossings:
-    """Where Walsh averages of p − s f change sign: at the shares `at`, ascending, and the count after each.
-
-    `counts[k]` averages are above zero between ``at[k - 1]`` and ``at[k]``.
-    """
-
-    at: Floats
-    counts: npt.NDArray[np.int64]
-    total: int
-
-
-def _crossings(numerators: Floats, denominators: Floats) -> _Crossings:
-    """Follow the signed-rank statistic, the number of averages above zero, from the lowest share upwards."""
-    moving = denominators != 0.0
-    shares = numerators[moving] / denominators[moving]
-    order = np.argsort(shares, kind="stable")
-    steps = np.where(denominators[moving] > 0.0, -1, 1)[order]
-    always = int(np.count_nonzero(numerators[~moving] > 0.0))
-    start = always + int(np.count_nonzero(denominators > 0.0))
-    counts = np.concatenate(([start], start + np.cumsum(steps))).astype(np.int64)
-    return _Crossings(at=shares[order], counts=counts, total=len(numerators))
-
-
-def _edge(found: _Crossings, outside: int, *, upper: bool = False) -> float:
-    """The lowest, or the highest, share that the test does not reject; a share at a crossing is not rejected."""
-    accepted = (found.counts > outside - 1) & (found.counts < found.total - outside + 1)
-    places = np.flatnonzero(accepted)
-    if len(places) == 0:
-        return _where_halved(found)
-    if upper:
-        last = int(places[-1])
-        return float(found.at[last]) if last < len(found.at) else math.inf
-    first = int(places[0])
-    return float(found.at[first - 1]) if first > 0 else -math.inf
-
-
-def _where_halved(found: _Crossings) -> float:
-    """The share at which half of the averages are above zero; the middle where that is a stretch."""
-    doubled = 2 * found.counts
-    below = np.flatnonzero(doubled <= found.total)
-    above = np.flatnonzero(doubled >= found.total)
-    first, last = int(below[0]) - 1, int(above[-1])
-    low = float(found.at[max(0, first)])
-    high = float(found.at[min(last, len(found.at) - 1)])
+def _central(numerators: Floats, denominators: Floats) -> float:
+    """The share s at which p − s f has its centre at zero, between those of the units with a gain."""
+    shares = numerators[denominators != 0.0] / denominators[denominators != 0.0]
+    low, high = float(shares.min()), float(shares.max())
+    sign = math.copysign(1.0, centre(denominators))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        low, high = (
+            (middle, high) if sign * centre(numerators - middle * denominators) > 0.0 else (low, middle)
+        )
     return (low + high) / 2.0
+
+
+def _edge(numerators: Floats, denominators: Floats, value: float, side: float, level: float) -> float:
+    """The farthest share on one side of a value that is not rejected; infinite where none is."""
+
+    def rejected(distance: float) -> bool:
+        return _differs(numerators - (value + side * distance) * denominators, level)
+
+    near, far = 0.0, FIRST_DISTANCE
+    while not rejected(far):
+        near, far = far, 2.0 * far
+        if far > FARTHEST_SHARE:
+            return side * math.inf
+    for _ in range(HALVINGS):
+        middle = (near + far) / 2.0
+        near, far = (near, middle) if rejected(middle) else (middle, far)
+    return value + side * near

@@ -1,47 +1,101 @@
-"""Change points of a metric along a history that is already measured, each with its position, effect and certainty.
+"""Change points of a metric along a history that is already measured, each with its effect, size and certainty.
 
-Candidates are put to a test that one reading cannot decide: a level's likelihood is a normal one or, with the
-probability that it is garbage, that of the peak, so it never weighs more than the logarithm of that
-probability (Huber 1964). The weakest candidate is dropped until all that are left gain enough. What a point
-gains is the logarithm of the likelihood ratio of two levels to one; its p-value is that of a chi-square
-variable of one degree of freedom, times the number of splits and of lengths (doubled each) that a stretch
-beside one may have.
+1. **Candidates** come from kernel change point detection in overlapping blocks, and in medians of neighbours.
+2. **Noise.** Each model of correlated noise (see `levels`) is weighed by how likely the series is under it, with
+   the number of steps that explains the series best: a few steps, or noise that wanders.
+3. **A test** drops the weakest candidate until all that are left are significant. Its statistic is the logarithm
+   of the likelihood ratio of two levels to one, divided by how much correlated noise inflates the variance of
+   their difference. Its p-value is that of a chi-square variable of one degree of freedom, times the number of
+   splits and of lengths (doubled each) that a stretch beside one may have. One sample cannot decide.
+4. **Size.** A point's size is its step over the noise of one level. Only points whose size is surely large, and
+   that several builds show, are worth an alert.
 
-Assumes that levels scatter independently around a level that stays between points. A ramp is told as a
-staircase, and where neighbours resemble each other (drift), points are found that nobody made.
+Assumes one level between points, and noise of one kind along the whole history. A ramp is reported as a staircase.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.analysis.candidates import candidates
-from perftrail.analysis.levels import by_columns, levels_of
+from perftrail.analysis.levels import (
+    FEW,
+    FEWEST,
+    INDEPENDENT,
+    Noise,
+    by_columns,
+    levels_of,
+    log_likelihoods,
+    noise_likelihoods,
+    spread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-    from perftrail.analysis.levels import Levels, Readings, Samples
+    from perftrail.analysis.levels import Correlation, Levels, SampleColumns, Samples
 
     Floats = npt.NDArray[np.float64]
 
 FALSE_ALARMS = 0.01
-"""How often a series in which nothing changed may show a point at all."""
+"""How often a series without a change may show any point."""
 
 CREDIBILITY = 0.95
-"""The probability of a position's and of an effect's interval."""
+"""The probability of a position's, an effect's and a size's interval."""
+
+ALERT_SIZE = 1.25
+"""A step is worth an alert when its lower limit exceeds this many standard deviations of one level.
+
+People who marked changes in 466 real series of performance tests did not mark smaller ones.
+"""
+
+ALERT_ODD_BUILDS = 0.03
+"""An alert must be significant though such a share of builds is unrelated to its revision.
+
+Not in series of fewer than `FEWEST` levels: these are releases rather than revisions, and each may have its own level.
+"""
+
+BURST = 10
+"""Longest burst, in levels: a shift that returns, between ranges at least twice as long, is no alert."""
+
+APART = range(3, 9)
+"""Levels so far apart also show the noise: neighbours alone miss what wanders."""
 
 REACH = 500
-"""So many levels on each side of a point say how surely it is one; more would say nothing new."""
+"""Levels used on each side of a point to judge it; more would not change the result."""
 
 ASTRAY = 0.25
-"""How high the density of garbage is at the level beyond a split, as a share of the peak: it lies anywhere."""
+"""The density of garbage at the level beyond a split, as a share of the peak: it lies anywhere."""
+
+SHORT = 40
+"""Of so few levels every gap is a candidate."""
+
+BLOCK = 128
+STEP = 96
+COARSER = 8
+"""Levels that are combined into one of the next coarser series."""
+
+GAMMA = 0.125
+"""1 / (2 w^2) for a kernel as wide as two standard errors (searching.md, section 5)."""
+
+PENALTY = 2.0
+"""What a candidate must gain, in units of a level: low, since the test follows."""
+
+NOISE_BLOCK = 500
+NOISE_BLOCKS = 4
+"""Blocks, and levels per block, evenly spread, from which the noise of a long series is estimated."""
+
+SEARCH_SHARE = 0.5
+"""The share of a search's weights near change points; the rest is even, so that no revision is excluded."""
+
+SEARCH_FALSE_ALARMS = 0.05
+"""A search tests what it begins with, so it uses points that would not be shown."""
 
 _ROUNDS = 4
 _MOST_MOVES = 4
@@ -56,6 +110,10 @@ class ChangePoint:
     culprit is one of ``previous + 1 .. position``, and of ``earliest .. latest`` with 95 %. `before` and
     `after` are the levels in the metric's own unit, `effect` is after/before with its 95 % interval. `p_value`
     bounds how often a series of this length in which nothing changed shows such a point anywhere.
+
+    `size` is the step, without its sign, over the standard deviation of one revision's level, with its 95 %
+    interval. `alert` says whether it is worth someone's attention: surely above `ALERT_SIZE`, and shown by
+    several builds.
     """
 
     position: int
@@ -68,11 +126,27 @@ class ChangePoint:
     low: float
     high: float
     p_value: float
+    size: float
+    size_low: float
+    size_high: float
+    alert: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """The change points of a series, in the order of history, and the correlation of its noise.
+
+    `correlation` is None for series that are too short to show it, and for those that show no point even if
+    neighbours are independent.
+    """
+
+    points: tuple[ChangePoint, ...] = ()
+    correlation: Correlation | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """A level put through some values: where it lies, its standard error, the likelihood's logarithm."""
+    """A level fitted to some values, its standard error, and the logarithm of the likelihood."""
 
     level: float
     error: float
@@ -84,45 +158,154 @@ def change_points(samples: Samples, *, false_alarms: float = FALSE_ALARMS) -> tu
 
     `samples` are positions in the history, ascending, each with the natural logarithms of the values there:
     any number of them, positions may be missing. `false_alarms` is how often a series without a change may
-    show any point. Too little to tell anything gives none.
+    show any point. Series that are too short have none.
     """
-    return points_of(by_columns(samples), false_alarms=false_alarms)
+    return changes_of(by_columns(samples), false_alarms=false_alarms).points
 
 
-def points_of(readings: Readings, *, false_alarms: float = FALSE_ALARMS) -> tuple[ChangePoint, ...]:
-    """Find every change point of samples by columns, as `change_points` does."""
-    levels = levels_of(readings)
+def changes_of(samples: SampleColumns, *, false_alarms: float = FALSE_ALARMS) -> Changes:
+    """Find every change point of samples by columns, and how neighbours are correlated."""
+    levels = levels_of(samples)
     if levels is None:
-        return ()
-    series = _Series(levels)
-    splits = candidates(levels.values)
+        return Changes()
+    splits = _Series(levels).prune(_candidates(levels.values), false_alarms)
+    if not splits:
+        return Changes()  # correlation would leave no more
+    noise = INDEPENDENT if len(levels) < FEWEST else _noise(levels, splits, false_alarms)
+    series = _Series(levels, noise)
     splits = series.prune(splits, false_alarms)
     for _ in range(_MOST_MOVES):
         before, splits = splits, series.prune(series.refine(splits), false_alarms)
         if splits == before:
             break
-    return tuple(series.points(splits))
+    return Changes(
+        points=tuple(series.points(splits)),
+        correlation=None if noise is INDEPENDENT else noise.correlation,
+    )
+
+
+def search_weights(samples: Samples, revisions: int) -> tuple[float, ...] | None:
+    """Weigh each revision as the culprit from earlier measurements; `None` where these show no change.
+
+    `samples` have positions in `0..revisions-1`, ascending. Returns `revisions` weights that sum to one, each
+    above zero: half of it even, half in equal parts on the change points, each flat over its interval of
+    positions and falling off beyond by e for each width of that interval.
+
+    The weights are no more than a place to look: a search may use the same samples again, so its own
+    evidence must decide.
+
+    >>> search_weights([(0, [0.0, 0.01, 0.0, 0.02, 0.01]), (9, [0.01, 0.0, 0.02, 0.01, 0.0])], 10) is None
+    True
+    """
+    points = change_points(samples, false_alarms=SEARCH_FALSE_ALARMS)
+    if not points:
+        return None
+    positions = np.arange(revisions)
+    weights = np.full(revisions, (1.0 - SEARCH_SHARE) / revisions)
+    for point in points:
+        outside = np.maximum(0, np.maximum(point.earliest - positions, positions - point.latest))
+        near = np.exp(-outside / (point.latest - point.earliest + 1))
+        weights += SEARCH_SHARE / len(points) * near / near.sum()
+    return tuple(weights.tolist())
+
+
+def load_detector(levels: int) -> None:
+    """Import the detector of candidates if this number of levels needs it: that takes a second."""
+    if levels > SHORT:
+        import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # it has no types
+
+
+def _noise(levels: Levels, splits: Sequence[int], false_alarms: float) -> Noise:
+    """Weigh the models of noise, each with the steps that explain the series best under it."""
+    firsts = range(0, max(1, len(levels) - NOISE_BLOCK // 2), NOISE_BLOCK)
+    cost = _least_gain(len(levels), false_alarms)
+    found = []
+    for first in firsts[:: math.ceil(len(firsts) / NOISE_BLOCKS)]:
+        part = levels.part(first, first + NOISE_BLOCK)
+        inside = [split - first for split in splits if 0 < split - first < len(part)]
+        found.append(_Series(part).noise_likelihoods(inside, cost))
+    return Noise.of(np.sum(found, axis=0))
+
+
+def _searched(levels: float) -> float:
+    """Return how many splits, with how many lengths of the stretches beside them, are tested."""
+    return (levels - 1) * math.log2(levels)
+
+
+def _least_gain(levels: int, false_alarms: float) -> float:
+    """Return the gain at which a split is significant."""
+    low, high = 0.0, 100.0
+    for _ in range(30):
+        middle = (low + high) / 2.0
+        enough = _searched(levels) * math.erfc(math.sqrt(middle)) <= false_alarms
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _candidates(values: Floats) -> list[int]:
+    """Return the indices, ascending, at which a new level may begin.
+
+    From KernelCPD in overlapping blocks, on the series and on coarser ones. Its kernel is bounded, so that an
+    outlier counts for one level however far away it is. Blocks keep the time linear: PELT drops no split while
+    nothing changes. Medians of neighbours show the small steps between long stretches that a block is too short for.
+    """
+    if len(values) <= SHORT:
+        return list(range(1, len(values)))
+    edges = range(1, 4)
+    found = {*edges, *(len(values) - edge for edge in edges)}
+    width = 1
+    while len(values) >= 16:
+        found.update(width * split for split in _in_blocks(values))
+        usable = len(values) // COARSER * COARSER
+        values = np.median(values[:usable].reshape(-1, COARSER), axis=1)
+        width *= COARSER
+    return sorted(found)
+
+
+def _in_blocks(values: Floats) -> set[int]:
+    # Takes a second to import, and short series need none of it.
+    from ruptures import KernelCPD  # noqa: PLC0415
+
+    detector = KernelCPD(kernel="rbf", min_size=2, params={"gamma": GAMMA})
+    scaled = (values / (spread(np.diff(values)) / np.sqrt(2.0)))[:, None]
+    found: set[int] = set()
+    for first in range(0, max(1, len(values) - BLOCK + STEP), STEP):
+        block = scaled[first : first + BLOCK]
+        if len(block) >= 4:
+            ends: list[int] = detector.fit_predict(block, pen=PENALTY)
+            found.update(first + end for end in ends[:-1])
+    return found
 
 
 class _Series:
     """Levels under test; `splits` are ascending indices at which a new level begins."""
 
-    def __init__(self, levels: Levels) -> None:
-        self._levels = levels
-        self._searched = (len(levels) - 1) * math.log2(len(levels))
+    def __init__(self, levels: Levels, noise: Noise = INDEPENDENT) -> None:
+        self._plain = levels
+        self._levels = levels if noise is INDEPENDENT else levels.noisier(noise.scale)
+        self._noise = noise
+        # correlated levels are worth fewer, so that there are fewer places at which chance can gain much
+        self._searched = _searched(max(2.0, len(levels) / noise.inflation(REACH, REACH)))
         self._fits: dict[tuple[int, int], _Fit] = {}
 
-    def prune(self, splits: list[int], false_alarms: float) -> list[int]:
+    def prune(self, splits: Sequence[int], false_alarms: float) -> list[int]:
         """Drop the weakest split until each of those left is significant."""
-        left = [0, *splits, len(self._levels)]
-        gains = [self._gain(*left[at - 1 : at + 2]) for at in range(1, len(left) - 1)]
-        while gains and self._p_value(least := min(gains)) > false_alarms:
-            at = gains.index(least) + 1
-            del left[at], gains[at - 1]
-            for near in (at - 1, at):
-                if 0 < near < len(left) - 1:
-                    gains[near - 1] = self._gain(*left[near - 1 : near + 2])
-        return left[1:-1]
+        for left, least in self._dropping(splits):
+            if self._p_value(least) <= false_alarms:
+                return left
+        return []
+
+    def noise_likelihoods(self, splits: Sequence[int], cost: float) -> Floats:
+        """Return each noise model's log likelihood with its best number of steps, each of which costs as much."""
+        best, number = np.array([-np.inf]), len(splits)
+        for left, _ in self._dropping(splits):
+            if len(left) > number:
+                continue
+            number = len(left) - 1 - len(left) // 5
+            residuals = self._residuals(left) / self._levels.errors
+            found = noise_likelihoods(residuals, self._levels.garbage) - cost * len(left)
+            best = np.maximum(best, found)
+        return best
 
     def refine(self, splits: list[int]) -> list[int]:
         """Move each split to where its two levels fit best."""
@@ -136,15 +319,22 @@ class _Series:
         return bounds[1:-1]
 
     def points(self, splits: list[int]) -> Iterator[ChangePoint]:
-        """Say of each split what it did."""
+        """Describe each split."""
         bounds = [0, *splits, len(self._levels)]
         positions = self._levels.positions.tolist()
+        noise = self._of_one_level(splits)
+        more_odd = ALERT_ODD_BUILDS if len(self._levels) >= FEWEST else 0.0
+        odd = replace(self._plain, garbage=np.minimum(0.5, self._plain.garbage + more_odd))
+        doubting, bursts = _Series(odd, self._noise), self._bursts(bounds, ALERT_SIZE * noise)
         for first, split, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
             start, posterior = self._posterior(first, split, last)
             earliest, latest = _shortest(posterior)
             before, after = self._sides(first, split, last)
             step = after.level - before.level
             error = _QUANTILE * math.hypot(before.error, after.error)
+            error *= math.sqrt(self._inflation(first, split, last))
+            least = (abs(step) - error) / noise
+            significant = doubting._p_value(doubting._gain(first, split, last)) <= FALSE_ALARMS
             yield ChangePoint(
                 position=positions[split],
                 previous=positions[split - 1],
@@ -156,14 +346,68 @@ class _Series:
                 low=math.exp(step - error),
                 high=math.exp(step + error),
                 p_value=self._p_value(self._gain(first, split, last)),
+                size=abs(step) / noise,
+                size_low=max(0.0, least),
+                size_high=(abs(step) + error) / noise,
+                alert=least > ALERT_SIZE and significant and split not in bursts,
             )
 
+    def _dropping(self, splits: Sequence[int]) -> Iterator[tuple[list[int], float]]:
+        """Drop the weakest split, again and again; give those left with the least gain among them."""
+        left = [0, *splits, len(self._levels)]
+        gains = [self._gain(*left[at - 1 : at + 2]) for at in range(1, len(left) - 1)]
+        while gains:
+            least = min(gains)
+            yield left[1:-1], least
+            at = gains.index(least) + 1
+            del left[at], gains[at - 1]
+            for near in (at - 1, at):
+                if 0 < near < len(left) - 1:
+                    gains[near - 1] = self._gain(*left[near - 1 : near + 2])
+        yield [], math.inf
+
+    def _residuals(self, splits: Sequence[int]) -> Floats:
+        bounds = [0, *splits, len(self._levels)]
+        levels = [self._side(*ends).level for ends in pairwise(bounds)]
+        found: Floats = self._levels.values - np.repeat(levels, np.diff(bounds))
+        return found
+
+    def _of_one_level(self, splits: Sequence[int]) -> float:
+        """Return the standard deviation of one level: by neighbours, and by levels some way apart; the larger."""
+        inside = np.repeat(np.arange(len(splits) + 1), np.diff([0, *splits, len(self._levels)]))
+        values = self._levels.values
+        apart = [
+            (values[lag:] - values[:-lag])[inside[lag:] == inside[:-lag]]
+            for lag in APART
+            if lag < len(values)
+        ]
+        differences = np.concatenate(apart) if apart else np.empty(0)
+        wide = spread(differences) / math.sqrt(2.0) if len(differences) >= FEW else 0.0
+        return max(wide, float(np.median(self._plain.errors)))
+
+    def _bursts(self, bounds: Sequence[int], alike: float) -> set[int]:
+        """Return the splits at both ends of short stretches after which the level is alike again."""
+        found: set[int] = set()
+        for before, first, last, after in zip(bounds, bounds[1:], bounds[2:], bounds[3:], strict=False):
+            count = last - first
+            if count <= BURST and 2 * count <= min(first - before, after - last):
+                old = self._side(max(before, first - REACH), first)
+                new = self._side(last, min(after, last + REACH))
+                found |= {first, last} if abs(new.level - old.level) < alike else set()
+        return found
+
     def _gain(self, first: int, split: int, last: int) -> float:
-        """Give the logarithm of the likelihood ratio of two levels to one."""
+        """Return the logarithm of the likelihood ratio of two levels to one, over the noise's inflation."""
         before, after = self._sides(first, split, last)
         low, high = max(first, split - REACH), min(last, split + REACH)
         both = _fit(self._levels, low, high, (before.level, after.level))
-        return before.log_likelihood + after.log_likelihood - both.log_likelihood
+        gain = before.log_likelihood + after.log_likelihood - both.log_likelihood
+        return gain / self._inflation(first, split, last)
+
+    def _inflation(self, first: int, split: int, last: int) -> float:
+        if self._noise is INDEPENDENT:
+            return 1.0
+        return self._noise.inflation(min(split - first, REACH), min(last - split, REACH))
 
     def _p_value(self, gain: float) -> float:
         """Bound how often chance gains so much anywhere: chi-square's tail, times what was searched."""
@@ -189,45 +433,42 @@ class _Series:
         low, high = max(first, split - REACH), min(last, split + REACH)
         garbage = self._levels.garbage[low:high] * ASTRAY
         away = self._levels.values[low:high] - np.array([[before.level], [after.level]])
-        told = _told(away / self._levels.errors[low:high], garbage)
-        weights = np.cumsum(told[0] - told[1])[:-1] + np.log(np.diff(self._levels.positions[low:high]))
+        found = log_likelihoods(away / self._levels.errors[low:high], garbage)
+        weights = np.cumsum(found[0] - found[1])[:-1] / self._inflation(first, split, last)
+        weights += np.log(np.diff(self._levels.positions[low:high]))
         posterior = np.exp(weights - weights.max())
         return low + 1, posterior / posterior.sum()
 
 
 def _median(values: Floats) -> float:
-    """Give the median of finite values; NumPy's own looks for others first, which takes longer than the rest."""
+    """Return the median of finite values; NumPy's own looks for others first, which takes longer than the rest."""
     count = len(values)
     ordered = np.sort(values)
     return float(ordered[(count - 1) // 2] + ordered[count // 2]) / 2.0
 
 
 def _fit(levels: Levels, first: int, last: int, starts: Sequence[float]) -> _Fit:
-    """Put a level through some of the values, from each start; the likeliest is taken."""
+    """Fit a level to some of the values, from each start; return the likeliest."""
     values, errors = levels.values[first:last], levels.errors[first:last]
     bounds, garbage = levels.bounds[first:last], levels.garbage[first:last]
     found, clean, variances = np.array(starts)[:, None], 1.0 - garbage, errors**2
     for _ in range(_ROUNDS):
         inlier = clean * np.exp(-0.5 * ((values - found) / bounds) ** 2)
         weight = inlier / (inlier + garbage) / variances
-        found = (weight @ values / weight.sum(axis=1))[:, None]
-    told = _told((values - found) / bounds, garbage).sum(axis=1)
-    best = int(np.argmax(told))
+        total = weight.sum(axis=1)
+        # where every value is garbage, nothing moves the level
+        found = np.where(total > 0.0, weight @ values / np.maximum(total, 1e-300), found[:, 0])[:, None]
+    totals = log_likelihoods((values - found) / bounds, garbage).sum(axis=1)
+    best = int(np.argmax(totals))
     return _Fit(
         level=float(found[best, 0]),
-        error=1.0 / math.sqrt(float(weight[best].sum())),
-        log_likelihood=float(told[best]),
+        error=1.0 / math.sqrt(max(float(total[best]), 1e-300)),
+        log_likelihood=float(totals[best]),
     )
 
 
-def _told(away: Floats, garbage: Floats) -> Floats:
-    """Give the log likelihoods, relative to the peak, of values so many standard errors away from a level."""
-    logarithm: Floats = np.log((1.0 - garbage) * np.exp(-0.5 * away**2) + garbage)
-    return logarithm
-
-
 def _shortest(posterior: Floats) -> tuple[int, int]:
-    """Give the shortest run around the likeliest split that holds `CREDIBILITY`."""
+    """Return the shortest run around the likeliest split that holds `CREDIBILITY`."""
     low = high = int(np.argmax(posterior))
     held = float(posterior[low])
     while held < CREDIBILITY and (low > 0 or high < len(posterior) - 1):

@@ -1,9 +1,10 @@
-"""Two subjects measured in turns: the effect, its interval, and a verdict that looking often cannot inflate.
+"""Two subjects measured in randomised pairs: the effect, its interval, and a verdict that holds whenever it stops.
 
-Pairs are started A B, B A, A B, … (ABBA), so that drift hits both alike; what is compared is the logarithm of
-each pair's ratio. Under "no difference" exchanging the names in a pair only changes that number's sign:
-Wilcoxon's signed ranks are tested against all signs, whatever the noise's shape. It assumes that
-pairs are independent and that a pair's first and second place differ in nothing but what ABBA cancels.
+A fair coin decides which of a pair starts first. What is compared is the logarithm of each pair's ratio: under "no
+difference" the coin decides its sign, whatever the machine's noise is. `compare` bets on that sign, so that it may be
+asked after each pair (see `martingale`). Half of its error is for the last analysis, at a number of pairs that is fixed
+in advance: there Wilcoxon's signed ranks are tested against all signs, which sees smaller changes. `compare_once`, for
+pairs that are analysed once, only does the latter. Both widen the interval where neighbouring pairs are alike.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.analysis.spending import first_level, levels, looks
+from perftrail.analysis.martingale import careful_bounds, centre, inflation, needed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,19 @@ FAMILY_ERROR = 0.01
 EXACT = 300
 """Up to so many pairs the test's distribution is worked out exactly."""
 
+ALIKE = 1e-12
+"""Logarithms that differ by less are those of equal ratios."""
+
+TESTS = 2
+"""The bets have half of a comparison's error; the rest is for the last analysis."""
+
+LAST = 0.25
+"""The last analysis uses half of that rest: a reserve for pairs whose correlation it underestimates."""
+
+FIRST_PAIRS = 10
+GROWTH = 1.35
+"""The first interim analysis, and how many times as many pairs the next one has."""
+
 
 class Verdict(StrEnum):
     """What a comparison says of the second subject against the first."""
@@ -49,16 +63,18 @@ class Verdict(StrEnum):
 class Comparison:
     """The ratio second/first (Hodges and Lehmann's estimate; of points see `over`), its interval and the verdict.
 
-    `confidence` is the interval's at this look, with every look and comparison of the report considered.
-    `smallest_seen` is the relative change that this many pairs, as noisy as these, call in 80 of 100 cases, `None`
-    where there are fewer than `needed_pairs`.
-    `settled`: the verdict stands and measuring can stop.
+    `confidence` is that of all intervals of the report together, at whatever analysis measuring stopped; with fewer
+    than `needed_pairs` the interval is the sample's range, and `confidence` says what that reaches. `level` is the
+    error allowed to each test of this comparison. `smallest_seen` is the relative change that this many pairs, as noisy
+    as these, call in 80 of 100 cases, `None` where there are fewer than `needed_pairs`. `settled`: measuring can stop,
+    since the verdict is sure and the interval does not contain the smallest change that counts.
     """
 
     effect: float
     low: float
     high: float
     confidence: float
+    level: float = FAMILY_ERROR
     pairs: int
     smallest_seen: float | None
     verdict: Verdict
@@ -67,12 +83,12 @@ class Comparison:
     @property
     def needed_pairs(self) -> int:
         """How many pairs it takes for a verdict so strict, if every pair says the same."""
-        return needed(1.0 - self.confidence)
+        return needed(self.level / 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """When to look, how strictly, and which change is worth telling.
+    """How strictly to analyse, and which change is worth telling.
 
     `most` pairs are measured at most; `comparisons` verdicts stand in one report and share its error;
     `smallest` is the relative change below which two subjects count as the same.
@@ -84,54 +100,107 @@ class Rule:
     error: float = FAMILY_ERROR
 
     @property
-    def looks(self) -> tuple[int, ...]:
-        """After how many pairs to look: from the first look on that could call anything."""
-        counts = looks(self.most)
-        while len(counts) > 1 and 2.0 ** (1 - counts[0]) > first_level(counts, self.error / self.comparisons):
-            counts = counts[1:]
-        return counts
+    def level(self) -> float:
+        """The error allowed to one comparison, both sides together."""
+        return self.error / self.comparisons
 
-    def level(self, pairs: int) -> float:
-        """The p-value that a look after so many pairs may call significant."""
-        counts = self.looks
-        at = max((number for number, count in enumerate(counts) if count <= pairs), default=0)
-        return levels(counts, self.error / self.comparisons)[at]
+    @property
+    def needed_pairs(self) -> int:
+        """How many pairs a verdict takes at least."""
+        return needed(self.level / TESTS / 2.0)
+
+    @property
+    def worth(self) -> float:
+        """The logarithm of the smallest ratio above 1 that is worth telling."""
+        return math.log1p(self.smallest)
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many pairs to analyse: from the first number on that could call anything, the last at `most`.
+
+        >>> Rule(most=150).looks
+        (10, 14, 18, 25, 33, 45, 61, 82, 110, 150)
+        """
+        counts, count = [], float(FIRST_PAIRS)
+        while count < self.most / math.sqrt(GROWTH):
+            counts.append(round(count))
+            count *= GROWTH
+        return (*(each for each in counts if each >= self.needed_pairs), self.most)
 
 
 def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:
     """Compare two subjects from values of pairs, all above zero, in the order taken; less is faster.
 
-    Raises `ValueError` for samples of different lengths, empty ones, and values that are not above zero.
+    It may be asked after any pair: a sure verdict is wrong no oftener for it. Raises `ValueError` for samples of
+    different lengths, empty ones, and values that are not above zero.
     """
     ratios = log_ratios(first, second)
-    level = rule.level(len(ratios))
-    averages = walsh(ratios)
-    value = float(np.median(averages))
-    low, high = accepted_shifts(averages, len(ratios), level)
-    worth = math.log1p(rule.smallest)
-    verdict, smallest = Verdict.UNCLEAR, None
-    if len(ratios) >= needed(level):  # fewer could not call anything, whatever they say
-        verdict = judged(value, low, high, significant=signed_rank_p(ratios) <= level, worth=worth)
-        smallest = seen(low, high, level)
+    value = centre(ratios)
+    level = rule.level / TESTS
+    found = careful_bounds(ratios, level / 2.0)
+    low, high = found.low, found.high
+    if len(ratios) == rule.most:
+        last = _signed_rank_bounds(ratios, value, rule.level * LAST)
+        low, high = max(low, last[0]), min(high, last[1])
+    return _comparison(ratios, value, (low, high), rule, level=level)
+
+
+def compare_once(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:
+    """Compare two subjects from pairs that are analysed once, their number not chosen for what they say.
+
+    The interval is that of the signed ranks, exact for pairs in random order, and as many times as wide as the
+    correlation of neighbouring pairs asks for. Raises `ValueError` as `compare` does.
+    """
+    ratios = log_ratios(first, second)
+    value = centre(ratios)
+    bounds = _signed_rank_bounds(ratios, value, rule.level)
+    significant = signed_rank_p(ratios) <= rule.level
+    return _comparison(ratios, value, bounds, rule, level=rule.level, significant=significant)
+
+
+def _signed_rank_bounds(ratios: Floats, value: float, level: float) -> tuple[float, float]:
+    """Give the shifts that signed ranks do not reject, wider around the centre where neighbours are alike."""
+    low, high = accepted_shifts(walsh(ratios), len(ratios), level)
+    wider = math.sqrt(inflation(ratios, level / 2.0))
+    return value - wider * (value - low), value + wider * (high - value)
+
+
+def _comparison(
+    ratios: Floats,
+    value: float,
+    bounds: tuple[float, float],
+    rule: Rule,
+    *,
+    level: float,
+    significant: bool = True,
+) -> Comparison:
+    """Judge an effect with its bounds; too few pairs say nothing, and these and equal ones show their range."""
+    low, high = bounds
+    least, largest = float(ratios.min()), float(ratios.max())
+    enough = len(ratios) >= needed(level / 2.0)
+    if largest - least < ALIKE:
+        low, high = least, largest
+    elif not enough or math.isinf(high - low):
+        low, high, enough = least, largest, False
+    verdict = Verdict.UNCLEAR
+    if enough:
+        verdict = judged(value, low, high, significant=significant, worth=rule.worth)
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),
         high=math.exp(high),
-        confidence=1.0 - level,
+        confidence=1.0 - rule.error if enough else 1.0 - 2.0 ** (1 - len(ratios)),
+        level=level,
         pairs=len(ratios),
-        smallest_seen=smallest,
+        smallest_seen=seen(low, high, level) if enough else None,
         verdict=verdict,
-        settled=verdict is not Verdict.UNCLEAR or len(ratios) >= rule.most,
+        settled=is_settled(verdict, low, high, worth=rule.worth) or len(ratios) >= rule.most,
     )
 
 
-def needed(level: float) -> int:
-    """The fewest pairs of which the signed-rank test can call anything at a level.
-
-    >>> needed(0.05), needed(0.0625)
-    (6, 5)
-    """
-    return 1 + math.ceil(-math.log2(level) - 1e-9)
+def is_settled(verdict: Verdict, low: float, high: float, *, worth: float) -> bool:
+    """Whether a verdict is sure, and whether the change is as large as `worth`, too; all in logarithms."""
+    return verdict is Verdict.SAME or (verdict is not Verdict.UNCLEAR and max(low, -high) >= worth - ALIKE)
 
 
 def signed_rank_p(differences: Floats) -> float:

@@ -250,7 +250,7 @@ class Course:
         return self._pace.budget_seconds * len(self._trial.entries)
 
     def _out_of_budget(self) -> bool:
-        """Whether the next round would not fit; what is sure is measured all the same."""
+        """Whether the next round would not fit; what is sure is measured anyway."""
         open_ones = self._open()
         if not open_ones or min(len(self.samples(number)) for number in open_ones) < self._pace.sure:
             return False

@@ -38,14 +38,17 @@ class Bound:
 class Curve:
     """Levels along an axis; all arrays have shape (n,), `xs` ascends.
 
-    `logs` are natural logarithms of levels, `errors` their standard errors, zero where nothing tells. `beyond`
-    is the first point that was given up, where that bounds the metric.
+    `logs` are natural logarithms of levels, `errors` their standard errors, zero where no point was `repeated`.
+    `beyond` is the first point that was given up, where that bounds the metric. `worth` is the number of
+    independent points that all of them are worth, None for as many as there are.
     """
 
     xs: Floats
     logs: Floats
     errors: Floats
     beyond: Bound | None = None
+    repeated: bool = False
+    worth: float | None = None
 
     def __len__(self) -> int:
         return len(self.xs)
@@ -58,6 +61,8 @@ class Curve:
             logs=self.logs[cut],
             errors=self.errors[cut],
             beyond=self.beyond if last >= len(self) else None,
+            repeated=self.repeated,
+            worth=self.worth,
         )
 
 
@@ -74,7 +79,8 @@ def curve_of(readings: Readings, *, resolution: float = 0.0, beyond: Bound | Non
     xs = np.array([x for x, _ in usable], dtype=np.float64)
     logs = np.array([float(np.median(values)) for _, values in usable], dtype=np.float64)
     errors = np.sqrt(_variances([values for _, values in usable]) + (resolution * np.exp(-logs)) ** 2 / 3.0)
-    return Curve(xs=xs, logs=logs, errors=errors, beyond=beyond)
+    repeated = any(len(values) > 1 for _, values in usable)
+    return Curve(xs=xs, logs=logs, errors=errors, beyond=beyond, repeated=repeated)
 
 
 def _variances(samples: Sequence[Floats]) -> Floats:

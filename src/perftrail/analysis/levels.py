@@ -1,15 +1,19 @@
-"""From samples along a history to one level for each revision, with how far each may be off.
+"""One level for each revision of a history, with its error and the correlation of neighbours' noise.
 
-A revision's level is the median of its log values. It scatters by layout (tau, once for each build) and by
-readings (sigma, less with more of them): ``tau^2 + sigma^2 pi / (2 n + pi - 2)``, the last factor that of a
-median of n normal values. Both are estimated from differences of neighbours, which steps leave alone.
+A revision's level is the median of its log values. It varies by build (tau, once for each build) and by sample
+(sigma, less with more samples): ``tau^2 + sigma^2 pi / (2 n + pi - 2)``, the last factor that of a median of n
+normal values. Both are estimated from differences of neighbours, which a few steps do not change.
+
+Noise may be correlated along a history, since the state of a machine outlasts one revision. The model is white
+noise plus an autoregressive process of order 1: at distance h, the correlation is ``share * decay^h``. Such noise
+varies by more than differences of neighbours show, and means over many revisions are less certain.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import chain
 
@@ -22,33 +26,52 @@ Samples = Sequence[tuple[int, Sequence[float]]]
 """Positions in the history, each with the natural logarithms of the values measured there."""
 
 OUTLIERS = 0.03
-"""The share of readings that are garbage, as in a search."""
+"""The share of samples that are garbage, as in a search."""
 
 ODD_BUILDS = 1e-4
-"""The share of builds that are garbage however often they are read."""
+"""The share of builds that are garbage however often they are sampled."""
 
 FINEST = 1e-4
-"""No level is taken to be surer than a hundredth of a percent: deterministic values do not scatter at all."""
+"""The smallest standard deviation of a level: deterministic values do not vary at all."""
 
 USUAL_TAU = 1.0
-"""Builds of one program seldom differ by more than this share of sigma; believed while few builds are known."""
+"""Builds of one program seldom differ by more than this share of sigma; assumed while few builds are known."""
 
 USUAL_LAYOUT = 0.01
-"""Nor is the difference that layout makes believed to be below this, however quiet the readings are."""
+"""The difference between builds is not assumed to be below this, however quiet the samples are."""
 
 FEW = 4
-"""Of fewer differences between neighbours a single step spoils the median."""
+"""Of fewer differences between neighbours, a single step spoils the median."""
 
 DOUBT = 2.0
 """A spread of m differences may be larger than estimated, by a logarithm of this over sqrt(m)."""
+
+DECAYS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+SHARES = (0.3, 0.6, 1.0)
+"""The models of correlated noise: each decay with each share of the variance that is correlated."""
+
+UNCORRELATED = 2 / 3
+"""The prior probability that the noise of neighbours is independent."""
+
+SCALES = (0.8, 0.87, 0.93, 1.0, 1.07)
+"""Differences of neighbours show noise this much smaller or larger than it is: outliers are among them."""
+
+SELDOM = 0.02
+"""Garbage is less likely by this factor where levels predict others: else large values would be shrunk."""
+
+LOOK_BACK = 16
+"""Number of earlier levels from which a level is predicted."""
+
+FEWEST = 20
+"""Fewer levels do not show whether neighbours are correlated."""
 
 _MEDIAN_SQUARE = 0.4549364
 """The median of the square of a standard normal variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readings:
-    """Samples by columns: how many `logs` each of the `positions` has, which stand one position's after another's."""
+class SampleColumns:
+    """Samples by columns: `counts` of the `positions`, and all `logs`, those of one position after another's."""
 
     positions: Whole
     counts: Whole
@@ -60,7 +83,7 @@ class Levels:
     """One level for each measured revision, in the order of history; all arrays have shape (n,).
 
     `errors` are standard errors of the levels, `bounds` the largest that these may really be. `garbage` is
-    the probability that a level has nothing to do with its revision.
+    the probability that a level is unrelated to its revision.
     """
 
     positions: Whole
@@ -72,28 +95,88 @@ class Levels:
     def __len__(self) -> int:
         return len(self.positions)
 
+    def part(self, first: int, last: int) -> Levels:
+        """Return the levels of a range of indices."""
+        return Levels(**{each.name: getattr(self, each.name)[first:last] for each in fields(self)})
 
-def by_columns(samples: Samples) -> Readings:
-    """Put samples into columns."""
-    return Readings(
+    def noisier(self, factor: float) -> Levels:
+        """Return the same levels with errors multiplied by `factor`."""
+        return replace(self, errors=self.errors * factor, bounds=self.bounds * factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """The correlation between the noise of neighbouring revisions, with its 95 % credible interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval excludes independent neighbours."""
+        return self.low > 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How noise is correlated along a history: the probability of each model, shape (models,)."""
+
+    weights: Floats
+
+    @classmethod
+    def of(cls, log_likelihoods: Floats) -> Noise:
+        """Weigh the models by their likelihoods and the prior."""
+        weights = np.exp(log_likelihoods - log_likelihoods.max()) * _models().priors
+        return cls(weights=weights / weights.sum())
+
+    @property
+    def correlation(self) -> Correlation:
+        """The correlation of neighbours."""
+        lag_one = _models().lag_one
+        order = np.argsort(lag_one, kind="stable")
+        held = np.cumsum(self.weights[order])
+        low, high = (float(lag_one[order[np.searchsorted(held, share)]]) for share in (0.025, 0.975 - 1e-9))
+        return Correlation(value=float(self.weights @ lag_one), low=low, high=high)
+
+    @property
+    def scale(self) -> float:
+        """How many times larger a level's standard deviation is than differences of neighbours show."""
+        return math.sqrt(float(self.weights @ (1.0 / (1.0 - _models().lag_one))))
+
+    def inflation(self, before: int, after: int) -> float:
+        """Return how much more the means of `before` and `after` neighbouring levels differ than if independent.
+
+        The factor of the variance, a geometric mean over the models.
+        """
+        return math.exp(float(self.weights @ _log_inflation(before, after)))
+
+
+INDEPENDENT = Noise(weights=np.eye(1, 1 + len(DECAYS) * len(SHARES))[0])
+"""Noise without correlation: the first model alone."""
+
+
+def by_columns(samples: Samples) -> SampleColumns:
+    """Return samples as columns."""
+    return SampleColumns(
         positions=np.array([position for position, _ in samples], dtype=np.int64),
         counts=np.array([len(each) for _, each in samples], dtype=np.int64),
         logs=np.fromiter(chain.from_iterable(each for _, each in samples), np.float64),
     )
 
 
-def levels_of(readings: Readings) -> Levels | None:
-    """Estimate levels and their errors; `None` when nothing tells how much levels scatter.
+def levels_of(samples: SampleColumns) -> Levels | None:
+    """Estimate levels and their errors; `None` when nothing shows how much levels vary.
 
     Positions ascend. Values that are not finite, and positions without any other, are left out.
     """
-    usable = np.isfinite(readings.logs)
+    usable = np.isfinite(samples.logs)
     values, owners = (
-        readings.logs[usable],
-        np.repeat(np.arange(len(readings.counts)), readings.counts)[usable],
+        samples.logs[usable],
+        np.repeat(np.arange(len(samples.counts)), samples.counts)[usable],
     )
-    counts = np.bincount(owners, minlength=len(readings.counts))
-    positions = readings.positions[counts > 0]
+    counts = np.bincount(owners, minlength=len(samples.counts))
+    positions = samples.positions[counts > 0]
     within = np.diff(values)[np.diff(owners) == 0]
     values, counts = _medians(values, counts), counts[counts > 0]
     if len(values) < 2 or (len(within) < FEW and len(values) <= FEW):
@@ -122,7 +205,7 @@ def levels_of(readings: Readings) -> Levels | None:
 def spread(differences: Floats) -> float:
     """Estimate the standard deviation of differences from the median of their sizes.
 
-    Where more than half are zero, as of counts that seldom change, the mean size has to do; the largest tenth
+    Where more than half are zero, as of counts that seldom change, the mean size is used; the largest tenth
     of the sizes, at least one, may be steps and is left out.
     """
     sizes = np.sort(np.abs(differences))
@@ -134,7 +217,7 @@ def spread(differences: Floats) -> float:
 
 
 def layout_spread(differences: Floats, known: Floats) -> float:
-    """Estimate tau from differences of neighbouring levels, the variance by readings (`known`) taken off.
+    """Estimate tau from differences of neighbouring levels, without their variance by samples (`known`).
 
     It is the tau for which half of the squares lie below the median that normal ones would have.
     """
@@ -153,7 +236,7 @@ def layout_spread(differences: Floats, known: Floats) -> float:
 
 @cache
 def garbage(count: int) -> float:
-    """Tell how likely the median of so many readings is garbage: when half of them are, or the build is odd.
+    """Return how likely the median of `count` samples is garbage: half of them are, or the build is odd.
 
     >>> round(garbage(1), 4), round(garbage(2), 4), round(garbage(5), 4)
     (0.0301, 0.0592, 0.0004)
@@ -165,8 +248,92 @@ def garbage(count: int) -> float:
     return 1.0 - clean + ODD_BUILDS
 
 
+def log_likelihoods(away: Floats, garbage: Floats) -> Floats:
+    """Return log likelihoods, relative to the peak, of values by their distance from the level in standard deviations.
+
+    A value is garbage with a probability and then has the density of the peak, so that its likelihood never
+    weighs more than the logarithm of that probability (Huber 1964).
+    """
+    found: Floats = np.log((1.0 - garbage) * np.exp(-0.5 * away**2) + garbage)
+    return found
+
+
+def noise_likelihoods(residuals: Floats, garbage: Floats) -> Floats:
+    """Return each noise model's log likelihood of residuals around steps, shape (models,).
+
+    `residuals` are in standard errors, as differences of neighbours show these. Garbage predicts nothing.
+    """
+    models = _models()
+    inlier = np.exp(-0.5 * (residuals / max(1.0, spread(residuals))) ** 2) * (1.0 - garbage)
+    clean = np.concatenate((np.zeros(LOOK_BACK), residuals * inlier / (inlier + SELDOM * garbage)))
+    before = np.lib.stride_tricks.sliding_window_view(clean, LOOK_BACK)[: len(residuals), ::-1]
+    surprises = residuals[:, None] - before @ models.predictors
+    found = np.array(
+        [
+            log_likelihoods(surprises / scale, garbage[:, None]).sum(axis=0) - len(residuals) * np.log(scale)
+            for scale in (models.spreads * factor for factor in SCALES)
+        ]
+    )
+    best: Floats = found.max(axis=0)
+    return best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Models:
+    """Noise models, the first without correlation; all arrays have shape (models,) but `predictors`.
+
+    `predictors`, shape (LOOK_BACK, models), predict a level from those before it, the last first; `spreads` are
+    the standard deviations of what that misses, in those that differences of neighbours show.
+    """
+
+    decays: Floats
+    shares: Floats
+    priors: Floats
+    lag_one: Floats
+    predictors: Floats
+    spreads: Floats
+
+
+@cache
+def _models() -> _Models:
+    decays = np.array([0.0, *(decay for decay in DECAYS for _ in SHARES)])
+    shares = np.array([1.0, *SHARES * len(DECAYS)])
+    lags = np.arange(LOOK_BACK + 1)
+    correlations = np.where(lags == 0, 1.0, shares[:, None] * decays[:, None] ** lags)
+    matrices = correlations[:, np.abs(np.subtract.outer(lags[:-1], lags[:-1]))]
+    predictors = np.linalg.solve(matrices, correlations[:, 1:, None])[:, :, 0]
+    missed = 1.0 - (predictors * correlations[:, 1:]).sum(axis=1)
+    lag_one = shares * decays
+    return _Models(
+        decays=decays,
+        shares=shares,
+        priors=np.array([UNCORRELATED, *[(1.0 - UNCORRELATED) / (len(decays) - 1)] * (len(decays) - 1)]),
+        lag_one=lag_one,
+        predictors=predictors.T,
+        spreads=np.sqrt(missed / (1.0 - lag_one)),
+    )
+
+
+@cache
+def _log_inflation(before: int, after: int) -> Floats:
+    """Return the logarithms of what `Noise.inflation` gives under each model.
+
+    From the variances of two neighbouring means of an autoregressive process and their covariance.
+    """
+    models, decays = _models(), _models().decays
+    ends = [(1.0 - decays**count) / (1.0 - decays) for count in (before, after)]
+    own = [
+        (1.0 + 2.0 * decays / (1.0 - decays) * (1.0 - end / count)) / count
+        for count, end in zip((before, after), ends, strict=True)
+    ]
+    both = decays * ends[0] * ends[1] / (before * after)
+    factor = (own[0] + own[1] - 2.0 * both) / (1.0 / before + 1.0 / after)
+    found: Floats = np.log(1.0 - models.shares + models.shares * factor)
+    return found
+
+
 def _medians(values: Floats, counts: Whole) -> Floats:
-    """Give the median of each owner's values, which stand together, of those that have any."""
+    """Return the median of each owner's values, which stand together, of those that have any."""
     firsts, middles = np.cumsum(counts) - counts, np.empty(len(counts))
     for count in np.unique(counts[counts > 0]).tolist():
         those = np.flatnonzero(counts == count)

@@ -1,14 +1,16 @@
 """The order in which a trial's commands are started: rounds of units of adjacent starts.
 
-Starts of one unit are adjacent in time. A reference R stands between two others, ``B R C``, so that each of both
-pairs is adjacent and R is started half as often; one that is left alone makes the unit ``R B``. Every second
-round runs backwards, so that drift hits both sides of a pair alike. Two commands give ``A B  B A  A B``; a
-command alone is only repeated.
+Starts of one unit are adjacent in time. A reference R runs between two others, ``B R C``, so that each of both
+pairs is adjacent and R is started half as often; one that is left alone makes the unit ``R B``. A fair coin, drawn
+from the trial's seed, decides for each unit whether it runs backwards: comparisons bet on that coin. Every second
+round has its units in the opposite order, so that drift hits them alike. A command alone is only repeated.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from perftrail.model.circumstances import seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -26,7 +28,8 @@ def units_of_round(trial: Trial, number: int, ended: Collection[int]) -> tuple[U
     units = [unit for group in trial.groups for unit in _units(group, ended)]
     if units and trial.shell is not None:
         units.append((len(trial.entries),))
-    return tuple(unit[::-1] for unit in reversed(units)) if number % 2 else tuple(units)
+    drawn = [unit[::-1] if seed_of("order", trial.seed, number, *unit) % 2 else unit for unit in units]
+    return tuple(reversed(drawn)) if number % 2 else tuple(drawn)
 
 
 def _units(group: Group, ended: Collection[int]) -> Iterator[Unit]:

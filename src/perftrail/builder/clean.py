@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from perftrail.builder.local import LocalBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Unpack
 
     from perftrail.builder.crew import Places
@@ -45,6 +45,15 @@ class Makers(Protocol):
         """Have a subject made as soon as one of them is free; `key` is the name that the build has here."""
         ...
 
+    def relink(
+        self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
+    ) -> Pending[Mapping[int, Built | Failure]]:
+        """Have a built subject relinked with some seeds, by the builder that has its objects, or builds it again.
+
+        `layouts` gives the name that each has here.
+        """
+        ...
+
 
 class AwayBuilder(LocalBuilder):
     """A builder who has all subjects made by others; a benchmark's own lines it runs here."""
@@ -76,6 +85,12 @@ class AwayBuilder(LocalBuilder):
         outcome = begun.outcome()
         self._news += self._room.make()
         return outcome
+
+    def _relink(
+        self, subject: Subject, recipe: Recipe, built: Built, missing: Mapping[int, str]
+    ) -> Mapping[int, Built | Failure]:
+        """Have layouts made by others: a tree that came from another machine may name another directory."""
+        return self._makers.relink(built, subject, recipe, missing).outcome()
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Check nothing: no tree was used twice."""

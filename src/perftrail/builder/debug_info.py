@@ -25,6 +25,9 @@ _NO_BITS = 8
 _ALLOCATED = 2
 """A section with this flag is loaded when the program runs."""
 
+_LOADER = frozenset({b".interp", b".dynstr"})
+"""What the dynamic linker reads: its own path, and the names and directories of libraries."""
+
 _DEBUG = re.compile(rb"\.(rela?\.)?(z?debug_|gnu_debug|gdb_index|stab)")
 _BUILD_ID = b".note.gnu.build-id"
 
@@ -62,6 +65,18 @@ def without_debug_information(content: bytes) -> bytes:
     if content.startswith(_ELF):
         return _object(content)
     return _archive(content) if content.startswith(_ARCHIVE) else content
+
+
+def loader_texts(content: bytes) -> bytes:
+    """Return what the dynamic linker reads of a program: libraries' names and directories, and symbols' names.
+
+    Of a file whose sections cannot be read, that is all of it.
+    """
+    try:
+        sections = _layout(content).sections
+    except (struct.error, IndexError):
+        return content
+    return b"\n".join(content[each.start : each.end] for each in sections if each.name in _LOADER)
 
 
 def _archive(content: bytes) -> bytes:

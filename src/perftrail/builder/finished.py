@@ -66,7 +66,7 @@ def sync_directory(path: Path) -> None:
         os.close(directory)
 
 
-def built_of(key: str, finished: Finished, directory: str, *, reused: bool) -> Built:
+def built_of(key: str, finished: Finished, directory: str, *, reused: bool, layout: int = 0) -> Built:
     """Give what a finished build is for whoever uses it."""
     return Built(
         key=key,
@@ -75,4 +75,5 @@ def built_of(key: str, finished: Finished, directory: str, *, reused: bool) -> B
         seconds=finished.seconds,
         log=finished.log,
         reused=reused,
+        layout=layout,
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.builder.artefact import content_of
 from perftrail.builder.moving import listing, move, take
+from perftrail.builder.relinking import changeable, put_back
 from perftrail.builder.steps import Log
 from perftrail.builder.trust import read_state, write_state
 from perftrail.builder.workplace import Place
@@ -97,6 +98,31 @@ class ReusedTrees:
             except _Distrust as distrust:
                 self._end_trust(job, place, str(distrust), log)
                 return replace(distrust.made, news=(_off(str(distrust)),))
+
+    @contextmanager
+    def objects(self, job: Job, *, artefact: str) -> Iterator[Place | Failure]:
+        """Give a place whose tree holds a subject's objects, just built, to be changed at will.
+
+        They are those that `artefact` was linked from: a used tree that gives anything else is not believed. It comes
+        back as it was, at the revision that was built in it last.
+        """
+        log = Log(path=job.log)
+        with self._tree(job) as place:
+            fresh = job.lay_out(replace(place, home=place.home / "incoming"))
+            if isinstance(fresh, Failure):
+                yield fresh
+                return
+            state = read_state(place.marker)
+            with changeable(place.home):
+                content: Content | Failure | None = None
+                if state.usable and not self.distrusted(job.recipe):
+                    move(place.home / "tree", fresh, before=state.files, now=listing(fresh))
+                    content = _attempt(job, place, log)
+                if content is None or isinstance(content, Failure) or _name(content, job) != artefact:
+                    content = _clean(job, place, log)
+                yield content if isinstance(content, Failure) else place
+            if not state.usable:
+                remove_tree(place.home / "tree")
 
     def confirm(self) -> Made:
         """Compare what was made here and not checked yet with clean builds; says what may be wrong."""
@@ -240,6 +266,7 @@ class ReusedTrees:
                 if free:
                     self._users.claim(home.name)
                     home.mkdir(parents=True, exist_ok=True)
+                    put_back(home)
                     yield _place(home, job)
                     return
         raise OSError(f"{self._home}: {MOST_TREES} builds of one recipe go on at once")
@@ -276,6 +303,11 @@ def _attempt(job: Job, place: Place, log: Log) -> Content | Failure:
     message = f"outputs matched nothing: {', '.join(job.outputs)}"
     log.note(f"[{message}]")
     return Failure(stage="build", message=message)
+
+
+def _name(content: Content, job: Job) -> str:
+    """Name what came out of a build as its artefact is named."""
+    return content.digest[: len(job.key)]
 
 
 def _difference(found: Content, clean: Content | Failure) -> str:

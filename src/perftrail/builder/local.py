@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from perftrail.builder.artefact import content_of, content_of_files
 from perftrail.builder.eviction import bytes_below
 from perftrail.builder.finished import Finished, built_of, read_finished, write_finished
 from perftrail.builder.incremental import Job, ReusedTrees
+from perftrail.builder.relinking import changeable, keep_outputs, put_back
 from perftrail.builder.repairs import repairs_key
 from perftrail.builder.room import Room
 from perftrail.builder.steps import Log
@@ -25,7 +28,7 @@ from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.placeholders import names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.builder.incremental import Made
     from perftrail.model.build import Recipe, Workplace
@@ -121,6 +124,7 @@ class LocalBuilder:
         home = place.home
         with alone(self._lock(key)):
             self._users.claim(key)
+            put_back(home)
             finished = read_finished(place.marker)
             if finished is not None and (home / "tree").is_dir():
                 os.utime(place.marker)
@@ -139,6 +143,104 @@ class LocalBuilder:
         self._take_back()
         self._news += self._room.make()
         return built_of(key, finished, str(place.home / "tree"), reused=False)
+
+    def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
+        """Name a built subject, the lines that relink with the study's files and the tools they run, and the seed.
+
+        Its artefact counts too: layouts of a discarded build are not layouts of its replacement.
+        """
+        named, tools = self._bench.named_files(recipe.relink), self._bench.tools.fingerprint(recipe.relink)
+        return content_key(
+            _FORM, "layout", built.key, built.artefact, list(recipe.relink), named, tools, layout
+        )
+
+    def relink(
+        self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
+    ) -> Mapping[int, Built | Failure]:
+        """Link a built subject again for each layout, in one visit to its objects; keep outputs like builds.
+
+        A layout that is there already is given. The first that fails is the last that is tried.
+        """
+        keys = {layout: self.layout_key(built, recipe, layout) for layout in layouts}
+        found: dict[int, Built | Failure] = {}
+        for layout, key in keys.items():
+            self._users.claim(key)
+            finished = read_finished(self._place(key).marker)
+            if finished is not None:
+                tree = str(self._place(key).home / "tree")
+                found[layout] = built_of(key, finished, tree, reused=True, layout=layout)
+        missing = {layout: key for layout, key in keys.items() if layout not in found}
+        if missing:
+            found |= self._relink(subject, recipe, built, missing)
+            self._news += self._room.make()
+        return {layout: found[layout] for layout in layouts if layout in found}
+
+    def _relink(
+        self, subject: Subject, recipe: Recipe, built: Built, missing: Mapping[int, str]
+    ) -> Mapping[int, Built | Failure]:
+        """Relink in a copy of the tree that holds the objects; all that this takes beside is shared equally."""
+        found: dict[int, Built | Failure] = {}
+        began = time.monotonic()
+        with alone(self._lock(built.key)), self._objects(subject, recipe, built) as at:
+            if isinstance(at, Failure):
+                layout, key = next(iter(missing.items()))
+                place = self._place(key)
+                Log(path=place.log).begin()
+                Log(path=place.log).note(f"[{at.message}]")
+                return {layout: replace(at, stage="relink", log=at.log or str(place.log))}
+            share = (time.monotonic() - began) / len(missing)
+            for layout, key in missing.items():
+                found[layout] = self._relinked_once(subject, recipe, at, key, layout, share)
+                if isinstance(found[layout], Failure):
+                    break
+        return found
+
+    def _relinked_once(
+        self, subject: Subject, recipe: Recipe, at: Place, key: str, layout: int, share: float
+    ) -> Built | Failure:
+        place = self._place(key)
+        remove_tree(place.home)
+        place.home.mkdir(parents=True)
+        log = Log(path=place.log)
+        log.begin()
+        log.note(f"# {subject.revision.id} as {subject.variant}, relinked with layout {layout}")
+        began = time.monotonic()
+        trouble = self._bench.run(
+            self._bench.filled(subject, recipe, at, layout=layout), replace(at, log=place.log)
+        )
+        message = trouble.message if trouble is not None else ""
+        artefact = ""
+        if not message:
+            try:
+                artefact = keep_outputs(
+                    at.home / "tree", recipe.outputs, below=place.home / "tree", key=at.home.name
+                )
+            except LookupError as error:
+                message = str(error.args[0])
+                log.note(f"[{message}]")
+        seconds = time.monotonic() - began + share
+        if message:
+            remove_tree(place.home)
+            return Failure(stage="relink", message=message, log=str(place.log), seconds=seconds)
+        finished = Finished(
+            artefact=artefact, seconds=seconds, log=str(place.log), bytes=bytes_below(place.home)
+        )
+        write_finished(place.marker, finished)
+        return built_of(key, finished, str(place.home / "tree"), reused=False, layout=layout)
+
+    @contextmanager
+    def _objects(self, subject: Subject, recipe: Recipe, built: Built) -> Iterator[Place | Failure]:
+        """Give a place with a build's objects, to be changed: its own, or a reused tree where it is built again."""
+        place = self._place(built.key)
+        if not (place.home / "tree").is_symlink():
+            with changeable(place.home):
+                yield place
+            return
+        job = self._job(built.key, place, subject, recipe)
+        log = job.log.with_suffix(".objects.log")
+        Log(path=log).begin()
+        with self._reused.objects(replace(job, log=log), artefact=built.artefact) as at:
+            yield at
 
     def link_key(
         self,

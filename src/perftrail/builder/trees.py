@@ -85,16 +85,21 @@ def values_of(directory: Path) -> dict[str, str]:
     return {source_placeholder(tree.name): str(tree) for tree in sorted(directory.iterdir())}
 
 
-def content_of_outputs(tree: Path, outputs: Sequence[str], *, keys: Sequence[str]) -> Content:
-    """Digest what outputs match in a build's tree and, as ``{source.NAME}/GLOB``, in the trees beside it."""
+def outputs_by_tree(outputs: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Return globs by the source whose tree they match in, those of a build's own tree under an empty name."""
     globs: dict[str, list[str]] = {}
     for output in outputs:
         found = _OUTPUT.fullmatch(output)
         name, glob = (found[1], found[2]) if found else (_OWN, output)
         globs.setdefault(name, []).append(glob)
+    return globs
+
+
+def content_of_outputs(tree: Path, outputs: Sequence[str], *, keys: Sequence[str]) -> Content:
+    """Digest what outputs match in a build's tree and, as ``{source.NAME}/GLOB``, in the trees beside it."""
     parts = {
         name: content_of(beside_build(tree) / name if name else tree, each, keys=keys)
-        for name, each in globs.items()
+        for name, each in outputs_by_tree(outputs).items()
     }
     if list(parts) == [_OWN]:
         return parts[_OWN]

@@ -20,7 +20,7 @@ from perftrail.builder.workplace import Lines, Place
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import Failure
-from perftrail.model.placeholders import study_files
+from perftrail.model.placeholders import LAYOUT, study_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -113,16 +113,18 @@ class Workbench:
         lines = Lines(steps=steps, env=env, directory=place.home, timeout_seconds=timeout_seconds)
         return self.run(lines.filled(place, values, caches=self.caches), place)
 
-    def filled(self, subject: Subject, recipe: Recipe, place: Place) -> Steps:
-        """Give a recipe's lines for a subject's tree, nothing left open."""
+    def filled(self, subject: Subject, recipe: Recipe, place: Place, *, layout: int = 0) -> Steps:
+        """Give a recipe's lines for a subject's tree, nothing left open; with a layout those that relink."""
         tree = place.home / "tree"
         lines = Lines(
-            steps=recipe.steps,
+            steps=recipe.relink if layout else recipe.steps,
             env=recipe.env,
             directory=tree / recipe.directory,
             timeout_seconds=recipe.timeout_seconds,
         )
         values = {**self.values(tree), "revision": subject.revision.id}
+        if layout:
+            values[LAYOUT] = str(layout)
         return lines.filled(place, values, caches=self.caches)
 
     def run(self, run: Steps, place: Place) -> Trouble | None:

@@ -12,19 +12,22 @@ from perftrail.cli.failures import left_out_words, more_lines
 from perftrail.cli.found_table import print_table
 from perftrail.cli.found_words import (
     MOST_NAMED,
+    also_words,
     block_words,
     broke,
+    certificate_words,
     change_words,
     cost,
+    doubt_words,
     failure_words,
     headline,
     inside_words,
     levels,
     noise_words,
     note_words,
+    outlier_words,
     pins_words,
     revision_name,
-    stray_words,
     unusable_words,
 )
 from perftrail.cli.speech import plain
@@ -96,7 +99,9 @@ def _print_answer(answer: FindAnswer) -> None:
     for number in range(len(answer.answer.changes)):
         for line in _details(answer, number):
             console.print(Text(f"  {line}"))
-    for line in (*stray_words(answer), *broke(answer)):
+    for line in certificate_words(answer, None):
+        console.print(Text(f"  {line}"))
+    for line in (*doubt_words(answer), *outlier_words(answer), *broke(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text(cost(answer)))
@@ -114,6 +119,9 @@ def _details(answer: FindAnswer, number: int) -> Iterator[str]:
         yield f"{number + 1}. {change_words(answer, number)}"
     if known := levels(answer, change):
         yield known
+    yield from certificate_words(answer, number)
+    if also := also_words(answer, number):
+        yield also
     if note := note_words(answer, change):
         yield note
     candidates = answer.candidates(change)

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 MOST_COSTS = 2
 MOST_NAMED = 5
+BUILDS_DIFFER = (
+    "These builds differ; ten layouts would show whether the change does "
+    "([build] relink: docs/how-to/layout-noise.md)"
+)
+
 EXACT = 1e-9
 """An interval narrower than this is of figures that came out alike each time."""
 
@@ -244,14 +249,23 @@ def _notes(report: BackportReport, shown: Sequence[Stand]) -> Iterator[str]:
         yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
     if report.skipped:
         yield f"{counted(report.skipped, 'larger point')} left out, since a smaller one ran into its limit"
+    if any(stand.basis == "builds" for stand in report.stands):
+        yield BUILDS_DIFFER
+    discarded = max((stand.discarded for stand in report.stands), default=0)
+    if discarded:
+        yield f"{counted(discarded, 'unit')} discarded and repeated, since others used the machine"
     marked = max((stand.marked for stand in report.stands), default=0)
     if marked:
-        yield f"{marked} units were taken while others used the machine (perftrail doctor says who)"
+        yield (
+            f"The machine was busy all the time: {counted(marked, 'unit')} taken while others used it "
+            "(perftrail doctor says who)"
+        )
     units = [stand.units for stand in report.stands if stand.units]
     if units:
         span = f"{min(units)}" if min(units) == max(units) else f"{min(units)} to {max(units)}"
         fresh = f", {report.fresh} of them now" if report.fresh < report.invocations else ""
-        yield f"{span} units side by side, {report.invocations} invocations{fresh}; all share one error of 1 %"
+        over = " (layouts)" if any(stand.layouts for stand in report.stands) else ""
+        yield f"{span} units{over} side by side, {report.invocations} invocations{fresh}; all share one error of 1 %"
 
 
 def _moved(stand: Stand) -> bool:

@@ -13,6 +13,7 @@ from perftrail.cli.speech import plain
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.quantity import counted, duration, number
+from perftrail.model.wording import listed
 from perftrail.store import Away, Back, Holder
 from perftrail.workflows.events import (
     BuilderSaid,
@@ -23,6 +24,8 @@ from perftrail.workflows.events import (
     Invoked,
     LinkFailed,
     Progress,
+    Relinked,
+    RelinkedAlike,
     SameArtefact,
     Skipped,
     Stepped,
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from perftrail.errors import MachineLeft
+    from perftrail.model.build import Built
+    from perftrail.model.subject import Subject
     from perftrail.workflows.events import Event
     from perftrail.workflows.quiet import Noise
 
@@ -132,12 +137,8 @@ class Watcher:
                 self._build_finished(event)
             case BuilderSaid():
                 self._say(event.text, style="yellow")
-            case LinkFailed():
-                self._say(
-                    f"{event.subject}: {event.benchmark} cannot be made: {telling(event.failure)}"
-                    f" (log: {event.failure.log})",
-                    style="yellow",
-                )
+            case LinkFailed() | Relinked() | RelinkedAlike():
+                self._linked(event)
             case SameArtefact():
                 names = ", ".join(str(subject) for subject in event.subjects[:4])
                 more = len(event.subjects) - 4
@@ -175,6 +176,27 @@ class Watcher:
                 self._say(f"{event.subject} {failed}: {said}", style="yellow")
         elif not event.known:
             self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
+
+    def _linked(self, event: LinkFailed | Relinked | RelinkedAlike) -> None:
+        match event:
+            case LinkFailed():
+                told = f"{event.subject}: {event.benchmark} cannot be made: {telling(event.failure)}"
+                self._say(f"{told} (log: {event.failure.log})", style="yellow")
+            case RelinkedAlike():
+                layouts = listed(map(str, event.layouts), "and")
+                told = f"{event.subject}: {event.benchmark} came out the same for layouts {layouts}"
+                advice = "do its lines link again, and does the linker get {layout}?"
+                self._say(f"{told}: relink has no effect; {advice}", style="yellow")
+            case Relinked():
+                for layout, outcome in event.outcomes.items():
+                    self._relinked(event.subject, layout, outcome)
+
+    def _relinked(self, subject: Subject, layout: int, outcome: Built | Failure) -> None:
+        if isinstance(outcome, Failure):
+            told = f"{subject} cannot be relinked with layout {layout}: {telling(outcome)}"
+            self._say(f"{told} (log: {outcome.log})", style="yellow")
+        elif not outcome.reused:
+            self._now(f"relinked {subject} with layout {layout} in {duration(outcome.seconds)}")
 
     def _invoked(self, event: Invoked) -> None:
         if isinstance(event.outcome, FailedInvocation):

@@ -88,7 +88,7 @@ def unchanged(table: FindTable) -> Iterator[str]:
     """Name the metrics that did not change and those about which it is unclear."""
     none = [answer for answer in table.answers if answer.answer.verdict == "none"]
     if none:
-        seen = max(answer.answer.smallest_seen for answer in none)
+        seen = max(answer.answer.minimum_detectable for answer in none)
         yield f"No change of {change_size(seen)} or more: {listed((answer.name for answer in none), 'and')}"
     for answer in table.answers:
         if answer.unclear:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from perftrail.cli.failures import telling, trouble_lines
@@ -11,7 +12,7 @@ from perftrail.model.quantity import decimals, duration, probability, quantity
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.working import Working
-from perftrail.search.answer import Kind
+from perftrail.search import Kind, words
 from perftrail.workflows.found import marked_words
 from perftrail.workflows.troubles import common
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import Failure
     from perftrail.model.pins import Pins
     from perftrail.model.subject import Revision
-    from perftrail.search.answer import Change
+    from perftrail.search import Change
     from perftrail.workflows.found import FindAnswer, FindTable, InsideMerge
 
 MOST_NAMED = 5
@@ -34,18 +35,66 @@ def headline(answer: FindAnswer) -> str:
     verdict, metric = str(answer.answer.verdict), answer.name
     if isinstance(answer.target, Working) and verdict in ("none", "unclear"):
         return _whether_it_works(answer)
-    smallest = change_size(answer.answer.smallest_seen)
+    smallest = change_size(answer.answer.minimum_detectable)
     if verdict == "none":
         return (
             f"none: no revision changed {metric} by {smallest} or more, "
             f"probability {probability(answer.answer.confidence)}"
         )
     if verdict == "unclear" or not answer.answer.changes:
-        return f"unclear: whether {metric} changed; a change of {smallest} would have been seen"
+        return f"unclear: whether {metric} changed{_detectable(answer)}"
     if verdict == "several":
         names = ", ".join(_who(answer, number) for number in range(len(answer.answer.changes)))
         return f"several: {len(answer.answer.changes)} changes of {metric}: {names}"
     return f"{verdict}: {change_words(answer, 0)}"
+
+
+def _detectable(answer: FindAnswer) -> str:
+    """Say which change would have been detected, where that is known."""
+    smallest = answer.answer.minimum_detectable
+    return (
+        f"; a change of {change_size(smallest)} would have been detected" if math.isfinite(smallest) else ""
+    )
+
+
+def certificate_words(answer: FindAnswer, number: int | None) -> Iterator[str]:
+    """Say what the certificate of a change rests on, or that of the answer that nothing changed."""
+    found = answer.answer.certificate if number is None else answer.answer.changes[number].certificate
+    if found is None:
+        return
+    yield f"{words.certified(found)}"
+    yield from words.reservations(found) if number is not None else ()
+
+
+def doubt_words(answer: FindAnswer) -> Iterator[str]:
+    """Say what was seen and is no change of the answer: one below the threshold, and those that are likely only."""
+    if answer.answer.below is not None:
+        below = answer.answer.below
+        digits = decimals(below.value, below.low, below.high)
+        yield (
+            f"a change below the threshold: {relative(below.value)} "
+            f"(× {below.value:.{digits}f}, 95 % interval {below.low:.{digits}f} to {below.high:.{digits}f})"
+        )
+    for each in answer.answer.suspected:
+        yield words.suspicion(each, lambda position: answer.revisions[position].short)
+
+
+def also_words(answer: FindAnswer, number: int) -> str:
+    """Say in one line what else a change did; nothing where that is only what its own size explains.
+
+    A time that moves as much as the metric does says nothing new.
+    """
+    own = answer.answer.changes[number].effect
+    told = [
+        f"{each.metric}{f' at {each.point}' if each.point.values else ''} {relative(each.effect.value)} "
+        f"({'better' if each.is_better else 'worse'})"
+        for each in answer.also.get(number, ())
+        if own is None or each.unit != "s" or not each.effect.low <= own.value <= each.effect.high
+    ]
+    if not told:
+        return ""
+    more = f" and {len(told) - MOST_NAMED} more; --json names all" if len(told) > MOST_NAMED else ""
+    return f"it also changed {', '.join(told[:MOST_NAMED])}{more}"
 
 
 def change_words(answer: FindAnswer, number: int) -> str:
@@ -143,13 +192,13 @@ def levels(answer: FindAnswer, change: Change) -> str:
     return f"before {quantity(change.before, unit)}, after {quantity(change.after, unit)}"
 
 
-def stray_words(answer: FindAnswer) -> Iterator[str]:
+def outlier_words(answer: FindAnswer) -> Iterator[str]:
     """Name the builds that no change explains."""
     unit = answer.target.unit
-    for stray in answer.answer.strays:
+    for outlier in answer.answer.outliers:
         yield (
-            f"{answer.revisions[stray.position].short} stands out: {quantity(stray.level, unit)}, where its side has "
-            f"{quantity(stray.beside, unit)}; what changed there was taken back, or its build is of another kind"
+            f"{answer.revisions[outlier.position].short} is an outlier: {quantity(outlier.level, unit)}, where its "
+            f"side has {quantity(outlier.usual, unit)}; what changed there was undone, or its build is of another kind"
         )
 
 
@@ -193,7 +242,7 @@ def pins_words(pins: Pins) -> Iterator[str]:
 def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Say what became of readings that noise marks."""
     if answer.set_aside:
-        yield f"{answer.set_aside} readings were taken while others used the machine, taken again and set aside"
+        yield f"{answer.set_aside} samples were taken while others used the machine, and taken again"
     yield from marked_words(answer.marked, none=answer.answer.verdict == "none")
 
 

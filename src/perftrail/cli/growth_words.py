@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from perftrail.analysis.growth import Order
 from perftrail.analysis.leak import Leak
-from perftrail.analysis.orders import Order
 from perftrail.cli.console import output
 from perftrail.cli.scaling_words import told_of_words
 from perftrail.cli.speech import plain
@@ -15,7 +15,7 @@ from perftrail.model.quantity import number, percent, probability, quantity
 from perftrail.model.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.analysis.crossing import Crossing, Stretch
     from perftrail.analysis.growth import Growth
@@ -37,6 +37,8 @@ def print_growth(found: Growths, told: Sequence[Revision]) -> None:
     for rivals in found.rivals:
         for line in rival_words(rivals):
             console.print(Text(f"  {line}"), soft_wrap=True)
+    if hint := cause_hint(each for each in found.curves if each.subject.revision in told):
+        console.print(Text(f"  {hint}."), soft_wrap=True)
     if left_out := told_of_words("Growth", told=len(told), measured=len(found.measured)):
         console.print(Text(f"  {left_out}; --json has every one."), soft_wrap=True)
 
@@ -83,15 +85,16 @@ def _growth(found: Growth, along: Along, axis: str) -> Iterator[str]:
     exponent = found.exponent
     value, low, high = (round(each, 2) + 0.0 for each in (exponent.value, exponent.low, exponent.high))
     power = f"exponent {value:.2f} [{low:.2f}, {high:.2f}]"
+    grows = "time grows" if along.unit == "s" else "grows"
     if found.order is Order.CONSTANT:
         yield f"constant {span}, within 10 % ({power})"
     elif found.order is not None:
-        yield f"grows like {_order(found.order)} {span} ({power}), n for {axis}"
+        yield f"{grows} like {_order(found.order)} {span} ({power}), n for {axis}{_misfit(found)}"
     elif found.orders:
         weights = [f"{_order(order)} ({probability(weight)})" for order, weight in found.orders.items()]
-        yield f"cannot be told {span}: {listed(weights)} ({power}), n for {axis}"
+        yield f"{grows} like {listed(weights)} {span} ({power}), n for {axis}{_misfit(found)}"
     elif found.bend is None:
-        yield f"follows no common order {span}; as a power law it has the {power}"
+        yield f"{grows} like no common order {span}; as a power law it has the {power}"
     if found.bend is not None:
         bend = found.bend
         yield (
@@ -100,6 +103,38 @@ def _growth(found: Growth, along: Along, axis: str) -> Iterator[str]:
         )
     if found.start is not None:
         yield f"{quantity(found.start, along.unit)} of it do not depend on {axis}"
+    if along.work is not None:
+        yield _work(found, along.work)
+
+
+def _misfit(found: Growth) -> str:
+    if not found.systematic:
+        return ""
+    return f"; no order fits: points lie {percent(found.misfit)} off the nearest, more than samples vary"
+
+
+def _work(time: Growth, work: Growth) -> str:
+    """Compare how time grows with how the instructions do: only these show whether the work itself grows so."""
+    orders = listed(map(_order, work.orders)) or f"a power of {work.exponent.value:.2f}"
+    told = f"its instructions grow like {orders}"
+    if time.exponent.low > work.exponent.high:
+        return f"{told}, less than its time: each takes longer, for example by misses of caches"
+    if time.exponent.high < work.exponent.low:
+        return f"{told}, more than its time"
+    return f"{told}, as its time does: the work itself grows so"
+
+
+def cause_hint(curves: Iterable[Along]) -> str:
+    """Say what would show why time grows, where no instructions were counted; else nothing."""
+    grows = any(
+        each.unit == "s" and each.growth and each.growth.order is not Order.CONSTANT and each.work is None
+        for each in curves
+    )
+    hint = (
+        "This describes how time grows, not why: a benchmark of the same command with "
+        'counters = ["instructions"] shows whether the work grows so'
+    )
+    return hint if grows else ""
 
 
 def _order(order: Order) -> str:

@@ -31,6 +31,7 @@ _REMEDIES: Mapping[Stage, str] = {
     "checkout": "mend [source], or the repository, then ",
     "build": "mend [build], or install what it lacks, then ",
     "link": "mend the benchmark's build, then ",
+    "relink": "mend the lines of relink, then ",
     "start": "mend the benchmark's command, then ",
     "crash": "mend the benchmark's command, then ",
     "timeout": "raise the benchmark's timeout, then ",
@@ -72,6 +73,8 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
     """Print what share could be built and started, what those that failed have in common, and the time."""
     tried, started = len(report.tried), report.started
     share = f"{report.built} of {tried} built ({report.built / tried:.0%}), {started} of them started"
+    if report.relinked is not None:
+        share = f"{share}, {report.relinked} of these relinked"
     click.echo(click.style(share, bold=True))
     for advised in report.troubles:
         for line in trouble_lines(advised.trouble):

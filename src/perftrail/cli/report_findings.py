@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.cli.growth_words import curve_words, rival_words
+from perftrail.cli.growth_words import cause_hint, curve_words, rival_words
 from perftrail.cli.scaling_words import left_out_words, scaling_lines, told_of_words
 from perftrail.report.page import Section, Table
 from perftrail.workflows.showing.growth import growth_along
@@ -38,17 +38,18 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
     ]
     along += [("beside each other", line) for each in grown.rivals for line in rival_words(each)]
     return (
-        *_section("scaling", "How it scales, and what limits it", scaled, said=left_out_words(scalings)),
+        *_section("scaling", "How it scales, and what limits it", scaled, left_out_words(scalings)),
         *_section(
             "growth",
             "How it grows",
             along,
-            said=told_of_words("Growth", told=len(grown.told), measured=len(grown.measured)),
+            told_of_words("Growth", told=len(grown.told), measured=len(grown.measured)),
+            cause_hint(grown.curves),
         ),
     )
 
 
-def _section(name: str, title: str, told: list[tuple[str, str]], *, said: str = "") -> Iterable[Section]:
+def _section(name: str, title: str, told: list[tuple[str, str]], *said: str) -> Iterable[Section]:
     """A table of what is said of each subject; the subject stands in the first of its lines."""
     if told:
         lines = [
@@ -58,6 +59,6 @@ def _section(name: str, title: str, told: list[tuple[str, str]], *, said: str = 
         yield Section(
             name=name,
             title=title,
-            paragraphs=(f"{said}.",) if said else (),
+            paragraphs=tuple(f"{each}." for each in said if each),
             tables=(Table(name=name, head=("subject", "finding"), rows=tuple(lines)),),
         )

@@ -9,20 +9,20 @@ from rich.text import Text
 
 from perftrail.analysis.causes import Cause
 from perftrail.analysis.contention import Outcome
-from perftrail.analysis.usl import Law
+from perftrail.analysis.scaling import Law
 from perftrail.cli.console import output
 from perftrail.cli.found_words import revision_name
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import decimals, number, percent
+from perftrail.model.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.analysis.contention import Contention
     from perftrail.analysis.paired import Interval
-    from perftrail.analysis.scaling import Scaling
+    from perftrail.analysis.scaling import Parameter, Scaling
     from perftrail.analysis.telltales import Telltale
-    from perftrail.analysis.usl import Parameter
     from perftrail.workflows.showing.scaling import ThreadScaling, ThreadScalings
 
 CAUSES = {
@@ -114,7 +114,11 @@ def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "thre
     for point in scaling.points:
         if point.threads == scaling.base:
             continue
-        beyond = f"; more {axis} than processors ({scaling.processors.count})" if point.beyond else ""
+        beyond = ""
+        if point.beyond:
+            beyond = f"; more {axis} than processors ({scaling.processors.count})"
+        elif point.shares_cores:
+            beyond = f"; more {axis} than cores ({scaling.processors.cores}), so that some share one"
         yield (
             f"{counted(point.threads, axis)}: {_interval(point.speed_up)} times as fast as {scaling.base}, "
             f"efficiency {_interval(point.efficiency)}{_reached(point.speed_up)}{beyond}"
@@ -182,11 +186,16 @@ def _best(scaling: Scaling, axis: str) -> str:
 
 
 def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
-    fits = scaling.fits
+    fits, processors = scaling.fits, scaling.processors
+    shared = [point.threads for point in scaling.points if point.shares_cores]
+    if shared:
+        listed_counts = listed(map(str, shared), "and")
+        yield f"No fit uses {listed_counts} {axis}: on {counted(processors.alone, 'cores')}, some share one."
     if fits.chosen is None:
         yield f"No law of scaling: {fits.because}."
         return
-    within = f"{axis} up to the {scaling.processors.count} processors there are"
+    kind = "processors" if processors.cores is None else "cores"
+    within = f"{axis} up to the {processors.alone} {kind} there are"
     if fits.chosen is Law.AMDAHL:
         assert fits.amdahl is not None
         more = f"; {fits.because}" if fits.because else ""
@@ -194,15 +203,17 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
         return
     assert fits.usl is not None
     assert fits.usl.coherency is not None
+    limit = "; it assumes that no processors share a core, which this machine does not show"
+    limit = limit if processors.cores is None else ""
     yield (
         f"The Universal Scalability Law fits ({within}): contention {_parameter(fits.usl.contention)}, "
-        f"coherency {_parameter(fits.usl.coherency)}."
+        f"coherency {_parameter(fits.usl.coherency)}{limit}."
     )
     if (peak := scaling.peak) is not None:
-        most = max(point.threads for point in scaling.points if not point.beyond)
+        most = max(p.threads for p in scaling.points if not (p.beyond or p.shares_cores))
         where = ""
-        if peak.value > scaling.processors.count:
-            where = f", beyond the {scaling.processors.count} processors that there are"
+        if peak.value > processors.alone:
+            where = f", beyond the {processors.alone} {kind} that there are"
         elif peak.value > most:
             where = ", beyond what was measured"
         yield f"By it, throughput peaks at {_parameter(peak)} {axis}{where}."

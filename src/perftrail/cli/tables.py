@@ -16,13 +16,14 @@ from perftrail.cli.speech import plain
 from perftrail.model.pins import ALONE, pins_asked
 from perftrail.model.quantity import change, decimals, quantity
 from perftrail.model.subject import Revision
+from perftrail.workflows.reporting.words import correlation_words, size_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.pins import Pins
     from perftrail.model.trail import Json, SearchRecord, StepRecord
-    from perftrail.workflows.showing.changes import HistoryChange
+    from perftrail.workflows.showing.changes import HistoryChange, HistoryChanges
     from perftrail.workflows.showing.rows import Row
 
 
@@ -48,13 +49,24 @@ def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
     output().print(table)
 
 
-def print_changes(changes: Sequence[HistoryChange]) -> None:
-    """Print at which revisions each metric changed, one line each; nothing when none did."""
-    console = output()
-    if changes:
-        console.print(Text("\nChanges along the history:", style="bold"))
-    for each in changes:
-        console.print(Text(f"  {_changed_metric(each.row)}: {_change(each)}"), soft_wrap=True)
+def print_changes(found: HistoryChanges) -> None:
+    """Print at which revisions each metric changed, by rank, and which series have correlated neighbours."""
+    console, ranked = output(), list(enumerate(found.ranked, start=1))
+    for alert, title in (
+        (True, "Changes along the history, by size compared with the noise:"),
+        (False, "Changes that are small, shown by one build only, or returned soon:"),
+    ):
+        lines = [(rank, each) for rank, each in ranked if each.point.alert is alert]
+        if lines:
+            console.print(Text(f"\n{title}", style="bold"))
+        for rank, each in lines:
+            line = f"  {rank:>2}. {_changed_metric(each.row)}: {_change(each)}; {size_words(each.point)}"
+            console.print(Text(line), soft_wrap=True)
+    if found.correlated:
+        console.print(Text("\nCorrelated noise:", style="bold"))
+    for series in found.correlated:
+        line = f"  {_changed_metric(series.row)}: {correlation_words(series.correlation)}."
+        console.print(Text(line), soft_wrap=True)
 
 
 def print_searches(records: Sequence[SearchRecord], shown: int) -> None:

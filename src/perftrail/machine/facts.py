@@ -53,7 +53,8 @@ def read_facts(root: Path, platform: Platform) -> dict[str, str]:
     cpus = root / "sys/devices/system/cpu"
     facts = {
         "cpu": _cpu(root),
-        "logical_cpus": _logical_cpus(root),
+        "logical_cpus": _count(_allowed_cpus(root)),
+        "physical_cores": _physical_cores(root),
         "online_cpus": _count(_text(cpus / "online")),
         "cpu_quota": _cpu_quota(root),
         "memory_gib": _memory_gib(root),
@@ -119,26 +120,39 @@ def _cpu(root: Path) -> str:
     return "unknown"
 
 
-def _logical_cpus(root: Path) -> str:
-    """Count the CPUs that this process may use, which a container may cut down."""
+def _allowed_cpus(root: Path) -> str:
+    """Return the list of CPUs that this process may use, which a container may cut down."""
     for line in _text(root / "proc/self/status").splitlines():
         if line.startswith("Cpus_allowed_list:"):
-            return _count(line.partition(":")[2])
-    return _count(_text(root / "sys/devices/system/cpu/online"))
+            return line.partition(":")[2]
+    return _text(root / "sys/devices/system/cpu/online")
+
+
+def _physical_cores(root: Path) -> str:
+    """Count the cores of the CPUs that this process may use; two of these may share one (SMT)."""
+    cpus = root / "sys/devices/system/cpu"
+    siblings = {
+        _text(cpus / f"cpu{cpu}/topology/thread_siblings_list") for cpu in _members(_allowed_cpus(root))
+    }
+    return "" if not siblings or "" in siblings else str(len(siblings))
 
 
 def _count(ranges: str) -> str:
-    """Count the members of a list as the kernel writes it.
+    return str(len(_members(ranges)) or "")
 
-    >>> _count("0-3,8")
-    '5'
+
+def _members(ranges: str) -> list[int]:
+    """Return the members of a list as the kernel writes it.
+
+    >>> _members("0-3,8")
+    [0, 1, 2, 3, 8]
     """
-    total = 0
+    found: list[int] = []
     for part in ranges.strip().split(","):
         first, _, last = part.partition("-")
         if first.isdigit():
-            total += int(last or first) - int(first) + 1
-    return str(total) if total else ""
+            found += range(int(first), int(last or first) + 1)
+    return found
 
 
 def _memory_gib(root: Path) -> str:

@@ -17,7 +17,8 @@ from perftrail.model.parameters import Point, Value, every_point
 class Benchmark:
     """A command to run at each point of its parameters, and what to read from it.
 
-    `build` holds shell lines that make what the command needs in ``{out}``. `command` is split into words
+    `build` holds shell lines that make what the command needs in ``{out}``, and `relink` lines that run after
+    these to link it in another order. `command` is split into words
     unless `shell`. `give_up`: after a point fails on time or memory, larger values of that axis are skipped.
     """
 
@@ -27,6 +28,13 @@ class Benchmark:
     ]
     build: Annotated[
         tuple[str, ...], Key("Shell lines (sh -eu) that make what the command needs in {out}.")
+    ] = ()
+    relink: Annotated[
+        tuple[str, ...],
+        Key(
+            "Shell lines that link what is in {out} in another order for each {layout} seed (1, 2, …); they run "
+            "after those of build. Not needed where build.relink alone changes what the command runs."
+        ),
     ] = ()
     parameters: Annotated[
         Mapping[str, tuple[Value, ...]], Key("The axes: for each parameter, its values.", names=AXIS)
@@ -38,7 +46,10 @@ class Benchmark:
     env: Annotated[
         Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
     ] = field(default_factory=dict)
-    stdin: Annotated[str | None, Key("A file that the command reads as its standard input.")] = None
+    stdin: Annotated[
+        str | None,
+        Key("A file that the command reads as its standard input; a relative path is relative to this file."),
+    ] = None
     shell: Annotated[bool, Key("true: the command is one shell line.")] = False
     timeout_seconds: Annotated[
         float, Key("How long one invocation may take.", name="timeout", form="duration", above=0)

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
     from perftrail.model.subject import Revision
 
-Stage = Literal["checkout", "build", "link", "start", "crash", "timeout", "memory", "metric", "skipped"]
+Stage = Literal[
+    "checkout", "build", "link", "relink", "start", "crash", "timeout", "memory", "metric", "skipped"
+]
 """Where making or running a subject can fail; ``link`` is the build of a benchmark against it.
+
+``relink``: the build could not be linked in another order; the build as its recipe links it is usable.
 
 ``skipped`` is no failure of the program: the study says that the revision is not to be built.
 """
@@ -43,6 +47,8 @@ class Recipe:
     `sources` are the other sources whose trees it names, each at its revision. `root` is the folder that
     the tree is made of, of a variant that has one. `incremental` allows it to go on in the tree of another
     revision; only `outputs` are kept then. Changes in the paths that `unaffected_by` matches do not count.
+    `relink` holds shell lines that link the objects again in an order that ``{layout}`` decides; they are no
+    part of the build as `steps` link it.
     """
 
     directory: str
@@ -55,6 +61,7 @@ class Recipe:
     root: str = ""
     incremental: bool = False
     unaffected_by: tuple[str, ...] = ()
+    relink: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +88,7 @@ class Built:
 
     `key` names the content that went in, `artefact` the content that came out: two subjects with one
     artefact are one build. `directory` is the subject's own build directory. `reused`: made earlier.
+    `layout` is the seed with which it was relinked; 0: as its recipe links it.
     """
 
     key: str
@@ -89,6 +97,7 @@ class Built:
     seconds: float
     log: str = ""
     reused: bool = False
+    layout: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,26 @@ class InvocationKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """What was drawn at random for one invocation, and which invocations it belongs with.
+
+    Invocations of one `block` ran directly one after another, with the same `seed`; only these may be compared
+    as pairs. An empty block belongs with no other invocation. `turn` is the place in the block's order, from 0.
+    `seed` decides the build's path, the environment's size and the interpreters' hash seeds; 0: nothing was
+    drawn, as in older samples. `layout` is the seed with which the build was relinked; 0: as its recipe links it.
+    """
+
+    block: str = ""
+    turn: int = 0
+    seed: int = 0
+    layout: int = 0
+
+
+UNDRAWN = Draw()
+"""The draw of an invocation for which nothing was drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """What one invocation gave: a value for each metric, in the metric's unit.
 
@@ -43,6 +63,7 @@ class Measurement:
     methods: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     log: str = ""
+    draw: Draw = UNDRAWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +74,7 @@ class FailedInvocation:
     started: str
     seconds: float
     failure: Failure
+    draw: Draw = UNDRAWN
 
 
 Outcome = Measurement | FailedInvocation
@@ -65,12 +87,15 @@ class Samples:
 
     It is not frozen, only because each takes longer to make then.
     `values` are those of each metric by ordinal; `flags` are those of the samples that have any, by ordinal.
-    `failures` are the stages of the starts that failed, warm-ups too.
+    `failures` are the stages of the starts that failed, warm-ups too. `blocks` and `turns` are those of the
+    draws of samples that belong to a block, by ordinal: only samples of one block may be compared as pairs.
     """
 
     values: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     flags: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     failures: tuple[Stage, ...] = ()
+    blocks: Mapping[int, str] = field(default_factory=dict)
+    turns: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,9 @@ MACHINE = ("build", "study", "cpus", "revision")
 OUT = "out"
 """Where a benchmark's own build puts things: in that build's lines and in the command."""
 
+LAYOUT = "layout"
+"""The seed of a link order, from 1: in lines that relink, and nowhere else."""
+
 _SOURCE = "source."
 
 _TOKEN = re.compile(r"\{((?:source\.)?[A-Za-z_][A-Za-z0-9_-]*)\}|(\$\{)|(\{\{)|(\}\})|(\})")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import ContentKeys, Recipe, Repairs, content_key
-from perftrail.model.placeholders import fill_some, put_texts, sources_named
+from perftrail.model.placeholders import LAYOUT, fill_some, put_texts, sources_named
 from perftrail.model.subject import Revision, Subject
 
 if TYPE_CHECKING:
@@ -58,12 +58,14 @@ def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
     """
     build = study.build
     directory, steps, outputs, timeout = build.directory, build.steps, build.outputs, build.timeout_seconds
+    relink = build.relink
     env = dict(build.env)
     for era in eras:
         directory = directory if era.directory is None else era.directory
         steps = steps if era.steps is None else era.steps
         outputs = outputs if era.outputs is None else era.outputs
         timeout = timeout if era.timeout_seconds is None else era.timeout_seconds
+        relink = relink if era.relink is None else era.relink
         env.update(era.env)
     chosen = study.variants[variant]
     if chosen.rebuild:
@@ -71,6 +73,7 @@ def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
         directory = directory if own.directory is None else own.directory
         steps = steps if own.steps is None else own.steps
         outputs = outputs if own.outputs is None else own.outputs
+        relink = relink if own.relink is None else own.relink
         env.update(own.env)
     return Recipe(
         directory=directory,
@@ -82,6 +85,7 @@ def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
         root=chosen.directory or "",
         incremental=build.incremental and bool(outputs),
         unaffected_by=build.unaffected_by,
+        relink=relink,
     )
 
 
@@ -94,7 +98,7 @@ def _repairs(parts: Sequence[Build | Era | VariantBuild]) -> Repairs:
 
 def named_sources(how: Recipe) -> tuple[str, ...]:
     """Name the other sources whose trees a recipe uses or takes outputs from."""
-    return sources_named((*how.steps, *how.env.values(), *how.outputs))
+    return sources_named((*how.steps, *how.relink, *how.env.values(), *how.outputs))
 
 
 def command_line(study: Study, cell: Cell) -> str:
@@ -178,7 +182,7 @@ def _metrics_content(benchmark: Benchmark) -> Mapping[str, list[str]]:
 def ordered(runnables: Sequence[str], number: int, *, order: Order, seed: int) -> tuple[str, ...]:
     """Put the runnables of one round into order.
 
-    ``interleaved``: forward and backward in turn (ABBA), so that linear drift hits all alike; ``random``:
+    ``interleaved``: forward and backward in turn, so that linear drift hits all alike; ``random``:
     a permutation of its own for each round; ``sequential``: as they come.
 
     >>> [ordered(["a", "b"], number, order="interleaved", seed=1) for number in (0, 1)]
@@ -197,9 +201,17 @@ def larger(cell: Cell, than: Cell) -> bool:
     return alike and cell.point.exceeds(than.point)
 
 
-def benchmark_steps(study: Study, cell: Cell) -> tuple[str, ...]:
-    """A benchmark's own build lines with revision and parameters filled in, shell-quoted."""
+def benchmark_steps(study: Study, cell: Cell, *, layout: int = 0) -> tuple[str, ...]:
+    """A benchmark's own build lines with revision and parameters filled in, shell-quoted.
+
+    For a layout from 1 on, its relink lines follow.
+    """
     filled = {name: str(value) for name, value in cell.point.as_dict().items()}
     filled["revision"] = cell.subject.revision.id
-    lines = (_with_parts(study, cell, step) for step in study.benchmarks[cell.benchmark].build)
+    benchmark = study.benchmarks[cell.benchmark]
+    steps = benchmark.build
+    if layout:
+        filled[LAYOUT] = str(layout)
+        steps = (*steps, *benchmark.relink)
+    lines = (_with_parts(study, cell, step) for step in steps)
     return tuple(fill_some(step, filled, shlex.quote) for step in lines)

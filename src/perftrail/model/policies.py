@@ -40,9 +40,21 @@ class MeasurePolicy:
     precision: Annotated[
         float, Key("A point is done when its interval is this narrow, relative to it.", above=0, below=1)
     ] = 0.02
-    order: Annotated[Order, Key("In which order subjects are run; interleaved is ABBA.")] = "interleaved"
+    order: Annotated[
+        Order,
+        Key(
+            "In which order subjects are run; interleaved: side by side in random order, points there and back."
+        ),
+    ] = "interleaved"
     warmups: Annotated[int, Key("Invocations before the first that counts.", least=0)] = 1
     seed: Annotated[int, Key("Makes every random choice repeatable.", least=0)] = 1
+    vary_path: Annotated[
+        bool,
+        Key(
+            "Show each invocation its build, {build} and {out}, at a path of another length; false: for programs "
+            "that must run where they were built."
+        ),
+    ] = True
     quiet: Annotated[
         Quiet,
         Key(

@@ -31,6 +31,9 @@ class Era:
         default_factory=dict
     )
     patch: Annotated[tuple[str, ...], Key("Patches to apply after those of [build].")] = ()
+    relink: Annotated[
+        tuple[str, ...] | None, Key("Shell lines that link in another order for each {layout} seed.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,13 @@ class Build:
         Key(
             "Files a benchmark may use, relative to the revision's root, * and ? allowed. "
             "Builds with equal outputs are one build, measured once."
+        ),
+    ] = ()
+    relink: Annotated[
+        tuple[str, ...],
+        Key(
+            "Shell lines that link the same objects in another order for each {layout} seed (1, 2, …); they run "
+            "after the steps, in the same directory. Only the outputs are kept of a relinked build."
         ),
     ] = ()
     overlay: Annotated[
@@ -114,6 +124,9 @@ class VariantBuild:
         Mapping[str, str], Key("Files to put into the tree beside those of [build] and its eras.")
     ] = field(default_factory=dict)
     patch: Annotated[tuple[str, ...], Key("Patches to apply after those of [build] and its eras.")] = ()
+    relink: Annotated[
+        tuple[str, ...] | None, Key("Shell lines that link in another order, instead of those of [build].")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,8 +101,9 @@ class Surroundings:
     """What every start of a trial has in common.
 
     `padding_bytes` bounds the random size of one more variable of the environment, so that no layout of the
-    stack is measured for the whole truth. `stdin` and `output` are paths or None for /dev/null. A `sandbox` is
-    what everything is started in, also what is not measured.
+    stack is measured for the whole truth; hash seeds of interpreters are drawn with it. 0: nothing is drawn.
+    `stdin` and `output` are paths or None for /dev/null. A `sandbox` is what everything is started in, also what
+    is not measured.
     """
 
     environment: Mapping[str, str]

@@ -130,6 +130,10 @@ CHANGES = (
     Column("low", "number", "The lower end of the effect's 95 % interval.", "1"),
     Column("high", "number", "The upper end of the effect's 95 % interval.", "1"),
     Column("p_value", "number", "How probable so sure a change is where there is none.", "1"),
+    Column("size_in_noise", "number", "The change over the noise of one revision, without its sign.", "1"),
+    Column("size_in_noise_low", "number", "The lower end of the size's 95 % interval.", "1"),
+    Column("size_in_noise_high", "number", "The upper end of the size's 95 % interval.", "1"),
+    Column("alert", "truth", "Whether the change is surely large, and shown by several builds."),
     Column(
         "candidates",
         "names",

@@ -106,7 +106,7 @@ class OpenedStudy:
         about = self._about("changes")
         with self._view() as view:
             history = () if view is None else view.source.history()
-            found = () if view is None else history_changes(history, rows(view, metrics=metrics))
+            found = () if view is None else history_changes(history, rows(view, metrics=metrics)).points
         return rows_table(CHANGES, self._study, change_rows(self._study, history, found), about)
 
     def comparisons(self) -> pa.Table:

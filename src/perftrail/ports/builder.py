@@ -34,6 +34,20 @@ class Builder(Protocol):
         """Make a subject in a clean directory, or give the one that is there already."""
         ...
 
+    def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
+        """Name what goes into a built subject relinked with a seed, from 1; makes nothing."""
+        ...
+
+    def relink(
+        self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
+    ) -> Mapping[int, Built | Failure]:
+        """Link the objects of a built subject again by the recipe's `relink` lines, once for each seed.
+
+        Return each as a separate build, which has the recipe's outputs only; the subject's own build stays as it
+        is. Several at once share the cost of reaching the objects. After a failure the remaining seeds are missing.
+        """
+        ...
+
     def prepare(
         self,
         built: Built,

@@ -1,38 +1,40 @@
-"""Where it changed: a Bayesian search, told readings and asked what to measure next. Pure."""
+"""Where it changed: a guide that finds where to look, and a certificate that decides. Pure."""
 
-from perftrail.search.action import Action, Measure, Settled
-from perftrail.search.answer import Answer, Change, Effect, Kind, Verdict
-from perftrail.search.evidence import Block, News, Readings, Same, Unusable
-from perftrail.search.inside import Found, Inside, Origin
-from perftrail.search.matrix import AllSettled, Matrix, Visit
+from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict
+from perftrail.search.certificate import Certificate, Summary
+from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, News, Sample, Unusable
+from perftrail.search.many import AllSettled, ManySearch, Visit
+from perftrail.search.merges import Found, MergeSearch, Origin
+from perftrail.search.posterior import Belief
 from perftrail.search.question import Budget, Costs, Question
 from perftrail.search.search import Search
-from perftrail.search.snapshot import Belief
-from perftrail.search.survey import Survey
 
 __all__ = [
     "Action",
     "AllSettled",
     "Answer",
+    "Batch",
     "Belief",
-    "Block",
+    "BootSession",
     "Budget",
+    "Built",
+    "CannotRelink",
+    "Certificate",
     "Change",
     "Costs",
     "Effect",
     "Found",
-    "Inside",
     "Kind",
-    "Matrix",
+    "ManySearch",
     "Measure",
+    "MergeSearch",
     "News",
     "Origin",
     "Question",
-    "Readings",
-    "Same",
+    "Sample",
     "Search",
     "Settled",
-    "Survey",
+    "Summary",
     "Unusable",
     "Verdict",
     "Visit",

@@ -1,49 +1,89 @@
-"""What a search has been told: readings of revisions, revisions that cannot be used, and what they cost."""
+r"""Everything a search has been told: samples in batches, failed revisions, equal artefacts, boot sessions.
+
+The machine's level changes with time. So each batch of samples holds some of one reference build, the same in all
+batches, and is corrected by how far these lie from that build's usual level in that boot session. With r reference
+samples, their offset delta is ``N(a, sigma^2 / r)`` around the machine's own, ``a ~ N(0, omega^2)``: its posterior
+mean is the correction. An offset too large for that is the machine's if it shows twice, in one batch or in two
+neighbouring ones; then it is removed whole. Seen once it may as well be an outlier of the reference, and the batch
+says nothing. While the machine is calm, two batches share a reference: the second is corrected by its neighbours'
+offsets, and says nothing where these disagree. No order of time is modelled: drift, bursts, jumps and reboots are
+removed by design, because reference and build are measured next to each other.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from perftrail.search.blocks import Timed, offsets
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from perftrail.search.question import Question
 
     Floats = npt.NDArray[np.float64]
 
+LARGE = 3.0
+"""An offset beyond this number of standard deviations is more than the machine's usual wandering."""
+
+_PAIRS_FROM = 96
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readings:
-    """New values of one revision: natural logarithms of the metric, finite, at least one, in order of time.
+class Sample:
+    """One sample: whose build, the natural logarithm of the value, and the layout it was linked in (0: as built).
 
-    `seconds` is what taking them cost, `build_seconds` what building cost, `None` when it was built before.
-    `redraw` says that each value was taken in a layout drawn anew (another link order, another size of the
-    environment), so that the build's own luck is averaged with the rest.
+    `value` is `None` where the invocation failed; `noisy` marks one that other load disturbed.
     """
 
     position: int
-    values: tuple[float, ...]
-    build_seconds: float | None = None
-    seconds: float = 0.0
-    redraw: bool = False
+    value: float | None
+    noisy: bool = False
 
     def __post_init__(self) -> None:
-        _check_seconds(self.position, self.seconds)
-        _check_seconds(self.position, self.build_seconds or 0.0)
-        if not self.values:
-            raise ValueError(f"readings of position {self.position}: no values; tell `Unusable` instead")
-        for value in self.values:
-            if not math.isfinite(value):
-                raise ValueError(
-                    f"readings of position {self.position}: {value!r} is no finite logarithm; "
-                    "the metric must be finite and above zero"
-                )
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(
+                f"sample of position {self.position}: {self.value!r} is not a finite logarithm; "
+                "the metric must be finite and above zero"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Samples that were taken directly one after another, in this order.
+
+    `seconds` is what all of them cost. `layout` is the seed with which their builds were relinked, which cost
+    `relink_seconds`; 0 for the builds as they are. `certificate` marks a block that a certificate asked for, in
+    random order.
+    """
+
+    samples: tuple[Sample, ...]
+    seconds: float = 0.0
+    layout: int = 0
+    relink_seconds: float = 0.0
+    certificate: bool = False
+
+    def __post_init__(self) -> None:
+        _check_seconds("batch", self.seconds)
+        _check_seconds("batch: relinking", self.relink_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A revision was built, which cost `seconds`; it is the same artefact as that of position `like`, if given."""
+
+    position: int
+    seconds: float = 0.0
+    like: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_seconds(f"position {self.position}", self.seconds)
+        if self.position == self.like:
+            raise ValueError(f"position {self.position}: cannot be the same as itself")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,219 +94,382 @@ class Unusable:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_seconds(self.position, self.seconds)
+        _check_seconds(f"position {self.position}", self.seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Same:
-    """A revision whose artefact equals that of another, `like`: one build with one level, read as one.
-
-    What is told of either is told of both, so it is no second draw of a layout; and as a single step lies
-    on one side of both, the culprit is not between them. `seconds` is what building it cost.
-    """
-
-    position: int
-    like: int
-    seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_seconds(self.position, self.seconds)
-        if self.position == self.like:
-            raise ValueError(f"position {self.position}: is told to be the same as itself")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """What is told from here on was read in this block: another machine, kernel or boot, by its name.
-
-    Levels of two blocks differ by what is not known, until a build has been read in both. What was told
-    before the first `Block` is in the block without a name.
-    """
+class BootSession:
+    """All later samples are of this boot session, whose levels are not comparable with those of others."""
 
     name: str
 
 
-News = Readings | Unusable | Same | Block
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CannotRelink:
+    """The builds cannot be linked in other layouts after all, for this reason."""
+
+    reason: str
 
 
-def _check_seconds(position: int, seconds: float) -> None:
+News = Batch | Built | Unusable | BootSession | CannotRelink
+
+
+def _check_seconds(what: str, seconds: float) -> None:
     if not 0 <= seconds < math.inf:
-        raise ValueError(f"position {position}: {seconds!r} seconds; must be finite, zero or more")
+        raise ValueError(f"{what}: {seconds!r} seconds; must be finite, zero or more")
 
 
-class _Mean:
-    """A running mean that starts from a guess, which the first observation replaces."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """A batch and the boot session it was taken in."""
 
-    def __init__(self, guess: float) -> None:
-        self._guess = guess
-        self._total = 0.0
-        self._count = 0
-
-    def add(self, total: float, count: int) -> None:
-        self._total += total
-        self._count += count
-
-    @property
-    def value(self) -> float:
-        return self._total / self._count if self._count and self._total > 0 else self._guess
+    batch: Batch
+    session: str
 
 
 class Evidence:
-    """The ledger of a search: everything told so far. Only drift makes the order of telling matter."""
+    """The ledger of a search. Positions with equal artefacts are one build, named by the first of them."""
 
     def __init__(self, question: Question) -> None:
-        self._revisions = question.revisions
-        self._per_reading = question.invocations_per_reading
-        self._told: list[Timed] = []
-        self._alike: dict[int, int] = {}
-        self._twins: set[int] = set()
-        self._layouts: dict[int, tuple[Floats, ...]] | None = None
-        self._build = _Mean(question.costs.build)
-        self._reading = _Mean(question.costs.reading)
+        self._question = question
+        self._batches: list[_Kept] = []
+        self._same: dict[int, int] = {}
+        self._sampled: set[int] = set()
+        self._samples: dict[int, tuple[Floats, ...]] | None = None
+        self._spread = 0.0
+        self.build_log: list[tuple[int, float]] = []
+        self._sample_seconds = 0.0
+        self._sample_count = 0
+        self._relinks: list[float] = []
+        self._noisy = 0
+        self._calm = False
+        self.session = ""
+        self.relinks = question.relinks
+        self.built: set[int] = set()
         self.unusable: set[int] = set()
-        self.block = ""
+        self.reference: int | None = None
         self.invocations = 0
         self.seconds = 0.0
 
     def add(self, news: News) -> None:
-        """Take news in; raise `ValueError` for a position outside the history."""
+        """Record news. Raises `ValueError` for a position outside the history."""
         match news:
-            case Readings():
+            case Batch():
+                self._add_batch(news)
+            case Built():
                 self._check(news.position)
-                self._told += [
-                    Timed(position=news.position, value=value, block=self.block, redraw=news.redraw)
-                    for value in news.values
-                ]
-                self._layouts = None
-                self._reading.add(news.seconds, len(news.values))
-                self.invocations += len(news.values) * self._per_reading
-                self.seconds += news.seconds
-                if news.build_seconds is not None:
-                    self._spend_on_build(news.build_seconds)
+                self._spend_on_build(news.position, news.seconds)
+                self.built.add(news.position)
+                if news.like is not None:
+                    self._check(news.like)
+                    self._join(news.position, news.like)
             case Unusable():
                 self._check(news.position)
                 self.unusable.add(news.position)
-                self._spend_on_build(news.seconds)
-            case Same():
-                self._check(news.position)
-                self._check(news.like)
-                self._join(news.position, news.like)
-                self._spend_on_build(news.seconds)
-            case Block():
-                self.block = news.name
+                self._spend_on_build(news.position, news.seconds)
+            case BootSession():
+                self.session = news.name
+            case CannotRelink():
+                self.relinks = False
             case _:
                 assert_never(news)
+        self._samples = None
+
+    def _add_batch(self, batch: Batch) -> None:
+        for sample in batch.samples:
+            self._check(sample.position)
+        good = [sample for sample in batch.samples if sample.value is not None]
+        self._sampled |= {self.build_of(sample.position) for sample in good}
+        self._batches.append(_Kept(batch=batch, session=self.session))
+        self._sample_seconds += batch.seconds
+        self._sample_count += len(batch.samples)
+        self._noisy += sum(sample.noisy for sample in batch.samples)
+        self.invocations += len(batch.samples) * self._question.invocations_per_sample
+        self.seconds += batch.seconds + batch.relink_seconds
+        if batch.layout:
+            builds = len({sample.position for sample in batch.samples})
+            self._relinks.append(batch.relink_seconds / max(builds, 1))
 
     def _check(self, position: int) -> None:
-        if not 0 <= position < self._revisions:
-            raise ValueError(f"position {position}: the history has positions 0 to {self._revisions - 1}")
+        if not 0 <= position < self._question.revisions:
+            last = self._question.revisions - 1
+            raise ValueError(f"position {position}: the history has positions 0 to {last}")
 
-    def _spend_on_build(self, seconds: float) -> None:
-        self._build.add(seconds, 1)
+    def _spend_on_build(self, position: int, seconds: float) -> None:
+        if seconds > 0:
+            self.build_log.append((position, seconds))
         self.seconds += seconds
 
     def _join(self, one: int, other: int) -> None:
-        first, second = sorted((self.representative(one), self.representative(other)))
-        self._twins |= {one, other}
-        for position in {*self._alike, one, other}:
-            if self.representative(position) == second:
-                self._alike[position] = first
-        self._layouts = None
+        first, second = sorted((self.build_of(one), self.build_of(other)))
+        for position in {*self._same, one, other}:
+            if self.build_of(position) == second:
+                self._same[position] = first
+        if second in self._sampled:
+            self._sampled = self._sampled - {second} | {first}
+        if self.reference == second:
+            self.reference = first
 
-    def representative(self, position: int) -> int:
+    def build_of(self, position: int) -> int:
         """Return the first of the positions whose artefact equals a position's; most often itself."""
-        return self._alike.get(position, position)
-
-    @property
-    def spans(self) -> tuple[tuple[int, int], ...]:
-        """First and last position of each group of equal artefacts: no culprit is after one up to the other."""
-        last: dict[int, int] = {}
-        for position in self._twins:
-            first = self.representative(position)
-            last[first] = max(last.get(first, first), position)
-        return tuple(sorted(last.items()))
-
-    @property
-    def sequence(self) -> tuple[Timed, ...]:
-        """Every reading in the order of telling, each under its `representative`."""
-        return tuple(
-            reading
-            if (first := self.representative(reading.position)) == reading.position
-            else replace(reading, position=first)
-            for reading in self._told
-        )
+        return self._same.get(position, position)
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The positions that have readings, their own or those of an equal artefact, ascending."""
-        read = self._read()
-        return tuple(
-            sorted(read.keys() | {twin for twin in self._twins if self.representative(twin) in read})
-        )
+        """The positions whose build has samples, ascending."""
+        found = self._corrected()
+        alike = (position for position in self.built if self.build_of(position) in found)
+        return tuple(sorted({*found, *alike}))
+
+    @property
+    def shares_reference(self) -> bool:
+        """Whether the next batch can do without the reference: the last one had it, and the machine was calm."""
+        self._corrected()
+        if not self._calm:
+            return False
+        last = self._batches[-1]
+        return last.session == self.session and bool(self._reference_samples(last))
+
+    @property
+    def unheard(self) -> int | None:
+        """A build of which all batches were disturbed, so that none of its samples counts; `None` without any."""
+        found = self._corrected()
+        return min((build for build in self._sampled - self.unusable if build not in found), default=None)
+
+    @property
+    def batches(self) -> int:
+        """How many batches were taken."""
+        return len(self._batches)
+
+    @property
+    def noisy_share(self) -> float:
+        """The share of all samples that were noisy."""
+        return self._noisy / max(self._sample_count, 1)
+
+    def is_attempted(self, position: int) -> bool:
+        """Whether a position was built, has samples or is unusable."""
+        return position in self.built or self.is_tried(position)
+
+    def is_tried(self, position: int) -> bool:
+        """Whether a position's build has samples, or it is unusable: measuring it first is not left to do."""
+        return position in self.unusable or self.build_of(position) in self._sampled
+
+    @property
+    def relinking_is_expensive(self) -> bool:
+        """Whether linking a build in another layout costs more than two samples of it."""
+        count = len(self._relinks)
+        return count > 0 and sum(self._relinks) / count > 2 * self.seconds_per_sample
+
+    def undithered_step(self, sigma: float) -> float:
+        """Return the metric's step, where samples scatter too little to average it out; else zero."""
+        step = self.resolution
+        return step if sigma < 0.4 * step else 0.0
+
+    @property
+    def sampled(self) -> frozenset[int]:
+        """The positions that have samples or cannot have any."""
+        return frozenset(self.unusable | self._sampled | set(self._same) & self.built)
+
+    @property
+    def attempted(self) -> frozenset[int]:
+        """All positions that were built, have samples or are unusable."""
+        return frozenset(self.built | self.unusable | self._sampled)
 
     @property
     def builds(self) -> int:
-        """How many revisions were attempted, those that failed included."""
-        return len(self.unusable | self._twins | {reading.position for reading in self._told})
+        """How many revisions were attempted, failed ones included."""
+        return len(self.attempted)
 
     @property
     def seconds_per_build(self) -> float:
-        """What one more build costs, by what has been told; the question's guess before that."""
-        return max(self._build.value, 1e-9)
+        """The mean cost of a build so far; the question's guess before the first."""
+        if not self.build_log:
+            return max(self._question.costs.build, 1e-9)
+        return max(sum(seconds for _, seconds in self.build_log) / len(self.build_log), 1e-9)
 
     @property
-    def seconds_per_reading(self) -> float:
-        """What one more reading costs, by what has been told; the question's guess before that."""
-        return max(self._reading.value, 1e-9)
+    def seconds_per_sample(self) -> float:
+        """The mean cost of a sample so far; the question's guess before the first."""
+        if not self._sample_count or self._sample_seconds <= 0:
+            return max(self._question.costs.sample, 1e-9)
+        return max(self._sample_seconds / self._sample_count, 1e-9)
+
+    @property
+    def resolution(self) -> float:
+        """The metric's finest step relative to its values, on the logarithmic scale; zero for one without steps.
+
+        It is the largest power of ten of which all values are multiples: 1 for seconds without decimals.
+        """
+        values = self._raw_values()
+        if len(values) < 4:
+            return 0.0
+        smallest, step = float(values.min()), 0.0
+        for digits in range(4):
+            power = 10.0 ** (math.floor(math.log10(smallest)) - digits)
+            if np.all(np.abs(values / power - np.rint(values / power)) < 1e-6 * values / power):
+                step = power
+                break
+        return math.log1p(step / float(np.median(values)))
+
+    def _raw_values(self) -> Floats:
+        return np.array(
+            [
+                math.exp(sample.value)
+                for kept in self._batches
+                for sample in kept.batch.samples
+                if sample.value is not None
+            ]
+        )
+
+    def is_usable(self, position: int) -> bool:
+        """Whether a position's build has samples and did not become unusable."""
+        return position not in self.unusable and self.build_of(position) in self._corrected()
 
     def count(self, position: int) -> int:
-        """How many readings a position has, those of equal artefacts included."""
-        return sum(len(values) for values in self.layouts(position))
+        """How many samples a position's build has, in all layouts."""
+        return sum(map(len, self.samples(position)))
 
-    def layouts(self, position: int) -> tuple[Floats, ...]:
-        """The readings of a position in each layout they were taken in, sorted; the build's own comes first.
+    def samples(self, position: int) -> tuple[Floats, ...]:
+        """The corrected samples of a position's build, sorted: as it was linked first, then each other layout."""
+        return self._corrected().get(self.build_of(position), ())
 
-        Those of other blocks are shifted to the first block's level, see `offsets`.
+    def _corrected(self) -> dict[int, tuple[Floats, ...]]:
+        if self._samples is None:
+            self._samples = self._correct()
+        return self._samples
+
+    def all_samples(self, position: int) -> Floats:
+        """All corrected samples of a position's build, sorted."""
+        found = self.samples(position)
+        return np.sort(np.concatenate(found)) if found else np.empty(0)
+
+    def _correct(self) -> dict[int, tuple[Floats, ...]]:
+        corrections = self._corrections()
+        found: dict[int, dict[int, list[float]]] = {}
+        for kept, correction in zip(self._batches, corrections, strict=True):
+            if correction is None:
+                continue
+            for sample in kept.batch.samples:
+                if sample.value is not None:
+                    layouts = found.setdefault(self.build_of(sample.position), {})
+                    layouts.setdefault(kept.batch.layout, []).append(sample.value - correction)
+        return {
+            build: tuple(np.sort(np.array(layouts[layout])) for layout in sorted(layouts))
+            for build, layouts in found.items()
+        }
+
+    def _corrections(self) -> list[float | None]:
+        """Return what to subtract from each batch; `None` for one that says nothing."""
+        references = [self._reference_samples(kept) for kept in self._batches]
+        sessions: dict[str, list[float]] = {}
+        for kept, values in zip(self._batches, references, strict=True):
+            sessions.setdefault(kept.session, []).extend(values)
+        levels = {session: float(np.median(values)) for session, values in sessions.items() if values}
+        if not levels:
+            return [0.0] * len(self._batches)
+        first = next(iter(levels.values()))
+        sigma = self._spread_within(references)
+        offsets = [
+            np.array(values) - levels[kept.session] if values else np.empty(0)
+            for kept, values in zip(self._batches, references, strict=True)
+        ]
+        usual = _usual_wandering([values for values in offsets if len(values)], sigma)
+        moved = [
+            _offset(values, neighbours, sigma=sigma, usual=usual) if len(values) else None
+            for values, neighbours in zip(offsets, _neighbours(offsets), strict=True)
+        ]
+        self._calm = bool(moved) and moved[-1] is not None and abs(moved[-1]) <= LARGE * sigma
+        shared = [self._shared(at, moved, offsets, sigma) for at in range(len(offsets))]
+        return [
+            None if offset is None else levels.get(kept.session, first) - first + offset
+            for kept, offset in zip(self._batches, shared, strict=True)
+        ]
+
+    def _shared(
+        self, at: int, moved: Sequence[float | None], offsets: Sequence[Floats], sigma: float
+    ) -> float | None:
+        """Return a batch's offset; without the reference in it the mean of its neighbours' where these agree.
+
+        A certificate's block without the reference says nothing to the guide: its pairs need no correction.
         """
-        return self._read().get(self.representative(position), ())
+        if len(offsets[at]) or self._batches[at].batch.certificate:
+            return moved[at]
+        session = self._batches[at].session
+        near = [
+            moved[other]
+            for other in (at - 1, at + 1)
+            if 0 <= other < len(moved) and self._batches[other].session == session and len(offsets[other])
+        ]
+        known = [offset for offset in near if offset is not None]
+        if not known or len(known) < len(near) or max(known) - min(known) > LARGE * sigma:
+            return None
+        return sum(known) / len(known)
 
-    def values(self, position: int) -> Floats:
-        """All readings of a position, sorted, so that the order of telling cannot matter."""
-        layouts = self.layouts(position)
-        return layouts[0] if len(layouts) == 1 else np.sort(np.concatenate(layouts))
+    def _reference_samples(self, kept: _Kept) -> list[float]:
+        return [
+            sample.value
+            for sample in kept.batch.samples
+            if sample.value is not None and self.build_of(sample.position) == self.reference
+        ]
 
-    def is_attempted(self, position: int) -> bool:
-        """Whether a position has readings or is known to be unusable."""
-        return position in self.unusable or position in self._twins or position in self._read()
+    def _spread_within(self, references: Sequence[Sequence[float]]) -> float:
+        """Estimate the spread of samples of one build in one batch; from the reference's where there are none."""
+        groups: list[list[float]] = []
+        for kept in self._batches:
+            by_build: dict[int, list[float]] = {}
+            for sample in kept.batch.samples:
+                if sample.value is not None:
+                    by_build.setdefault(self.build_of(sample.position), []).append(sample.value)
+            groups += by_build.values()
+        spread, freedom = pooled_spread([np.sort(np.array(group)) for group in groups])
+        if freedom >= 3:
+            return max(spread, 1e-6)
+        singles = [values[0] for values in references if values]
+        return max(float(np.ptp(singles)) / 2 if len(singles) > 1 else spread, 1e-6)
 
-    @property
-    def attempted(self) -> npt.NDArray[np.int64]:
-        """All positions that have readings or are known to be unusable, in no order."""
-        return np.array([*self.unusable, *self._twins, *self._read()], dtype=np.int64)
 
-    @property
-    def offsets(self) -> dict[str, float | None]:
-        """How far each block's level lies from the first one's; `None` where no build was read in both."""
-        return offsets(self.sequence)
+def _usual_wandering(offsets: Sequence[Floats], sigma: float) -> float:
+    """Estimate omega, how far the machine's level moves between batches beyond the reference's noise.
 
-    def is_linked(self, block: str) -> bool:
-        """Whether a block's level is known beside the first's: it is that one, or shares a build with it."""
-        blocks = self.offsets
-        return not blocks or blocks.get(block) is not None
+    The spread of few batches is taken lower than it looks, since a correction for nothing costs more than none.
+    """
+    if len(offsets) <= 4:
+        return 0.0
+    spread = float(np.median([abs(float(np.median(values))) for values in offsets])) / 0.6745
+    noise = sigma**2 * float(np.mean([1 / len(values) for values in offsets]))
+    return math.sqrt(max(spread**2 * (1 - 2 / math.sqrt(len(offsets))) - noise, 0.0))
 
-    def _read(self) -> dict[int, tuple[Floats, ...]]:
-        if self._layouts is None:
-            shift = self.offsets
-            own: dict[int, list[float]] = {}
-            drawn: dict[int, list[float]] = {}
-            for reading in self.sequence:
-                kept = drawn if reading.redraw else own
-                kept.setdefault(reading.position, []).append(reading.value - (shift[reading.block] or 0.0))
-            self._layouts = {
-                position: (
-                    *((np.sort(np.asarray(own[position])),) if position in own else ()),
-                    *(np.asarray([value]) for value in sorted(drawn.get(position, ()))),
-                )
-                for position in own.keys() | drawn.keys()
-            }
-        return self._layouts
+
+def _neighbours(offsets: Sequence[Floats]) -> list[Floats]:
+    """Return for each batch the offsets in the batches just before and after it."""
+    none = np.empty(0)
+    padded = [none, *offsets, none]
+    return [np.concatenate([padded[at], padded[at + 2]]) for at in range(len(offsets))]
+
+
+def _offset(values: Floats, neighbours: Floats, *, sigma: float, usual: float) -> float | None:
+    """Return the machine's own offset in a batch, `None` where the reference's samples may be outliers."""
+    middle, noise = float(np.median(values)), sigma**2 / len(values)
+    if abs(middle) <= LARGE * math.sqrt(usual**2 + noise):
+        return middle * usual**2 / (usual**2 + noise)
+    others = np.concatenate([np.sort(np.abs(values - middle))[1:], np.abs(neighbours - middle)])
+    return middle if len(others) and others.min() <= LARGE * math.hypot(usual, sigma) else None
+
+
+def pooled_spread(groups: Sequence[Floats]) -> tuple[float, int]:
+    """Estimate the spread of samples from differences within groups; return it with its degrees of freedom.
+
+    Each group's samples come sorted. The median of all pair differences over 0.954 (Shamos 1976): consistent for
+    normal noise at every number of samples, 86 % efficient, unmoved by up to 29 % of outliers. Zero with no pair.
+    """
+    pairs = []
+    freedom = 0
+    for values in groups:
+        freedom += len(values) - 1
+        thinned = values[:: 1 + len(values) // _PAIRS_FROM]
+        if len(thinned) > 1:
+            later, earlier = np.tril_indices(len(thinned), -1)
+            pairs.append(thinned[later] - thinned[earlier])
+    if not pairs:
+        return 0.0, 0
+    return float(np.median(np.concatenate(pairs))) / 0.9539, freedom

@@ -1,216 +1,263 @@
-r"""How readings scatter: the noise model, laid on a lattice, and each build's likelihood under it.
+r"""How samples scatter: a robust noise model on a lattice of levels, and each build's likelihood under it.
 
-A reading of revision i is ``x = level + u_i + e``: ``u ~ N(0, tau)`` once for each build (memory layout,
-link order), ``e ~ N(0, sigma)`` for each reading. With probability `OUTLIERS` a reading is garbage of a
-flat density, half the height of the peak of e: two-sided, and it bounds what any one reading can say (Huber
-1964; weights from searching.md section 6). Assumes that readings of one build are independent given u.
-
-sigma and tau are not known: both are marginalised over a small grid around a robust estimate.
+A sample of build i is ``x = m + u_i + e``: m is the level of the segment of the history that the build belongs to,
+``u_i ~ N(0, tau)`` once for each layout of a build (code placement), ``e`` the noise of the sample. With a small
+probability a build has any level at all, and with a share g a sample is anything at all (flat density; Huber 1964),
+so that neither one build nor one sample can decide. The shape of e (its spread relative to sigma, and g) belongs to
+the segment: a change may make a program noisier, or slower in some of its invocations only. sigma and tau are
+common to all builds, unknown, and marginalised over a grid; tau goes up to ten times the threshold. Assumes that
+samples of one build in one layout are independent given u.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from perftrail.search.evidence import pooled_spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from perftrail.search.evidence import Evidence
+    from perftrail.search.question import Question
+
     Floats = npt.NDArray[np.float64]
 
-OUTLIERS = 0.03
-"""The prior share of readings that are garbage."""
+SPREADS = np.array([1.0, 1.0, 1.0, 4.0])
+GARBAGE = np.array([0.03, 0.2, 0.5, 0.05])
+SHAPES_PRIOR = np.array([0.96, 0.015, 0.01, 0.015])
+"""The shapes of a segment's noise: spread relative to sigma, share of samples that are anything, prior."""
 
-GARBAGE = 0.5
-"""The height of the garbage's density, as a share of the peak of the noise's."""
+PLAIN = 0
+HALVED = 2
+"""The numbers of the usual shape, and of the one in which half of the samples are elsewhere: its level says little
+of its mean."""
+
+GARBAGE_HEIGHT = 0.5
+"""The density of plain noise's garbage as a share of its peak, at most `MOST_GARBAGE`: it bounds what one sample
+says.
+
+Where garbage is a large share of all samples its density is that of any level at all.
+"""
 
 MOST_GARBAGE = 20.0
-"""The garbage's density is at most this: outliers of a quiet metric scatter no less than those of others."""
 
-SIGMA_OFFSETS = (-1.3, 0.0, 1.3)
+ODD_BUILDS = 0.002
+"""The prior share of builds whose level has nothing to do with their segment's."""
+
+SIGMA_OFFSETS = np.array([-1.3, 0.0, 1.3])
 """Where the grid of sigma lies, in standard errors of the estimate's logarithm."""
 
-TAU_RATIOS = (0.1, 0.3, 0.7)
-"""tau over sigma; a last, absolute one is comparable to the smallest change worth finding."""
+USUAL_LAYOUT = 0.003
+LAYOUT_SPREAD = 1.0
+"""Median and standard deviation of the logarithm of tau in its prior: 0.4 to 0.9 % were measured for C and Rust."""
 
-TAU_PRIOR = (0.33, 0.45, 0.18, 0.04)
-"""How likely each tau is beforehand: builds of one program seldom differ by more than its readings do."""
+ANY_LAYOUT = 0.1
+"""The share of the prior that is uniform over the whole grid: 6 % were measured for Go."""
+
+COMPARABLE_LAYOUT = 1.0
+COMPARABLE_SHARE = 0.5
+"""Once a claim rests on it, this share of the prior is uniform up to a tau of this many thresholds."""
+
+TAU_STEP = 2.5
+MOST_TAU = 10.0
+"""tau goes up to this many thresholds, in a grid of this ratio."""
 
 RESOLUTION = 40.0
-"""No noise is taken to be smaller than the smallest change over this: deterministic values have sigma 0."""
+"""No noise is taken to be smaller than the threshold over this."""
 
-MOST_NODES = 640
-"""The lattice is made coarser rather than larger than this."""
-
-_PAIRS_FROM = 96
-_BLOCK = 12
-_SPREADS = (0.6, 0.42, 0.3, 0.21, 0.15, 0.1, 0.07)
+MOST_NODES = 320
+_RUNGS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lattice:
-    """Levels on which densities are held: equal steps, only near where readings are; shapes (G,)."""
-
-    nodes: Floats
-    index: npt.NDArray[np.int64]
-    step: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseGrid:
-    """Pairs of sigma and tau with their prior: `sigma` (P,), `tau` (P, T), `log_prior` (P, T)."""
+class Grid:
+    """The combinations of sigma and tau, (S,), with the logarithm of their prior; sigma varies slowest."""
 
     sigma: Floats
     tau: Floats
     log_prior: Floats
+    centre: float
+
+    @property
+    def sigmas(self) -> Floats:
+        """The different values of sigma, (P,)."""
+        return np.unique(self.sigma)
+
+    @property
+    def taus(self) -> Floats:
+        """The different values of tau, (T,)."""
+        return np.unique(self.tau)
+
+    def only(self, kept: npt.NDArray[np.int64]) -> Grid:
+        """Return some of the combinations."""
+        return Grid(
+            sigma=self.sigma[kept], tau=self.tau[kept], log_prior=self.log_prior[kept], centre=self.centre
+        )
+
+    def is_like(self, other: Grid) -> bool:
+        """Whether another grid has the same combinations."""
+        return np.array_equal(self.sigma, other.sigma) and np.array_equal(self.tau, other.tau)
 
 
-@cache
-def _pairs(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    return np.tril_indices(count, -1)
+def lay_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Grid:
+    """Lay the grid of sigma and tau around a robust estimate of the samples' spread.
 
-
-def pooled_sigma(builds: Sequence[Floats]) -> tuple[float, int]:
-    """Estimate sigma from differences within builds; also says how many degrees of freedom it rests on.
-
-    Each build's readings come sorted. The median of all pair differences over 0.954 (Shamos 1976):
-    consistent for normal noise at every number of readings, 86 % efficient, and unmoved by up to 29 % of
-    outliers. Zero with no pair.
+    `cautious`: large layout noise is not taken to be unusual.
     """
-    pairs = []
-    freedom = 0
-    for values in builds:
-        freedom += len(values) - 1
-        thinned = values[:: 1 + len(values) // _PAIRS_FROM]
-        if len(thinned) > 1:
-            later, earlier = _pairs(len(thinned))
-            pairs.append(thinned[later] - thinned[earlier])
-    if not pairs:
-        return 0.0, 0
-    return float(np.median(np.concatenate(pairs))) / 0.9539, freedom
+    spread, freedom = pooled_spread(_comparable(evidence))
+    least = question.threshold_log / (4.0 if freedom == 0 else RESOLUTION)
+    centre = _on_ladder(max(spread, least, 0.3 * evidence.resolution))
+    error = min(0.9 / math.sqrt(max(freedom, 1)), 0.6)
+    offsets = SIGMA_OFFSETS if error > 0.1 else np.zeros(1)
+    sigmas = centre * np.exp(_on_ladder(error) * offsets)
+    most = MOST_TAU * question.threshold_log
+    least_tau = _on_ladder(max(0.1 * centre, 1e-4), 4)
+    count = 1 + max(0, math.ceil(math.log(most / least_tau) / math.log(TAU_STEP)))
+    taus = least_tau * TAU_STEP ** np.arange(count)
+    unusual = np.log(np.maximum(taus, USUAL_LAYOUT) / USUAL_LAYOUT) / LAYOUT_SPREAD
+    # Once a claim rests on it, the tail is that of Student's t with three degrees of freedom.
+    prior = (1 + unusual**2 / 3) ** -2 if cautious else np.exp(-0.5 * unusual**2)
+    share = COMPARABLE_SHARE if cautious else ANY_LAYOUT
+    uniform = (
+        taus <= COMPARABLE_LAYOUT * question.threshold_log if cautious else np.ones(count, dtype=np.bool_)
+    )
+    prior = (1 - share) * prior / prior.sum() + share * uniform / uniform.sum()
+    sigma, tau = np.repeat(sigmas, count), np.tile(taus, len(sigmas))
+    return Grid(
+        sigma=sigma, tau=tau, log_prior=np.log(np.tile(prior, len(sigmas)) / len(sigmas)), centre=centre
+    )
 
 
-def noise_grid(sigma: float, freedom: int, smallest_log: float, layout: float = 0.0) -> NoiseGrid:
-    """Lay the grid of sigma and tau around an estimate; it narrows as the degrees of freedom grow.
+def _comparable(evidence: Evidence) -> list[Floats]:
+    """Return the samples of each build in each layout.
 
-    `layout` is an estimate of tau from layouts drawn anew, zero without any: it may be above all of the grid.
+    The reference's are left out where possible: the corrections took their spread.
     """
-    error = 0.9 / math.sqrt(max(freedom, 1))
-    spread = min(_SPREADS, key=lambda candidate: abs(math.log(candidate / error)))
-    sigmas = sigma * np.exp(spread * np.asarray(SIGMA_OFFSETS))
-    wide = max(sigma, smallest_log / 3)
-    if layout > wide:
-        wide = on_ladder(layout, 2)
-    tau = np.column_stack([sigmas * ratio for ratio in TAU_RATIOS] + [np.full_like(sigmas, wide)])
-    prior = np.log(np.asarray(TAU_PRIOR) / len(sigmas))
-    return NoiseGrid(sigma=sigmas, tau=tau, log_prior=np.broadcast_to(prior, tau.shape))
+    builds = {evidence.build_of(position) for position in evidence.positions}
+    groups = {build: evidence.samples(build) for build in sorted(builds)}
+    others = [values for build, each in groups.items() if build != evidence.reference for values in each]
+    enough = sum(len(values) - 1 for values in others) > 1
+    return others if enough else [values for each in groups.values() for values in each]
 
 
-def on_ladder(sigma: float, rungs: int = 8) -> float:
-    """Round to the nearest power of 2^(1/rungs), so that one more reading seldom moves the whole grid."""
-    return math.exp2(round(rungs * math.log2(sigma)) / rungs)
+def _on_ladder(value: float, rungs: int = _RUNGS) -> float:
+    """Round to the nearest power of 2^(1/rungs), so that one more sample seldom moves the whole grid."""
+    return math.exp2(round(rungs * math.log2(value)) / rungs)
 
 
-def garbage_density(sigma: float) -> float:
-    """Return the flat density of outliers, `sigma` being the best estimate of the scatter."""
-    return min(GARBAGE / (sigma * math.sqrt(2 * math.pi)), MOST_GARBAGE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lattice:
+    """Levels at which densities are held, ascending (G,), with the weights of integrals over them (G,)."""
+
+    nodes: Floats
+    weights: Floats
+    reach: float
+
+
+def lay_lattice(question: Question, grid: Grid, groups: Sequence[Floats]) -> Lattice:
+    """Lay nodes close together near every build's likely levels, and further apart in between.
+
+    `reach` is the length over which levels are possible beforehand: the density of a segment's level is 1/reach.
+    """
+    likely = np.unique(np.concatenate([likely_levels(values) for values in groups]))
+    most = max(map(len, groups))
+    step = grid.centre / (4.0 if most <= 12 else 7.0 if most <= 48 else 12.0)
+    while True:
+        near = np.rint(likely / step).astype(np.int64)
+        around = np.arange(-math.ceil(3.5 * grid.centre / step), math.ceil(3.5 * grid.centre / step) + 1)
+        index = np.unique(near[:, None] + around[None, :])
+        if len(index) <= MOST_NODES:
+            break
+        step *= 1.5
+    low, high = float(likely[0]), float(likely[-1])
+    margin = max(4 * grid.centre, question.threshold_log)
+    between = np.linspace(low - margin, high + margin, 48)
+    fine = index * step
+    gaps = np.min(np.abs(between[:, None] - fine[None, :]), axis=1) > step
+    nodes = np.sort(np.concatenate([fine, between[gaps]]))
+    edges = np.concatenate([[nodes[0] - step / 2], (nodes[1:] + nodes[:-1]) / 2, [nodes[-1] + step / 2]])
+    reach = max(1.5 * (high - low), 10 * question.threshold_log)
+    return Lattice(nodes=nodes, weights=np.diff(edges), reach=reach)
 
 
 def likely_levels(values: Floats) -> Floats:
-    """Return where a build's own level may be: its sorted readings' middle ones and quartiles, all of a few.
+    """Return where a build's own level may be: the middle ones and quartiles of its sorted samples, all of a few.
 
-    The mean of the two middle ones will not do: with as many outliers as good readings it is near neither.
+    The mean of the two middle ones will not do: with as many outliers as good samples it is near neither.
     """
     count = len(values)
     return values[[count // 4, (count - 1) // 2, count // 2, count - 1 - count // 4]]
 
 
-def lay_lattice(likely: Floats, sigma: float, most_readings: int) -> Lattice:
-    """Lay nodes within 4.5 sigma of every likely level, at a step that resolves the best known build."""
-    step = sigma / (6.0 if most_readings <= 40 else 12.0)
-    reach = 4.5 * sigma
-    first = np.floor((np.sort(likely) - reach) / (_BLOCK * step)).astype(np.int64) * _BLOCK
-    last = np.ceil((np.sort(likely) + reach) / (_BLOCK * step)).astype(np.int64) * _BLOCK
-    runs: list[npt.NDArray[np.int64]] = []
-    begin, end = int(first[0]), int(last[0])
-    for low, high in zip(first[1:].tolist(), last[1:].tolist(), strict=True):
-        if low > end:
-            runs.append(np.arange(begin, end + 1))
-            begin = low
-        end = max(end, high)
-    runs.append(np.arange(begin, end + 1))
-    index = np.concatenate(runs)
-    return Lattice(nodes=np.asarray(index * step, dtype=np.float64), index=index, step=step)
-
-
 class Likelihoods:
-    """The likelihoods of builds on one lattice under one noise grid, each worked out once.
+    """The likelihoods of builds on one lattice under one grid, each worked out once."""
 
-    `centre` is the estimate of sigma.
-    """
-
-    def __init__(self, lattice: Lattice, grid: NoiseGrid, centre: float) -> None:
+    def __init__(self, lattice: Lattice, grid: Grid) -> None:
         self.lattice = lattice
         self.grid = grid
-        self.centre = centre
-        distance = np.abs(lattice.index[:, None] - lattice.index[None, :])
-        self.apart: Floats = distance * lattice.step
-        self._kernels = [[_kernel(self.apart, float(tau), lattice.step) for tau in row] for row in grid.tau]
-        self._known: dict[bytes, tuple[Floats, Floats]] = {}
+        self._sigmas, self._taus = grid.sigmas, grid.taus
+        apart = lattice.nodes[:, None] - lattice.nodes[None, :]
+        self._kernels = [_kernel(apart, float(tau), lattice.weights) for tau in self._taus]
+        self._known: dict[tuple[bytes, float], Floats] = {}
 
-    def fits(self, lattice: Lattice, grid: NoiseGrid) -> bool:
+    def fits(self, lattice: Lattice, grid: Grid) -> bool:
         """Whether these likelihoods are those of that lattice and grid."""
-        return (
-            lattice.step == self.lattice.step
-            and np.array_equal(lattice.index, self.lattice.index)
-            and np.array_equal(grid.tau, self.grid.tau)
-        )
+        return np.array_equal(lattice.nodes, self.lattice.nodes) and grid.is_like(self.grid)
 
-    def of(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return `own_level` and `side_level` of a build with these readings."""
-        key = values.tobytes()
+    def of_segment(self, layouts: Sequence[Floats], *, odd: float = ODD_BUILDS) -> Floats:
+        """Return log p(a build's samples | its segment's level and shape), (S, Q, G); one array a layout.
+
+        `odd` is the prior probability that the build's level has nothing to do with its segment's.
+        """
+        return sum((self._of_layout(values, odd) for values in layouts), np.zeros(()))
+
+    def _of_layout(self, values: Floats, odd: float) -> Floats:
+        key = values.tobytes(), odd
         known = self._known.get(key)
         if known is None:
-            own = self._own_level(values)
-            known = self._known[key] = (own, self._side_level(own))
+            known = self._known[key] = self._integrate(self._own(values), odd)
         return known
 
-    def _own_level(self, values: Floats) -> Floats:
-        r"""Return log p(readings | the build's own level b, sigma), shape (P, G).
+    def _own(self, values: Floats) -> Floats:
+        """Return log p(samples | the layout's own level), (P, Q, G)."""
+        spread = (self._sigmas[:, None] * SPREADS)[:, :, None]
+        bounding = min(GARBAGE_HEIGHT / (self.grid.centre * math.sqrt(2 * math.pi)), MOST_GARBAGE)
+        flat = np.full(len(SPREADS), 1 / self.lattice.reach)
+        flat[PLAIN] = max(bounding, 1 / self.lattice.reach)
+        peak = np.log((1 - GARBAGE)[None, :, None] / (spread * math.sqrt(2 * math.pi)))
+        garbage = np.log(GARBAGE * flat)[None, :, None]
+        total = np.zeros((len(self._sigmas), len(SPREADS), len(self.lattice.nodes)))
+        distinct, counts = np.unique(values, return_counts=True)
+        for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            squares = (value - self.lattice.nodes) ** 2
+            total += count * np.logaddexp(peak - 0.5 * squares[None, None, :] / spread**2, garbage)
+        return total
 
-        ``sum_r log((1-pi) N(x_r; b, sigma) + pi g)`` with the flat g fixed by the estimate of sigma, so that
-        garbage does not speak for a smaller sigma.
-        """
-        sigma = self.grid.sigma
-        garbage = math.log(OUTLIERS * garbage_density(self.centre))
-        peak = np.log((1 - OUTLIERS) / (sigma * math.sqrt(2 * math.pi)))
-        squares = -0.5 * (values[:, None] - self.lattice.nodes[None, :]) ** 2
-        inlier = peak[:, None, None] + squares[None] / (sigma**2)[:, None, None]
-        likelihood: Floats = np.logaddexp(inlier, garbage).sum(axis=1)
-        return likelihood
-
-    def _side_level(self, own: Floats) -> Floats:
-        r"""Return log p(readings | the side's level m, sigma, tau), shape (P, T, G).
-
-        ``integral p(readings | b) N(b; m, tau) db``: the layout term of the build, integrated out.
-        """
-        peak = own.max(axis=1, keepdims=True)
-        relative = np.exp(own - peak)
-        mixed = np.array(
-            [[kernel @ relative[row] for kernel in kernels] for row, kernels in enumerate(self._kernels)]
-        )
-        level: Floats = np.log(np.maximum(mixed, 1e-300)) + peak[:, None, :]
-        return level
+    def _integrate(self, own: Floats, odd: float) -> Floats:
+        """Integrate a layout's own level out: ``(1 - odd) integral p(x | b) N(b; m, tau) db + odd mean(p(x | b))``."""
+        top = own.max(axis=2, keepdims=True)
+        relative = np.exp(own - top)
+        anywhere = odd * (relative @ self.lattice.weights) / self.lattice.reach
+        found = [
+            np.log((1 - odd) * (relative @ kernel) + anywhere[:, :, None] + 1e-300) + top
+            for kernel in self._kernels
+        ]
+        # (P, T, Q, G) with sigma varying slowest, as in the grid
+        together = np.stack(found, axis=1)
+        return together.reshape(-1, *together.shape[2:])
 
 
-def _kernel(apart: Floats, width: float, step: float) -> Floats:
-    """Weigh distances by a normal density; normalised on the lattice, so that a narrow one stays exact."""
-    whole = np.exp(-0.5 * (np.arange(math.ceil(8 * width / step) + 1) * (step / width)) ** 2)
-    kernel: Floats = np.exp(-0.5 * (apart / width) ** 2) / (2 * whole.sum() - 1)
-    return kernel
+def _kernel(apart: Floats, width: float, weights: Floats) -> Floats:
+    """Return the weights with which levels b make the density at m, (b, m): a normal one around m."""
+    kernel = np.exp(-0.5 * (apart / width) ** 2) * weights[:, None]
+    # A bell narrower than the nodes' distance stays whole; of one that reaches beyond the lattice a part is lost.
+    whole = np.maximum(kernel.sum(axis=0), width * math.sqrt(2 * math.pi))
+    scaled: Floats = kernel / whole[None, :]
+    return scaled

@@ -1,4 +1,4 @@
-"""What to measure next: the action that tells most about the side of a revision, per second it costs.
+"""What to measure next: the action that says most about where a change is, per second it costs.
 
 Greedy information gain is within a constant of the best policy for a step in noise (Waeber, Frazier and
 Henderson 2013; Jedynak, Frazier and Sznitman 2012); dividing by the expected cost is our addition.
@@ -12,270 +12,308 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search import references
-from perftrail.search.breakage import Breakage
-from perftrail.search.noise import OUTLIERS
+from perftrail.search.forecast import Breakage
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
     import numpy.typing as npt
 
-    from perftrail.search.belief import Posterior
-    from perftrail.search.drift import Track
     from perftrail.search.evidence import Evidence
-    from perftrail.search.question import Question
+    from perftrail.search.forecast import Costs
+    from perftrail.search.posterior import Likely, Posterior
 
     Floats = npt.NDArray[np.float64]
     Indices = npt.NDArray[np.int64]
 
-READINGS = np.array([1, 2, 3, 5, 8, 12, 20])
-"""How many readings an action may ask for at once."""
+SAMPLES = np.array([1, 2, 3, 5, 8, 12, 20])
+"""How many samples an action may take at once."""
+
+SHARES = 3
+"""A batch of this number of samples shares the reference with the one before it, while the machine is calm."""
 
 MOST_CANDIDATES = 65
 """How many positions inside one gap are weighed against each other."""
 
-DROWNED = 5.0
-"""Below so many times tau a build says too little of its side: searching.md section 6, "resolution floor"."""
-
 LEAST_BITS = 1e-3
-"""What would tell less than this is not worth doing: twenty more readings, or one more build."""
+"""What would say less than this is not worth doing: twenty more samples, or one more build."""
+
+OUTLIERS = 0.03
+
+STRANGE = 3.0
+ODD = 4.0
+"""At these distances from its side's level, in standard deviations, one or two samples are outliers, and a build with
+more samples is odd."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 _POINTS = _HERMITE[0]
 _POINT_WEIGHTS = _HERMITE[1] / _HERMITE[1].sum()
 _BELOW_HALF = np.array([0.0, 0.02, 0.07, 0.15, 0.25, 0.35, 0.43, 0.47])
-# With the half itself: between two parts beside it the middle of a gap would look worse than either.
+# With the half itself: between two parts next to it the middle of a gap would look worse than either.
 _PARTS = np.concatenate([_BELOW_HALF, [0.5], 1 - _BELOW_HALF[::-1]])
-_LOST = np.where(READINGS == 1, OUTLIERS, np.where(READINGS == 2, OUTLIERS / 3, OUTLIERS / 10))
+_LOST = np.where(SAMPLES == 1, OUTLIERS, np.where(SAMPLES == 2, OUTLIERS / 3, OUTLIERS / 10))
+
+
+def references(samples: int) -> int:
+    """Return how many samples of the reference go with `samples` of a build."""
+    return max(1, math.ceil(samples / 3) if samples > 3 else 1)
+
+
+_REFERENCES = np.array([references(count) for count in SAMPLES.tolist()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An action, what it is expected to tell (bits), and what it is expected to cost (seconds).
-
-    `redraw`: in layouts drawn anew. A `reference` is read to know the machine's level now: what it costs and
-    tells includes what follows it.
-    """
+    """A number of samples of a position, their expected information (bits) and cost (seconds)."""
 
     position: int
-    readings: int
+    samples: int
     bits: float
     seconds: float
-    redraw: bool = False
-    reference: bool = False
 
     @property
     def rate(self) -> float:
-        """Bits for each second."""
+        """Bits per second."""
         return self.bits / self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Positions (C,) with the number of samples that says most per second, its bits and cost.
+
+    `most` are the bits that the largest number of samples would give. `part` (C,) is the share of its gap's
+    probability at or before a position that is not built, `gap` (C,) that gap, -1 for a built one.
+    """
+
+    positions: Indices
+    samples: Indices
+    bits: Floats
+    seconds: Floats
+    most: Floats
+    gap: Indices
+    part: Floats
+
+    def best(self, left: Floats | None = None) -> Choice | None:
+        """Return the best per second; `left` (C,) is the share of each one's bits that others leave."""
+        bits = self.bits if left is None else self.bits * left
+        useful = (self.most if left is None else self.most * left) >= LEAST_BITS
+        if not useful.any():
+            return None
+        rate = np.where(useful, bits / self.seconds, -1.0)
+        best = int(rate.argmax())
+        return Choice(
+            position=int(self.positions[best]),
+            samples=int(self.samples[best]),
+            bits=float(bits[best]),
+            seconds=float(self.seconds[best]),
+        )
 
 
 def breakage(evidence: Evidence) -> Breakage:
     """Learn from everything tried how likely a revision is to be unusable."""
-    usable = evidence.positions
-    tried = np.array(sorted({*usable, *evidence.unusable}), dtype=np.int64)
+    tried = np.array(sorted({*evidence.positions, *evidence.unusable}), dtype=np.int64)
     return Breakage(
         tried, np.array([position in evidence.unusable for position in tried.tolist()], dtype=np.bool_)
     )
 
 
-def is_drowned(posterior: Posterior) -> bool:
-    """Whether builds differ by chance so much that one of them cannot say on which side it is."""
-    return abs(posterior.after[0] - posterior.before[0]) < DROWNED * posterior.tau
+def more_samples(
+    evidence: Evidence, posterior: Posterior, change: Likely, costs: Costs, *, redrawn: bool = False
+) -> Options:
+    """Weigh further samples of builds that exist, by what they say of one change's place.
 
-
-def readable(evidence: Evidence, posterior: Posterior) -> Indices:
-    """Return which built positions can be read again, by their numbers; of equal artefacts one."""
-    return np.array(
-        [
-            row
-            for row, position in enumerate(posterior.positions)
-            if position not in evidence.unusable and evidence.representative(position) == position
-        ],
-        dtype=np.int64,
-    )
-
-
-def best_reading(evidence: Evidence, posterior: Posterior, *, redraw: bool = False) -> Choice | None:
-    """Choose among more readings of builds that exist, in their own layouts or each in a new one."""
-    rows = readable(evidence, posterior)
-    if len(rows) == 0:
-        return None
-    bits = reading_information(evidence, posterior, rows, redraw=redraw)
-    if bits[:, -1].max() < LEAST_BITS:
-        return None
-    seconds = READINGS * evidence.seconds_per_reading
+    `redrawn`: each batch is taken in a new layout, so that earlier samples do not say what it will be.
+    """
+    rows = [
+        row
+        for row in range(change.first, change.last + 1)
+        if posterior.positions[row] not in evidence.unusable
+        and evidence.build_of(posterior.positions[row]) == posterior.positions[row]
+    ]
+    if not rows:
+        return _no_options()
+    means, variances = _predicted(evidence, posterior, change, np.array(rows), redrawn=redrawn)
+    bits = _mutual(means, variances, _scatter_at(change, np.array(rows)), _weights(change)[None])[:, :, 0]
+    seconds = np.broadcast_to(_seconds(evidence, costs), bits.shape)
+    # As good as the best rate in fewer rounds: weak signals need many samples whatever the order.
     rates = bits / seconds
-    row, best = divmod(int(np.argmax(rates)), rates.shape[1])
-    # As good as the best rate in fewer rounds: low signals need many readings whatever the order.
-    column = int(np.nonzero(rates[row] >= 0.93 * rates[row, best])[0][-1])
-    return Choice(
-        position=posterior.positions[int(rows[row])],
-        readings=int(READINGS[column]),
-        bits=float(bits[row, column]),
-        seconds=float(seconds[column]),
-        redraw=redraw,
-        reference=posterior.track is not None
-        and references.on_other_side(posterior, posterior.track)[rows[row]] <= references.SURE_OF_SIDE,
+    best = np.array([int(np.nonzero(row >= 0.93 * row.max())[0][-1]) for row in rates])
+    every = np.arange(len(rows))
+    return Options(
+        positions=np.asarray(posterior.positions)[rows],
+        samples=SAMPLES[best],
+        bits=bits[every, best],
+        seconds=seconds[every, best],
+        most=bits[:, -1],
+        gap=np.full(len(rows), -1),
+        part=np.zeros(len(rows)),
     )
 
 
-def any_reading(question: Question, evidence: Evidence, posterior: Posterior) -> Choice | None:
-    """Choose among readings of what is built, in new layouts too where builds alone cannot decide."""
-    reading = best_reading(evidence, posterior)
-    if not question.redraws or not is_drowned(posterior):
-        return reading
-    redraw = best_reading(evidence, posterior, redraw=True)
-    if reading is None or (redraw is not None and redraw.rate >= reading.rate):
-        return redraw
-    return reading
-
-
-def reading_information(
-    evidence: Evidence, posterior: Posterior, rows: Indices, *, redraw: bool = False
-) -> Floats:
-    """Return the bits that n more readings of builds would tell, shape (rows, n)."""
-    known = posterior.hypotheses
-    if not redraw:
-        means, variances = _given_readings(evidence, posterior, rows)
-        return hypothesis_information(posterior, means, variances, known.scatter)
-    track = posterior.track
-    is_after = rows[:, None] > known.gap[None, :] if track is None else track.after[rows]
-    means = np.where(is_after, known.after, known.before)
-    variances = np.where(is_after, known.after_variance, known.before_variance)
-    return hypothesis_information(posterior, means, variances, known.scatter + known.layout)
-
-
-def best_build(evidence: Evidence, posterior: Posterior, cumulative_prior: Floats) -> Choice | None:
-    """Choose among builds of revisions not tried yet, inside gaps that may hold the culprit."""
-    untried, bits = candidates(evidence, posterior, cumulative_prior)
-    if len(untried) == 0:
-        return None
-    fails = breakage(evidence).probability(untried)
-    bits *= (1 - fails)[:, None]
-    if bits.max() < LEAST_BITS:
-        return None
-    seconds = evidence.seconds_per_build + (1 - fails)[:, None] * READINGS * evidence.seconds_per_reading
-    rates = bits / seconds
-    row, column = divmod(int(np.argmax(rates)), rates.shape[1])
-    # Readings can be added once the build is there: begin with fewer than would do on average.
-    first = max(1, int(READINGS[column]) // 3)
-    return Choice(
-        position=int(untried[row]),
-        readings=first,
-        bits=float(bits[row, column]),
-        seconds=float(seconds[row, column]),
-    )
-
-
-def candidates(evidence: Evidence, posterior: Posterior, cumulative_prior: Floats) -> tuple[Indices, Floats]:
-    """Untried positions worth building (C,), and the bits that n readings of each would tell (C, n)."""
-    found: list[Indices] = [np.empty(0, dtype=np.int64)]
-    told: list[Floats] = [np.empty((0, len(READINGS)))]
-    attempted = evidence.attempted
-    for number, gap in enumerate(posterior.hypotheses.gap.tolist()):
-        if gap == len(posterior.gaps):
-            continue
+def new_builds(
+    evidence: Evidence, posterior: Posterior, change: Likely, cumulative: Floats, costs: Costs
+) -> Options:
+    """Weigh builds of revisions not tried yet, inside the gaps that may hold a change."""
+    found: list[Options] = []
+    sampled = np.array(sorted(evidence.sampled), dtype=np.int64)
+    broken = breakage(evidence)
+    for number, gap in enumerate(change.kept.tolist()):
         low, high = posterior.positions[gap], posterior.positions[gap + 1]
-        inside = _spread(low, high, cumulative_prior)
-        inside = inside[~np.isin(inside, attempted)]
-        mass = cumulative_prior[high] - cumulative_prior[low]
-        part = (cumulative_prior[inside] - cumulative_prior[low]) / mass
+        inside = _spread(low, high, cumulative)
+        inside = inside[~np.isin(inside, sampled)]
+        mass = cumulative[high] - cumulative[low]
+        part = (cumulative[inside] - cumulative[low]) / max(mass, 1e-300)
         splits = (part > 0) & (part < 1)
-        if splits.any():
-            found.append(inside[splits])
-            table = split_information(posterior, number)
-            told.append(np.column_stack([np.interp(part[splits], _PARTS, bits) for bits in table.T]))
-    return np.concatenate(found), np.concatenate(told)
+        inside, part = inside[splits], part[splits]
+        if len(inside) == 0:
+            continue
+        table = _split_information(posterior, change, number)
+        works = 1 - broken.probability(inside)
+        bits = works[:, None] * np.column_stack([np.interp(part, _PARTS, each) for each in table.T])
+        seconds = costs.build(inside)[:, None] + works[:, None] * _seconds(evidence, costs)
+        best = (bits / seconds).argmax(axis=1)
+        every = np.arange(len(inside))
+        found.append(
+            Options(
+                positions=inside,
+                samples=SAMPLES[best],
+                bits=bits[every, best],
+                seconds=seconds[every, best],
+                most=bits[:, -1],
+                gap=np.full(len(inside), gap),
+                part=part,
+            )
+        )
+    return _joined(found)
 
 
-def _spread(low: int, high: int, cumulative_prior: Floats) -> Indices:
-    """Positions strictly between two: all of them, or of many an even spread of the prior mass."""
+def shares(evidence: Evidence, samples: int) -> bool:
+    """Whether a batch of `samples` is taken without the reference, sharing that of the batch before."""
+    return samples <= SHARES and evidence.shares_reference
+
+
+def _seconds(evidence: Evidence, costs: Costs) -> Floats:
+    """Return what each number of samples costs with its references, (n,)."""
+    shared = (SAMPLES <= SHARES) & evidence.shares_reference
+    seconds: Floats = (SAMPLES + np.where(shared, 0, _REFERENCES)) * costs.sample
+    return seconds
+
+
+def left_to_say(options: Options, begun: Collection[int], posterior: Posterior, cumulative: Floats) -> Floats:
+    """Return the share of each option's bits that is left once other builds are `begun`, (C,).
+
+    A build inside a gap that others cut already can only say which part of its piece holds the change: with k
+    builds of one gap at once log2(k + 1) bits instead of k.
+    """
+    left = np.where(np.isin(options.positions, list(begun)), 0.0, 1.0)
+    for gap in np.unique(options.gap[options.gap >= 0]).tolist():
+        low, high = posterior.positions[gap], posterior.positions[gap + 1]
+        mass = max(cumulative[high] - cumulative[low], 1e-300)
+        cuts = [float((cumulative[at] - cumulative[low]) / mass) for at in begun if low < at < high]
+        if not cuts:
+            continue
+        edges = np.array(sorted([0.0, 1.0, *cuts]))
+        own = options.gap == gap
+        piece = np.clip(np.searchsorted(edges, options.part[own]) - 1, 0, len(edges) - 2)
+        width = edges[piece + 1] - edges[piece]
+        within = (options.part[own] - edges[piece]) / np.maximum(width, 1e-300)
+        left[own] *= width * _entropy(within) / np.maximum(_entropy(options.part[own]), 1e-300)
+    return left
+
+
+def _no_options() -> Options:
+    none = np.empty(0)
+    whole = np.empty(0, dtype=np.int64)
+    return Options(positions=whole, samples=whole, bits=none, seconds=none, most=none, gap=whole, part=none)
+
+
+def _joined(options: Sequence[Options]) -> Options:
+    if not options:
+        return _no_options()
+    fields: Mapping[str, Floats] = {
+        name: np.concatenate([getattr(each, name) for each in options]) for name in Options.__slots__
+    }
+    return Options(**fields)  # type: ignore[arg-type]  # each field has its own kind of array
+
+
+def _spread(low: int, high: int, cumulative: Floats) -> Indices:
+    """Positions strictly between two: all of them, or of many a uniform spread of the prior mass."""
     if high - low - 1 <= MOST_CANDIDATES:
         return np.arange(low + 1, high)
-    targets = np.linspace(cumulative_prior[low], cumulative_prior[high], MOST_CANDIDATES + 2)[1:-1]
-    spread = np.searchsorted(cumulative_prior[: high + 1], targets)
+    targets = np.linspace(cumulative[low], cumulative[high], MOST_CANDIDATES + 2)[1:-1]
+    spread = np.searchsorted(cumulative[: high + 1], targets)
     return np.unique(np.clip(spread, low + 1, high - 1))
 
 
-def _given_readings(evidence: Evidence, posterior: Posterior, rows: Indices) -> tuple[Floats, Floats]:
-    """What each build's own level is under each hypothesis: mean and variance, shape (rows, H).
-
-    A build's own readings are taken out of its side's level first, so that they do not count twice.
-    """
-    if posterior.track is not None:
-        return _given_track(evidence, posterior, posterior.track, rows)
-    known, nodes = posterior.hypotheses, posterior.lattice.nodes
-    is_after = rows[:, None] > known.gap[None, :]
-    level = np.where(is_after, known.after, known.before)
-    variance = np.where(is_after, known.after_variance, known.before_variance)
-    count = np.array([evidence.count(posterior.positions[row]) for row in rows.tolist()])
-    peak = nodes[posterior.own[rows].argmax(axis=1)][:, None]
-    said = 1 / (known.layout + known.scatter / count[:, None])
-    # Garbage never entered the level, and a level that rests on this build alone is not known without it.
-    said = np.where(np.abs(peak - level) < 3 / np.sqrt(said), said, 0.0)
-    left = np.maximum(1 / variance - said, 0.01 / known.scatter)
-    prior_mean = np.where(left > 0.01 / known.scatter, (level / variance - peak * said) / left, level)
-    prior_variance = 1 / left + known.layout
-    density = np.exp(-0.5 * (nodes - prior_mean[..., None]) ** 2 / prior_variance[..., None]) + 1e-12
-    density *= posterior.own[rows][:, None, :]
-    density /= density.sum(axis=2, keepdims=True)
-    mean = density @ nodes
-    spread = (density * (nodes - mean[..., None]) ** 2).sum(axis=2)
-    return mean, spread
+def _weights(change: Likely) -> Floats:
+    share = change.gaps[change.kept]
+    weights: Floats = share / share.sum()
+    return weights
 
 
-def _given_track(
-    evidence: Evidence, posterior: Posterior, track: Track, rows: Indices
+def _is_after(change: Likely, rows: Indices) -> npt.NDArray[np.bool_]:
+    after: npt.NDArray[np.bool_] = rows[:, None] > change.kept[None, :]
+    return after
+
+
+def _scatter_at(change: Likely, rows: Indices) -> Floats:
+    return np.where(_is_after(change, rows), change.after.scatter, change.before.scatter)
+
+
+def _predicted(
+    evidence: Evidence, posterior: Posterior, change: Likely, rows: Indices, *, redrawn: bool
 ) -> tuple[Floats, Floats]:
-    """What `_given_readings` gives, where the order of time matters."""
-    means, variances = [], []
+    """Return mean and variance of each build's own level under each hypothesis, given its samples, (rows, H).
+
+    A few samples far from a side are outliers if the build is on that side, and then say nothing. Of many the build
+    itself is odd: more would be like them, and say as little.
+    """
+    after = _is_after(change, rows)
+    level = np.where(after, change.after.mean, change.before.mean)
+    variance = np.where(after, change.after.variance, change.before.variance) + posterior.tau**2
+    if redrawn:
+        return level, variance
+    scatter = _scatter_at(change, rows)
+    counts, medians = [], []
     for row in rows.tolist():
-        made = track.level_of(row, evidence.representative(posterior.positions[row]))
-        means.append((made * track.mean).sum(axis=1))
-        variances.append(np.einsum("hd,hde,he->h", made, track.covariance, made))
-    return np.array(means), np.maximum(np.array(variances), 1e-12)
+        values = evidence.all_samples(posterior.positions[row])
+        counts.append(len(values))
+        medians.append(float(np.median(values)))
+    count, seen = np.array(counts)[:, None], np.array(medians)[:, None]
+    away = np.abs(seen - level) / np.sqrt(variance + scatter / count)
+    said = np.where((away > STRANGE) & (count <= 2), 0.0, count / scatter)
+    known = np.where((away > ODD) & (count > 2), 0.0, 1 / variance)
+    return (level * known + seen * said) / (known + said), 1 / (known + said)
 
 
-def hypothesis_information(posterior: Posterior, means: Floats, variances: Floats, scatter: Floats) -> Floats:
-    """Return the mutual information (bits) of where the change is and the mean of n readings, shape (C, n).
+def _split_information(posterior: Posterior, change: Likely, number: int) -> Floats:
+    """Return the bits that a build inside a gap would give, (parts, n).
 
-    `means` and `variances` (C, H) predict the level that is read under each hypothesis, `scatter` (H,) is the
-    variance of each reading around it.
+    `number` is the gap's hypothesis; the build leaves the share `_PARTS` of the gap's probability at or before
+    it, so that the hypothesis splits in two: the build is after the change, or before it.
     """
-    known = posterior.hypotheses
-    weight = known.weight / known.weight.sum()
-    bits: Floats = _mutual(means, variances, scatter, weight[None])[:, :, 0]
-    return bits
-
-
-def split_information(posterior: Posterior, number: int) -> Floats:
-    """Return the bits that a build inside a gap would tell, shape (parts, n).
-
-    `number` is the gap's hypothesis; the build leaves the share `_PARTS` of the gap's probability at or
-    before it, so that the hypothesis splits in two: the build is after the change, or before it.
-    """
-    known = posterior.hypotheses
-    is_after = known.gap < known.gap[number]
-    mean = np.append(np.where(is_after, known.after, known.before), known.after[number])
-    variance = np.append(
-        np.where(is_after, known.after_variance, known.before_variance) + known.layout,
-        known.after_variance[number] + known.layout[number],
-    )
-    weight = np.tile(np.append(known.weight, 0.0) / known.weight.sum(), (len(_PARTS), 1))
+    layout = posterior.tau**2
+    is_after = change.kept < change.kept[number]
+    before, after = change.before, change.after
+    mean = np.append(np.where(is_after, after.mean, before.mean), after.mean[number])
+    variance = layout + np.append(np.where(is_after, after.variance, before.variance), after.variance[number])
+    scatter = np.append(np.where(is_after, after.scatter, before.scatter), after.scatter[number])
+    share = _weights(change)
+    weight = np.tile(np.append(share, 0.0), (len(_PARTS), 1))
     weight[:, -1] = _PARTS * weight[:, number]
     weight[:, number] *= 1 - _PARTS
-    scatter = np.append(known.scatter, known.scatter[number])
-    bits: Floats = _mutual(mean[None], variance[None], scatter, weight)[0].T
+    bits: Floats = _mutual(mean[None], variance[None], scatter[None], weight)[0].T
     return bits
 
 
 def _mutual(means: Floats, variances: Floats, scatter: Floats, weights: Floats) -> Floats:
-    r"""Return the mutual information (bits) of hypotheses and the mean of n readings, shape (C, n, W).
+    r"""Return the mutual information (bits) of hypotheses and the mean of n samples, (C, n, W).
 
-    ``sum_h w_h E[log p_h(y) / sum_j w_j p_j(y)]`` with normal p, each expectation by Gauss-Hermite
-    quadrature, for each of the `weights` (W, H). When most readings are garbage nothing is told.
+    ``sum_h w_h E[log p_h(y) / sum_j w_j p_j(y)]`` with normal p, each expectation by Gauss-Hermite quadrature, for
+    each of the `weights` (W, H); `means`, `variances` and `scatter` are (C, H). When most samples are garbage
+    nothing is said.
     """
-    sd = np.sqrt(variances[:, None, :] + scatter / (READINGS * (1 - OUTLIERS))[None, :, None])
+    sd = np.sqrt(variances[:, None, :] + scatter[:, None, :] / (SAMPLES * (1 - OUTLIERS))[None, :, None])
     mean = means[:, None, :]
     reading = mean[..., None] + sd[..., None] * _POINTS
     distance = (reading[..., None] - mean[..., None, None, :]) / sd[..., None, None, :]
@@ -284,4 +322,10 @@ def _mutual(means: Floats, variances: Floats, scatter: Floats, weights: Floats) 
     own = -0.5 * _POINTS**2 / math.log(2) - np.log2(sd)[..., None]
     told = np.einsum("k,cnhkw->cnhw", _POINT_WEIGHTS, own[..., None] - mixed)
     bits: Floats = np.maximum(np.einsum("wh,cnhw->cnw", weights, told), 0.0) * (1 - _LOST)[None, :, None]
+    return bits
+
+
+def _entropy(share: Floats) -> Floats:
+    share = np.clip(share, 1e-12, 1 - 1e-12)
+    bits: Floats = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
     return bits

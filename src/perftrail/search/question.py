@@ -1,4 +1,4 @@
-"""What a search is asked: a history's length, what is worth finding, what things cost and may cost."""
+"""The question of a search: a history's length, the change worth finding, what things cost and may cost."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 EVEN = 0.1
-"""The share of the prior that is even, whatever the weights: a wrong prior costs readings, not the answer."""
+"""The share of the prior that is uniform, whatever the weights: a wrong prior costs samples, not the answer."""
+
+
+MISFIT = 1.0
+"""The share of the allowed risk that the posterior may use up; the rest is for noise unlike what it assumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """A first guess of what things cost, in seconds; the search replaces it by what it is told.
+    """A first guess of what a build and a sample cost, in seconds; the search replaces it by what it measures.
 
-    Only the ratio of the two decides what is measured next: dear builds make the search read more often from
+    Only the ratio of the two decides what is measured next: expensive builds make the search take more samples of
     the builds it has.
     """
 
     build: float = 10.0
-    reading: float = 1.0
+    sample: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, value in (("build", self.build), ("reading", self.reading)):
+        for name, value in (("build", self.build), ("sample", self.sample)):
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(
                     f"costs.{name} = {value!r}: must be a finite number of seconds, zero or more"
@@ -36,7 +40,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What the search may spend, everything it is told included; `None` is no limit."""
+    """What the search may spend in all; `None` is no limit."""
 
     invocations: int | None = None
     builds: int | None = None
@@ -51,8 +55,23 @@ class Budget:
             if value is not None and not value >= 0:
                 raise ValueError(f"budget.{name} = {value!r}: must be zero or more, or None for no limit")
 
+    def refusal(
+        self, *, builds: int, invocations: int, seconds: float, fresh: int = 0, more: int = 1
+    ) -> str | None:
+        """Return why it does not allow `more` invocations and `fresh` builds now; `None` if it does.
+
+        `builds`, `invocations` and `seconds` are spent already.
+        """
+        if self.seconds is not None and seconds >= self.seconds:
+            return "the time budget is spent"
+        if fresh and self.builds is not None and builds + fresh > self.builds:
+            return "the budget of builds is spent"
+        if self.invocations is not None and invocations + more > self.invocations:
+            return "the budget of invocations is spent"
+        return None
+
     def without(self, *, builds: int, invocations: int, seconds: float = 0.0) -> Budget:
-        """What is left of it for one search once others have spent so much, nothing at the least."""
+        """Return what is left for one search once others have spent so much, never less than nothing."""
         return Budget(
             builds=None if self.builds is None else max(0, self.builds - builds),
             invocations=None if self.invocations is None else max(0, self.invocations - invocations),
@@ -62,43 +81,51 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Which of the positions `0..revisions-1`, in topological order, changed the metric.
+    """Which of the positions ``0..revisions-1``, in topological order, changed the metric.
 
     Both ends belong to the history. The culprit is the first position with the new level, so it is one of
-    `1..revisions-1`.
+    ``1..revisions-1``.
 
-    `smallest` is the smallest relative change worth finding (0.05 is 5 %). `prior` weighs each position as
-    the culprit (length `revisions`, the first is not used; need not sum to one), `None` weighs them evenly.
-    As weights may be wrong, a tenth of the probability is spread evenly over all that weigh above zero; zero
-    excludes.
-    `no_change` is the prior probability that nothing changed. `readings_at_ends` are taken at both ends
-    before anything is concluded. `invocations_per_reading` is 1, or 2 and more for a metric that is a ratio
-    of points. `redraws` allows `Measure.redraw`: a revision can be read in a layout drawn anew.
+    `threshold` is the smallest relative change worth finding (0.05 is 5 %). `confidence` is that of the whole
+    answer. `prior` weighs each position as the culprit (length `revisions`, the first is not used; need not sum to
+    one), `None` weighs them uniformly. As weights may be wrong, a tenth of the probability is spread uniformly over
+    all that weigh above zero; zero excludes. `no_change` is the prior probability that nothing changed.
+
+    `thorough` also looks for changes that a later revision undid. `relinks`: builds can be linked in other layouts.
+    `counted`: the metric is a count that repeats itself. `built` are positions whose builds exist already and cost
+    nothing; `distance` is, for each position, the amount of change since the first, in any unit: it predicts what an
+    incremental build costs. `invocations_per_sample` is 1, or more for a metric that combines points. `seed` draws
+    the order of blocks.
     """
 
     revisions: int
-    smallest: float = 0.05
+    threshold: float = 0.05
     confidence: float = 0.99
     prior: tuple[float, ...] | None = None
     no_change: float = 0.2
     costs: Costs = Costs()
     budget: Budget = Budget()
-    readings_at_ends: int = 3
-    invocations_per_reading: int = 1
-    redraws: bool = False
+    samples_at_ends: int = 3
+    invocations_per_sample: int = 1
+    thorough: bool = False
+    relinks: bool = False
+    counted: bool = False
+    built: frozenset[int] = frozenset()
+    distance: tuple[float, ...] | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         _require(self.revisions >= 2, "revisions", self.revisions, "a search needs two revisions or more")
         _require(
-            0 < self.smallest < math.inf, "smallest", self.smallest, "must be above zero, as 0.05 for 5 %"
+            0 < self.threshold < math.inf, "threshold", self.threshold, "must be above zero, as 0.05 for 5 %"
         )
         _require(0.5 < self.confidence < 1, "confidence", self.confidence, "must lie between 0.5 and 1")
         _require(0 < self.no_change < 1, "no_change", self.no_change, "must lie between 0 and 1")
-        _require(self.readings_at_ends >= 2, "readings_at_ends", self.readings_at_ends, "must be 2 or more")
+        _require(self.samples_at_ends >= 2, "samples_at_ends", self.samples_at_ends, "must be 2 or more")
         _require(
-            self.invocations_per_reading >= 1,
-            "invocations_per_reading",
-            self.invocations_per_reading,
+            self.invocations_per_sample >= 1,
+            "invocations_per_sample",
+            self.invocations_per_sample,
             "must be 1 or more",
         )
         if self.prior is not None:
@@ -123,9 +150,14 @@ class Question:
         return spread
 
     @property
-    def smallest_log(self) -> float:
-        """The smallest change worth finding on the scale of natural logarithms, log(1 + smallest)."""
-        return math.log1p(self.smallest)
+    def sure(self) -> float:
+        """How sure the posterior must be where only it tells layouts from changes."""
+        return 1 - (1 - self.confidence) * MISFIT
+
+    @property
+    def threshold_log(self) -> float:
+        """The smallest change worth finding on the scale of natural logarithms, log(1 + threshold)."""
+        return math.log1p(self.threshold)
 
 
 def _require(holds: bool, name: str, value: object, rule: str) -> None:

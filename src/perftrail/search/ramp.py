@@ -1,12 +1,13 @@
 r"""A change that came little by little: the level moves evenly from one position to another.
 
-With the ramp from a to b, a build at position p has the level ``m0 + f (m1 - m0)``, f = (p - a) / (b - a)
-between 0 and 1. The evidence
+With a ramp from a to b, a build at position p has the level ``m0 + f (m1 - m0)``, f = (p - a) / (b - a) between 0
+and 1. The evidence
 
-``sum_{a,b} p(a, b) sum_noise p(noise) integral p(m0) p(m1 | m0) prod_k l_k(m0 + f_k (m1 - m0))``
+``sum_{a,b} p(a, b) sum_noise p(noise) integral p(m0) p(m1) prod_k l_k(m0 + f_k (m1 - m0))``
 
-is compared with that of any number of steps (`steps`) over the same builds. p(a, b) is even in the place and
-in the logarithm of the width. Both integrals are sums over a few levels near those of the outermost builds.
+is compared with that of any number of changes (`posterior`) between the same builds. p(a, b) is uniform in the
+place and in the logarithm of the width. Both integrals are sums over a few levels near those of the outermost
+builds.
 """
 
 from __future__ import annotations
@@ -17,44 +18,65 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search.answer import EFFECT_CREDIBILITY, Change, Effect, Kind
-from perftrail.search.belief import ANY_SIZE, SIZES
+from perftrail.search.noise import SHAPES_PRIOR
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from perftrail.search.noise import Likelihoods
+    from perftrail.search.evidence import Evidence
+    from perftrail.search.noise import Grid, Lattice
+    from perftrail.search.posterior import Posterior
     from perftrail.search.question import Question
 
     Floats = npt.NDArray[np.float64]
     Indices = npt.NDArray[np.int64]
 
 PRIOR = 0.03
-"""How likely a change is a ramp, beforehand."""
+"""The prior probability that a change is a ramp."""
 
 LEAST_WIDTH = 8
 """A ramp spans so many revisions at least; what is shorter is a step."""
+
+LEAST_BUILDS = 5
+"""A ramp is not told from steps by fewer builds."""
+
+MOST_SAMPLES = 12
+"""A build is not sampled more often than this to tell a ramp from steps."""
+
+SAMPLES = 2
+LEAST_GAIN = 0.05
 
 _KNOTS = 25
 _LEVELS = np.linspace(-2.7, 2.7, 7)
 _NOISES = 3
 _MATTERS = 1e-2
+_CANDIDATES = 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ramps:
+class Ramp:
     """The belief about one ramp among some builds.
 
-    `log_evidence` is on the scale of `Steps.log_evidence`. `begins` and `ends` (R,) are the positions a and b
-    of each hypothesis that matters, `before` and `after` its levels, `weight` its share.
+    `probability` is that of a ramp instead of steps. `begins` and `ends` (R,) are the positions a and b of each
+    hypothesis that matters, `before` and `after` its levels, `weight` its share.
     """
 
-    log_evidence: float
+    probability: float
     begins: Floats
     ends: Floats
     before: Floats
     after: Floats
     weight: Floats
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The median positions between which the level moves."""
+        return int(_quantile(self.begins, self.weight)), int(_quantile(self.ends, self.weight))
+
+    @property
+    def direction(self) -> int:
+        """The sign of the change."""
+        return 1 if float((self.after - self.before) @ self.weight) > 0 else -1
 
     def level(self, positions: Indices) -> tuple[Floats, Floats]:
         """Return mean and variance of the level at positions."""
@@ -63,94 +85,118 @@ class Ramps:
         mean = levels @ self.weight
         return mean, (levels - mean[:, None]) ** 2 @ self.weight
 
-    @property
-    def smallest_seen(self) -> float:
-        """The smallest relative change that the errors of the levels would have let be seen: 2.6 of them."""
-        error = math.hypot(_spread(self.before, self.weight), _spread(self.after, self.weight))
-        return math.expm1(min(2.6 * error, 50.0))
+    def telling_position(self, evidence: Evidence, posterior: Posterior) -> int | None:
+        """Return the position that best tells the ramp from the steps for what it costs; `None` if none does.
 
-    def change(self, probability: float) -> Change:
-        """Return the change that this ramp is; `probability` that it is one."""
-        begin, end = (int(_quantile(values, self.weight, 0.5)) for values in (self.begins, self.ends))
-        tail = (1 - EFFECT_CREDIBILITY) / 2
-        size = self.after - self.before
-        low, middle, high = (math.exp(_quantile(size, self.weight, q)) for q in (tail, 0.5, 1 - tail))
-        return Change(
-            positions=tuple(range(begin + 1, end + 1)),
-            confidence=probability,
-            before=math.exp(float(self.before @ self.weight)),
-            after=math.exp(float(self.after @ self.weight)),
-            effect=Effect(value=middle, low=low, high=high),
-            kind=Kind.RAMP,
-        )
+        The gain is what samples there would change the logarithm of the odds by, if the level were the mean of the
+        ramp:
+        ``sum over segments P(segment) (level - mean)^2 / (2 variance)``.
+        """
+        built = np.asarray(posterior.positions)
+        spread = np.rint(np.linspace(built[0], built[-1], _CANDIDATES)).astype(np.int64)
+        fresh = [place for place in dict.fromkeys(spread.tolist()) if not evidence.is_tried(place)]
+        again = [
+            place
+            for place in built.tolist()
+            if evidence.is_usable(place) and evidence.count(place) < MOST_SAMPLES
+        ]
+        places = np.array(fresh + again, dtype=np.int64)
+        if len(places) == 0:
+            return None
+        mean, doubt = self.level(places)
+        away = _apart_from_steps(posterior, places, mean)
+        had = np.array([evidence.count(place) for place in places.tolist()])
+        scatter, layout = posterior.sigma**2, posterior.tau**2
+        gain = away / (2 * (layout + doubt + scatter / (had + SAMPLES)))
+        gain -= np.where(had > 0, away / (2 * (layout + doubt + scatter / np.maximum(had, 1))), 0.0)
+        seconds = np.where(had > 0, 0.0, evidence.seconds_per_build) + SAMPLES * evidence.seconds_per_sample
+        if gain.max() < LEAST_GAIN:
+            return None
+        return int(places[int(np.argmax(np.where(gain >= LEAST_GAIN, gain / seconds, -1.0)))])
 
 
-def find_ramps(
+def find_ramp(
     question: Question,
-    likelihoods: Likelihoods,
+    lattice: Lattice,
+    grid: Grid,
+    *,
     levels: Floats,
     positions: Indices,
-    noise_weight: Floats,
-) -> Ramps | None:
-    """Work out the belief about one ramp; `None` where the builds span less than one.
+    noise: Floats,
+    steps: float,
+) -> Ramp | None:
+    """Return the belief about one ramp; `None` where the builds are too few or span less than one.
 
-    `levels` (K, S, G) are the logarithms of the builds' likelihoods, `noise_weight` (S,) how likely each noise
-    pair is with steps, which says which of them to consider.
+    `levels` (K, S, Q, G) are the logarithms of the builds' likelihoods, `noise` (S,) the weight of each noise with
+    steps, which says which of them to consider; `steps` is the log evidence of any number of steps.
     """
     begins, ends, prior = _places(positions)
-    if len(begins) == 0:
+    if len(positions) < LEAST_BUILDS or len(begins) == 0:
         return None
-    kept = np.argsort(-noise_weight, kind="stable")[:_NOISES]
-    first, last = (_levels_of(levels[end], noise_weight, likelihoods) for end in (0, -1))
+    kept = np.argsort(-noise, kind="stable")[:_NOISES]
+    plain = np.logaddexp.reduce(levels[:, kept] + np.log(SHAPES_PRIOR)[None, None, :, None], axis=2)
+    share = noise[kept] / noise[kept].sum()
+    first, last = (_levels_near(plain[end], share, lattice, grid) for end in (0, -1))
     before, after = np.repeat(first[0], len(last[0])), np.tile(last[0], len(first[0]))
     part = np.clip((positions - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
     level = before[None, None, :] + part[:, :, None] * (after - before)
-    logs = _logs_of_builds(likelihoods, levels[:, kept], level)
-    jump = _size_density(question, after - before) * last[1]
-    cell = first[1] / likelihoods.lattice.step
+    logs = _logs_of_builds(lattice, plain, level)
+    reach = lattice.reach
+    density = np.where(np.abs(after - before) >= question.threshold_log, first[1] * last[1] / reach**2, 0.0)
     with np.errstate(divide="ignore"):
-        logs += np.log(prior)[:, None, None] + np.log(jump * cell)[:, None]
-        logs += likelihoods.grid.log_prior.reshape(-1)[kept]
+        logs = logs + np.log(prior)[:, None, None] + np.log(density)[None, :, None]
+        logs = logs + grid.log_prior[kept]
     top = float(logs.max())
     if not math.isfinite(top):
         return None
-    # The noise pairs left out take the same share of the ramp's evidence as of that of steps.
-    left_out = float(noise_weight[kept].sum())
+    # The noises left out take the same share of the ramp's evidence as of that of steps.
+    left_out = float(noise[kept].sum() / noise.sum())
     weight = np.exp(logs - top).sum(axis=2)
-    place_number, level_number = np.nonzero(weight > _MATTERS * weight.max())
-    share = weight[place_number, level_number]
-    return Ramps(
-        log_evidence=top
-        + math.log(float(weight.sum()) / left_out)
-        + math.log(PRIOR * (1 - question.no_change)),
-        begins=begins[place_number],
-        ends=ends[place_number],
-        before=before[level_number],
-        after=after[level_number],
-        weight=share / share.sum(),
+    place, number = np.nonzero(weight > _MATTERS * weight.max())
+    kept_weight = weight[place, number]
+    evidence = top + math.log(float(weight.sum()) / left_out) + math.log(PRIOR * (1 - question.no_change))
+    odds = min(max(evidence - steps, -50.0), 50.0)
+    return Ramp(
+        probability=1 / (1 + math.exp(-odds)),
+        begins=begins[place],
+        ends=ends[place],
+        before=before[number],
+        after=after[number],
+        weight=kept_weight / kept_weight.sum(),
     )
 
 
-def _logs_of_builds(likelihoods: Likelihoods, levels: Floats, level: Floats) -> Floats:
-    """Return the logarithm of all builds' likelihood for each ramp, pair of levels and noise pair, (R, P, S).
+def _apart_from_steps(posterior: Posterior, places: Indices, mean: Floats) -> Floats:
+    """Return the mean square distance of the ramp's level at each place from that of the steps there."""
+    changes = posterior.guesses
+    bounds = [np.ones(len(places))]
+    for change in changes:
+        cumulative = np.concatenate([[0.0], np.cumsum(change.gaps)])
+        bounds.append(np.interp(places, posterior.positions, cumulative))
+    bounds.append(np.zeros(len(places)))
+    levels = [float(changes[0].before.mean[0]), *(float(change.after.mean[-1]) for change in changes)]
+    share = np.maximum(np.array(bounds[:-1]) - np.array(bounds[1:]), 0.0)
+    apart: Floats = (share * (np.array(levels)[:, None] - mean[None, :]) ** 2).sum(axis=0)
+    return apart
+
+
+def _logs_of_builds(lattice: Lattice, levels: Floats, level: Floats) -> Floats:
+    """Return the log likelihood of all builds for each ramp, pair of levels and noise, (R, P, S).
 
     `levels` (K, S, G) are the logarithms of the builds' likelihoods, `level` (R, K, P) is what each build has.
     """
-    place = _nearest(likelihoods, level)
-    # What lies off the lattice is as far from the build's readings as anything: its least likelihood.
+    nodes = lattice.nodes
+    right = np.clip(np.searchsorted(nodes, level), 1, len(nodes) - 1)
+    nearest = np.where(level - nodes[right - 1] < nodes[right] - level, right - 1, right)
+    inside = (level >= nodes[0]) & (level <= nodes[-1])
+    # What lies off the lattice is as far from the build's samples as anything: its least likelihood.
     table = np.concatenate([levels, levels.min(axis=2, keepdims=True)], axis=2)
+    place = np.where(inside, nearest, len(nodes))
     ramps, builds, pairs = place.shape
     logs = np.zeros((ramps, pairs, levels.shape[1]))
     for build in range(builds):
         logs += table[build].T[place[:, build]]
     return logs
-
-
-def _size_density(question: Question, size: Floats) -> Floats:
-    """Return how likely a change of such a size is beforehand, as of a step: none below the smallest."""
-    scale = 2 * question.smallest_log
-    density = (1 - ANY_SIZE) / (math.pi * scale * (1 + (size / scale) ** 2)) + ANY_SIZE / SIZES
-    return np.where(np.abs(size) >= question.smallest_log, density, 0.0)
 
 
 def _places(positions: Indices) -> tuple[Floats, Floats, Floats]:
@@ -165,8 +211,8 @@ def _places(positions: Indices) -> tuple[Floats, Floats, Floats]:
         knots = np.insert(knots, widest + 1, round((knots[widest] + knots[widest + 1]) / 2))
     if len(knots) > _KNOTS:
         # Where builds crowd, around a culprit, two knots next to each other are as good as ten.
-        spread = np.argsort(-np.minimum(np.diff(knots)[1:], np.diff(knots)[:-1]), kind="stable")
-        knots = np.sort(np.concatenate([knots[[0, -1]], knots[1:-1][spread[: _KNOTS - 2]]]))
+        crowd = np.argsort(-np.minimum(np.diff(knots)[1:], np.diff(knots)[:-1]), kind="stable")
+        knots = np.sort(np.concatenate([knots[[0, -1]], knots[1:-1][crowd[: _KNOTS - 2]]]))
     edges = np.concatenate([[low], (knots[1:] + knots[:-1]) / 2, [high]])
     cells = np.maximum(np.diff(edges), 1e-9)
     one, other = np.triu_indices(len(knots), 1)
@@ -177,37 +223,21 @@ def _places(positions: Indices) -> tuple[Floats, Floats, Floats]:
     return knots[one], knots[other], prior / prior.sum() if len(prior) else prior
 
 
-def _levels_of(levels: Floats, noise_weight: Floats, likelihoods: Likelihoods) -> tuple[Floats, float]:
+def _levels_near(levels: Floats, share: Floats, lattice: Lattice, grid: Grid) -> tuple[Floats, float]:
     """Return a few levels about that of a build, and how far they are apart."""
-    nodes = likelihoods.lattice.nodes
-    share = noise_weight @ np.exp(levels - levels.max(axis=1, keepdims=True))
-    share /= share.sum()
-    peak = nodes[int(np.argmax(share))]
+    nodes, weights = lattice.nodes, lattice.weights
+    density = share @ np.exp(levels - levels.max(axis=1, keepdims=True)) * weights
+    density /= density.sum()
     # Outliers make a second hump: the spread is that around the peak.
-    near = np.abs(nodes - peak) < 3 * likelihoods.centre
-    mean = float(share[near] @ nodes[near] / share[near].sum())
-    spread = math.sqrt(float(share[near] @ (nodes[near] - mean) ** 2 / share[near].sum()))
-    spread = max(spread, likelihoods.lattice.step)
+    centre = grid.centre
+    near = np.abs(nodes - nodes[int(np.argmax(density))]) < 3 * centre
+    mean = float(density[near] @ nodes[near] / density[near].sum())
+    spread = math.sqrt(float(density[near] @ (nodes[near] - mean) ** 2 / density[near].sum()))
+    spread = max(spread, centre / 20)
     return mean + spread * _LEVELS, spread * float(_LEVELS[1] - _LEVELS[0])
 
 
-def _nearest(likelihoods: Likelihoods, level: Floats) -> Indices:
-    """Return the number of the lattice's node nearest each level, the number of nodes where there is none."""
-    index = likelihoods.lattice.index
-    wanted = np.rint(level / likelihoods.lattice.step).astype(np.int64)
-    number = np.full(int(index[-1] - index[0]) + 1, len(index))
-    number[index - index[0]] = np.arange(len(index))
-    inside = (wanted >= index[0]) & (wanted <= index[-1])
-    found: Indices = np.where(inside, number[np.clip(wanted - index[0], 0, len(number) - 1)], len(index))
-    return found
-
-
-def _quantile(values: Floats, weight: Floats, share: float) -> float:
+def _quantile(values: Floats, weight: Floats) -> float:
     order = np.argsort(values, kind="stable")
     ladder = np.cumsum(weight[order])
-    return float(values[order][min(int(np.searchsorted(ladder, share * ladder[-1])), len(values) - 1)])
-
-
-def _spread(values: Floats, weight: Floats) -> float:
-    mean = float(values @ weight)
-    return math.sqrt(float((values - mean) ** 2 @ weight))
+    return float(values[order][min(int(np.searchsorted(ladder, 0.5 * ladder[-1])), len(values) - 1)])

@@ -1,50 +1,113 @@
-"""The search itself: ask what to measure, tell what came of it, until it is settled.
+"""The search for what changed a metric: ask what to measure, tell the samples, until it is settled.
 
-Pure: no clock, no disk, no chance. The same news in the same order lead to the same question, so a search is
-resumed by telling everything again.
+The guide (`posterior`, `policy`) says where to look; the certificate (`certificate`) decides. Once the guide has
+narrowed each likely change to one gap, fresh blocks of a certificate confirm it or send it back. Where no change is
+likely, a certificate shows that the ends are equal within the threshold. The guide uses the blocks' samples too; a
+certificate never uses the guide's.
+
+Pure: no clock, no disk; random orders come from the question's seed. The same news in the same order lead to the
+same question where it is asked after each, so a search resumes when it gets all earlier results again.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search import answer as answers
-from perftrail.search import batch, ends, policy, purse, references
-from perftrail.search.action import Measure, Settled
-from perftrail.search.belief import Posterior, infer
-from perftrail.search.evidence import Evidence
-from perftrail.search.snapshot import believe, narrowest
-from perftrail.search.timeline import Timeline
+from perftrail.search import policy
+from perftrail.search.answer import Measure, Settled, nothing_usable
+from perftrail.search.certificate import Certificate, State
+from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclude_ramp, no_change
+from perftrail.search.evidence import Batch, Evidence
+from perftrail.search.forecast import Costs
+from perftrail.search.posterior import believe, infer, narrowest
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
     import numpy.typing as npt
 
-    from perftrail.search.action import Action
+    from perftrail.search.answer import Action
     from perftrail.search.evidence import News
-    from perftrail.search.noise import Likelihoods
-    from perftrail.search.question import Question
-    from perftrail.search.snapshot import Belief
+    from perftrail.search.posterior import Belief, Likely, Posterior
+    from perftrail.search.question import Budget, Question
+    from perftrail.search.ramp import Ramp
 
-SHOWN_TO_DIFFER = 0.1
-"""The search goes inside once P(no change) is below this."""
+LARGE_ENOUGH = 0.5
+LARGE_ENOUGH_ALONE = 0.1
+"""A change that is likely there is searched for if it is as large as the threshold with this probability; the
+second if no other change is."""
 
-MISFIT = 0.5
-"""The share of the allowed risk that the model may use up; the rest is for noise unlike what it assumes."""
+FURTHER = 0.1
+FURTHER_THOROUGH = 0.01
+"""A further change of this probability is looked at with more samples; the second in a thorough search."""
 
-DEARER = 0.2
-"""The share of the allowed risk that "none" may use up: it is said after few readings, and ends the search."""
+MOST_SAMPLES = 12
+"""No build is sampled more often than this only to see whether there is a further change."""
 
-LITTLE = 0.01
-"""Bits for each reading: less is not worth waiting for once the confidence asked for is reached."""
+TRUST = 0.95
+"""The guide hands a change to the certificate once it is in one gap with this probability."""
 
 BROKEN_TOO = 0.97
-"""Untried revisions in a broken stretch are left alone once all of them are broken with this probability."""
+"""Untried revisions in a broken range are left alone once all of them are broken with this probability."""
+
+HOPELESS = 40
+"""Maximum failures without one usable revision."""
+
+SPREAD = 24
+"""A thorough search leaves no more than this part of the history without a measured revision."""
+
+LEAST_NEAR = 3
+NEAR = 6
+"""Minimum and maximum of further builds measured at each end where nothing is relinked: they show the layout noise."""
+
+LEAST_BESIDE = 3
+"""The builds on each side of a change, at least, before it is named where nothing is relinked: fewer may be alike by
+the chance of their layouts."""
+
+BEYOND_LAYOUTS = 0.999
+"""Above this confidence, a change is too large for any usual layout."""
+
+MOST_CLAIMS = 10
+"""Maximum number of claims to certify, including rejected ones."""
+
+MOST_AFTER_LOCATED = 48
+"""Maximum samples to make sure that layouts do not explain a certified change, or as many as led
+to it."""
+
+SAMPLES_PER_LAYOUT = 4
+"""So often a block runs each build in its layout where linking it costs more than samples of it."""
+
+LONG = 90
+"""Invocations after which a search checks whether its step is really a ramp."""
+
+MOST_FIRST = 24
+"""Maximum batches for the ends, even if many samples were disturbed."""
+
+MOST_BATCHES = 1000
+"""Maximum batches of one search."""
+
+BUILDS_PER_HALVING = 4
+HIDDEN = 0.5
+"""Without relinking, a search with more than these builds for each halving of the history ends where the standard
+deviation of layouts exceeds this share of the threshold."""
+
+MOST_ALIKE = 12
+"""Maximum consecutive batches of one build."""
+
+MOST_NOISY = 0.25
+"""Once more than this share of samples is noisy, a noisy sample no longer cancels its pair: hardly any would be
+left."""
+
+_PARTS = (0.5, 0.375, 0.625, 0.25, 0.75)
 
 
 class Search:
-    """A search for the revision that changed a metric, as an ask/tell object.
+    """A search for the revisions that changed a metric, as an ask/tell object.
 
     Tell it anything that is known, asked for or not, then ask; do what it asks and tell it; until `Settled`.
     """
@@ -56,91 +119,217 @@ class Search:
         self._cumulative /= self._cumulative[-1]
         self._possible = weights > 0
         self._evidence = Evidence(question)
+        self._certificates: dict[tuple[int, ...], Certificate] = {}
+        self._blocks = 0
+        self._until_located = 0
+        self._after_located = 0
+        self._looked_at: frozenset[int] = frozenset()
+        self._alike = 0
         self._posterior: Posterior | None = None
-        self._likelihoods: Likelihoods | None = None
-        self._timeline = Timeline()
+        self._earlier: Posterior | None = None
+        self._ramp: Ramp | None = None
+        self._ramp_known = False
+        self._next: Action | None = None
 
     def tell(self, news: News) -> None:
-        """Take news in, asked for or not; raise `ValueError` for a position outside the history."""
+        """Record news, asked for or not. Raises `ValueError` for a position outside the history."""
+        if isinstance(news, Batch) and news.certificate:
+            # Claims are made by asking: so that a block counts in a search that is only told everything again.
+            self.ask()
         self._evidence.add(news)
+        if isinstance(news, Batch) and news.certificate:
+            self._blocks += 1
+            self._tell_certificates(news)
+        elif isinstance(news, Batch):
+            others = frozenset(sample.position for sample in news.samples) - {self._evidence.reference}
+            self._alike = self._alike + 1 if others == self._looked_at else 1
+            self._looked_at = others
+            if self._is_cautious:
+                self._after_located += len(news.samples)
+            else:
+                self._until_located += len(news.samples)
         self._posterior = None
+        self._next = None
+
+    def _tell_certificates(self, block: Batch) -> None:
+        """Pass a block to every open claim that was made before it and has two of its builds in it."""
+        values: dict[int, list[float]] = {}
+        cancelled: set[int] = set()
+        for sample in block.samples:
+            build = self._evidence.build_of(sample.position)
+            if sample.value is None or (sample.noisy and self._evidence.noisy_share < MOST_NOISY):
+                cancelled.add(build)
+            else:
+                values.setdefault(build, []).append(sample.value)
+        means = {build: sum(each) / len(each) for build, each in values.items() if build not in cancelled}
+        ran = set(values) | cancelled
+        for certificate in self._certificates.values():
+            if certificate.state is State.OPEN and len(ran.intersection(certificate.builds)) > 1:
+                count = len(block.samples) * self.question.invocations_per_sample
+                certificate.tell(means, layout=block.layout, invocations=count)
 
     def ask(self) -> Action:
-        """Say what to measure next, or that the search is settled; the same until something is told."""
-        first = ends.first_look(self.question, self._evidence)
-        if first:
-            return self._afford(first[0])
-        if len(self._evidence.positions) < 2:
-            return Settled(answer=answers.nothing_usable(self._too_few()))
-        posterior = self.posterior
-        decided = self._unchanged(posterior) or self._located(posterior)
-        level = ends.known_level(self._evidence, posterior, self.question.readings_at_ends)
-        if decided is None and level is not None:
-            return self._afford(level)
-        if decided is not None:
-            return decided
-        unshown = posterior.nothing + posterior.outside > SHOWN_TO_DIFFER
-        if unshown and not ends.went_inside(self.question, posterior):
-            choice = ends.tell_apart(self.question, self._evidence, posterior) or policy.any_reading(
-                self.question, self._evidence, posterior
-            )
-            floor = "builds differ by chance as much as the ends do: more readings would not tell them apart"
-        else:
-            choice = self._inside(posterior)
-            floor = self._floor(posterior)
-        return self._afford(choice) if choice is not None else self._end(floor)
+        """Return what to measure next, or the answer; the same until new results are added."""
+        if self._next is None:
+            self._next = self._decide()
+        return self._next
 
-    def batch(self, count: int) -> tuple[Measure, ...]:
-        """Say what `count` idle workers may do at the same time, the most useful first; none once settled.
+    def first_batch(self, position: int) -> Measure:
+        """Return the batch with which a build that was begun ahead is measured first."""
+        return self._guide_batch(position, 1)
 
-        The first is what `ask` says, with all readings at once if there are others. They may be fewer than
-        the workers, where more would tell nothing or the budget does not allow them. What comes of them may
-        be told in any order, and in part.
+    def builds_ahead(self, begun: Collection[int], count: int) -> tuple[int, ...]:
+        """Return up to `count` positions whose builds would say most while those `begun` are being built.
+
+        With k builds of one gap at once, a gap is cut in k + 1 pieces instead of two.
         """
-        first = self.ask()
-        if not isinstance(first, Measure):
+        action = self.ask()
+        if isinstance(action, Settled) or action.certificate:
             return ()
-        if count == 1:
-            return (first,)
-        looks = ends.first_look(self.question, self._evidence)
-        if looks:
-            choices = tuple({look.position: look for look in reversed(looks)}.values())[::-1]
-        elif first.reference or first.redraw:
-            return (first,)
-        else:
-            alone = policy.Choice(position=first.position, readings=first.readings, bits=0.0, seconds=0.0)
-            most = self.question.budget.builds
-            builds = count if most is None else most - self._evidence.builds
-            choices = batch.beside(
-                alone, count, self._evidence, self.posterior, self._cumulative, builds=builds
+        taken = {*begun, *action.positions}
+        if len(self._evidence.positions) < 2:
+            ends = [end for end in self._ends() if end is not None and not self._evidence.is_tried(end)]
+            return tuple(end for end in dict.fromkeys(ends) if end not in taken)[:count]
+        ahead: list[int] = []
+        options = [self._new_builds(change) for change in self._unresolved()]
+        while len(ahead) < count and self._may_build(
+            extra=len(taken - self._evidence.attempted) + len(ahead)
+        ):
+            left = [
+                each.best(policy.left_to_say(each, {*taken, *ahead}, self.posterior, self._cumulative))
+                for each in options
+            ]
+            chosen = [choice for choice in left if choice is not None]
+            if not chosen:
+                break
+            ahead.append(max(chosen, key=lambda choice: choice.rate).position)
+        return tuple(ahead)
+
+    def allow(self, budget: Budget) -> None:
+        """Replace the question's budget."""
+        if budget != self.question.budget:
+            self.question = replace(self.question, budget=budget)
+            self._next = None
+
+    @property
+    def posterior(self) -> Posterior:
+        """What the samples say; needs two usable revisions."""
+        if self._posterior is None:
+            self._posterior = infer(
+                self.question,
+                self._evidence,
+                self._cumulative,
+                cautious=self._is_cautious,
+                known=self._earlier,
             )
-        return self._afford_all(choices[:count])
+            self._earlier = self._posterior
+            self._ramp_known = False
+        return self._posterior
+
+    @property
+    def _is_cautious(self) -> bool:
+        """Whether a claim about binaries stands, so that only the posterior tells layouts from changes."""
+        located = (each for each in self._certificates.values() if each.state is State.LOCATED)
+        return any(each.summary().layouts < LAYOUTS_ENOUGH for each in located)
 
     @property
     def belief(self) -> Belief | None:
         """What the search believes now, `None` before two revisions were measured."""
+        return believe(self.posterior) if len(self._evidence.positions) > 1 else None
+
+    def expected_seconds(self, measure: Measure) -> float:
+        """Return what a batch is expected to cost, with the builds that it needs."""
+        fresh = [position for position in measure.positions if position not in self._evidence.built]
+        costs = Costs(self.question, self._evidence)
+        return float(costs.build(np.array(fresh, dtype=np.int64)).sum()) + len(measure.order) * costs.sample
+
+    @property
+    def evidence(self) -> Evidence:
+        """Everything told so far."""
+        return self._evidence
+
+    # Deciding what to do next: first the ends, then inside, then certificates.
+
+    def _decide(self) -> Action:  # noqa: PLR0911 - one return for each stage, in their order
+        look = self._first_look()
+        if look is not None:
+            return self._afford(look)
         if len(self._evidence.positions) < 2:
+            return Settled(answer=nothing_usable(self._too_few()))
+        if self._evidence.batches >= MOST_BATCHES:
+            return self._conclude(f"{MOST_BATCHES} batches have not decided it")
+        unheard = self._evidence.unheard
+        if unheard is not None:
+            return self._afford(self._guide_batch(unheard, 2))
+        if not self._worthy():
+            return self._nothing_found()
+        ramp = self._likely_ramp()
+        if ramp is not None:
+            return self._certify_ramp(ramp)
+        if self._is_hidden():
+            return self._conclude(
+                f"builds differ by about {100 * self.posterior.tau:.2g} % without any change, by the layout of their "
+                f"code: too much to search for changes of {100 * self.question.threshold:g} %"
+            )
+        enough = max(MOST_AFTER_LOCATED, self._until_located)
+        choice = self._best_choice(self._unresolved()) if self._after_located < enough else None
+        if choice is not None and not self._is_stuck(choice.position):
+            return self._afford(self._guide_batch(choice.position, choice.samples))
+        return self._look_further() or self._tell_from_ramp() or self._certify()
+
+    def _is_hidden(self) -> bool:
+        """Whether the noise of layouts, which this build cannot redraw, hides what is searched for."""
+        most = BUILDS_PER_HALVING * math.ceil(math.log2(self.question.revisions))
+        return (
+            not self._evidence.relinks
+            and len(self._evidence.built) > most
+            and self.posterior.tau > HIDDEN * self.question.threshold_log
+        )
+
+    def _is_stuck(self, position: int) -> bool:
+        """Whether samples of one build were asked for so often in a row that more of them tell nothing new."""
+        wanted = frozenset({position}) - {self._evidence.reference}
+        return self._alike >= MOST_ALIKE and wanted == self._looked_at
+
+    def _worthy(self) -> list[Likely]:
+        changes = self.posterior.changes
+        large = [change for change in changes if change.worth >= LARGE_ENOUGH]
+        return large or [change for change in changes if change.worth >= LARGE_ENOUGH_ALONE]
+
+    def _first_look(self) -> Measure | None:
+        """Return the first samples of the two ends, found among what can be built; `None` once they are there."""
+        low, high = self._ends()
+        wanted, evidence = self.question.samples_at_ends, self._evidence
+        if low is not None and evidence.count(low) == 0:
+            return Measure(order=(low,))
+        if low is not None and evidence.reference is None:
+            evidence.reference = evidence.build_of(low)
+        if high is None or high == low:
             return None
-        return believe(self.posterior)
+        if evidence.count(high) == 0:
+            return Measure(
+                order=(high, *([] if low is None else [low]), high, *([] if low is None else [low]), high)
+            )
+        short = [end for end in (high, low) if end is not None and evidence.count(end) < wanted]
+        if not short or evidence.batches > MOST_FIRST:
+            return None
+        return Measure(order=(*short, *(end for end in (low,) if end is not None and end not in short)))
 
-    @property
-    def posterior(self) -> Posterior:
-        """The belief in numbers; needs at least one usable revision told."""
-        if self._posterior is None:
-            still = infer(self.question, self._evidence, self._cumulative, self._likelihoods)
-            self._likelihoods = still.likelihoods
-            self._posterior = self._timeline.judge(self.question, self._evidence, self._cumulative, still)
-        return self._posterior
+    def _ends(self) -> tuple[int | None, int | None]:
+        """Return the usable or untried revisions nearest to both ends."""
+        distances = list(_inward(self.question.revisions))
+        last = self.question.revisions - 1
+        return self._end(distances), self._end([last - distance for distance in distances])
 
-    @property
-    def builds(self) -> int:
-        """How many revisions have been told of, those that could not be used included."""
-        return self._evidence.builds
-
-    @property
-    def invocations(self) -> int:
-        """How many invocations the readings told have cost."""
-        return self._evidence.invocations
+    def _end(self, order: Sequence[int]) -> int | None:
+        evidence = self._evidence
+        if len(evidence.unusable) >= HOPELESS and len(evidence.positions) < 2:
+            return None
+        for position in order:
+            if evidence.count(position) or position not in evidence.unusable:
+                return position
+        between = range(min(order), max(order) + 1)
+        return next((position for position in between if not evidence.is_tried(position)), None)
 
     def _too_few(self) -> str:
         tried = len(self._evidence.unusable)
@@ -148,138 +337,347 @@ class Search:
             return f"none of the {tried} revisions tried could be built and run"
         return f"only one revision could be built and run, {tried} could not: nothing to compare it with"
 
-    def _floor(self, posterior: Posterior) -> str:
-        if self._divisible(int(np.argmax(posterior.gaps)), posterior):
-            return "the revisions that are left to be tried are not likely to be fit for measuring"
-        return "builds differ by chance almost as much as the change does: more readings would not help"
+    # The guide.
 
-    def _unchanged(self, posterior: Posterior) -> Action | None:
-        """Answer that nothing changed; look further out first where revisions beyond the ends are untried."""
-        wanted = self.question.confidence
-        unchanged = posterior.nothing + posterior.small
-        if unchanged >= wanted:
-            choice = ends.tell_apart(self.question, self._evidence, posterior)
-            proven = unchanged >= 1 - (1 - wanted) * DEARER
-            if not proven and choice is not None and self._affordable(choice):
-                return self._afford(choice)
-            reason = "the ends do not differ by a change worth finding (a thorough search looks between them)"
-            return Settled(answer=answers.no_change(self.question, posterior, reason))
-        if unchanged + posterior.outside < wanted:
-            return None
-        low, high = posterior.positions[0], posterior.positions[-1]
-        beyond = [*range(low - 1, -1, -1), *range(high + 1, self.question.revisions)]
-        untried = next((position for position in beyond if not self._evidence.is_attempted(position)), None)
-        if untried is not None:
-            readings = self.question.readings_at_ends
-            return self._afford(policy.Choice(position=untried, readings=readings, bits=0.0, seconds=0.0))
-        outside = np.array([*range(1, low + 1), *range(high + 1, self.question.revisions)], dtype=np.int64)
-        outside = outside[self._possible[outside]]
-        reason = (
-            "nothing changed between the outermost revisions that could be built and run; "
-            "if something changed, it was before the first or after the last of them"
-        )
-        return Settled(answer=answers.beyond_the_ends(self.question, posterior, outside, reason))
+    def _unresolved(self) -> list[Likely]:
+        return [change for change in self._worthy() if not self._is_resolved(change)]
 
-    def _located(self, posterior: Posterior) -> Settled | None:
-        """Answer with the one gap that holds the culprit, once nothing inside it is left to be built."""
-        gap = int(np.argmax(posterior.gaps))
-        if not self._sure(float(posterior.gaps[gap]), posterior):
-            return None
-        candidates = self._within(range(gap, gap + 1), posterior)
-        reason = "the revisions on both sides were measured"
-        if self._divisible(gap, posterior):
-            low, high = posterior.positions[gap], posterior.positions[gap + 1]
-            if policy.breakage(self._evidence).all_between(low, high) < BROKEN_TOO:
-                return None
-            reason = (
-                "the revisions between those that were measured could not be built and run, or, "
-                "as their neighbours could not, are not likely to be"
-            )
-        elif len(candidates) > 1:
-            reason = "only revisions that could not be built and run stand between those that were measured"
-        return Settled(
-            answer=answers.located(self.question, posterior, range(gap, gap + 1), candidates, reason)
-        )
-
-    def _sure(self, probability: float, posterior: Posterior) -> bool:
-        """Whether it is sure: well above the confidence asked for, or just above with little to be had."""
-        if probability < self.question.confidence:
+    def _is_resolved(self, change: Likely) -> bool:
+        """Whether a change is surely in one gap, with nothing left to be built inside."""
+        gap = int(np.argmax(change.gaps))
+        if change.exists * float(change.gaps[gap]) < self._target(gap):
             return False
-        if probability >= 1 - (1 - self.question.confidence) * MISFIT:
+        if not self._is_divisible(gap):
             return True
-        reading = policy.any_reading(self.question, self._evidence, posterior)
-        return reading is None or reading.bits / reading.readings < LITTLE
+        low, high = self.posterior.positions[gap], self.posterior.positions[gap + 1]
+        return bool(policy.breakage(self._evidence).all_between(low, high) >= BROKEN_TOO)
 
-    def _divisible(self, gap: int, posterior: Posterior) -> bool:
+    def _target(self, gap: int) -> float:
+        """Return how sure the guide must be of a gap: less before its certificate than for the answer."""
+        sides = [self._evidence.build_of(self.posterior.positions[at]) for at in (gap, gap + 1)]
+        for certificate in self._certificates.values():
+            inner = certificate.inner
+            if list(inner) == sides and certificate.state is State.LOCATED:
+                return 0.0 if certificate.summary().layouts >= LAYOUTS_ENOUGH else self.question.sure
+        return TRUST
+
+    def _is_divisible(self, gap: int) -> bool:
         """Whether some revision inside a gap, not tried yet, would split its candidates."""
-        possible = self._within(range(gap, gap + 1), posterior)
-        return any(
-            not self._evidence.is_attempted(position)
-            for position in range(int(possible[0]), int(possible[-1]))
-        )
+        possible = self._candidates(range(gap, gap + 1))
+        inside = range(int(possible[0]), int(possible[-1]))
+        return any(not self._evidence.is_tried(position) for position in inside)
 
-    def _within(self, gaps: range, posterior: Posterior) -> npt.NDArray[np.int64]:
+    def _candidates(self, gaps: range) -> npt.NDArray[np.int64]:
         """Return the possible culprits inside neighbouring gaps."""
-        low, high = posterior.positions[gaps.start], posterior.positions[gaps.stop]
-        return np.nonzero(self._possible[low + 1 : high + 1])[0] + low + 1
+        low, high = self.posterior.positions[gaps.start], self.posterior.positions[gaps.stop]
+        found: npt.NDArray[np.int64] = np.nonzero(self._possible[low + 1 : high + 1])[0] + low + 1
+        return found
 
-    def _inside(self, posterior: Posterior) -> policy.Choice | None:
-        best = self._best(posterior)
-        for readings in references.REFERENCES if posterior.track is not None else ():
-            known = references.with_reference(self._evidence, posterior, readings)
-            then = self._best(known[1]) if known is not None else None
-            if known is not None and then is not None:
-                seconds = then.seconds + readings * self._evidence.seconds_per_reading
-                if best is None or then.bits / seconds > best.rate:
-                    best = policy.Choice(
-                        position=known[0], readings=readings, bits=then.bits, seconds=seconds, reference=True
-                    )
-        return best
-
-    def _best(self, posterior: Posterior) -> policy.Choice | None:
-        reading = policy.any_reading(self.question, self._evidence, posterior)
-        if not purse.may_build(self.question, self._evidence):
-            return reading
-        build = policy.best_build(self._evidence, posterior, self._cumulative)
-        if reading is None or (build is not None and build.rate >= reading.rate):
-            return build
-        return reading
-
-    def _affordable(self, choice: policy.Choice) -> bool:
-        fresh = not self._evidence.is_attempted(choice.position)
-        return purse.refusal(self.question, self._evidence, fresh=fresh) is None
-
-    def _afford(self, choice: policy.Choice) -> Action:
-        """Do the chosen if the budget allows it, as much of it as it allows; else end."""
-        fresh = not self._evidence.is_attempted(choice.position)
-        refusal = purse.refusal(self.question, self._evidence, fresh=fresh)
-        if refusal is not None:
-            return self._end(refusal)
-        readings = purse.affordable(self.question, self._evidence, choice.readings)
-        return Measure(
-            position=choice.position, readings=readings, redraw=choice.redraw, reference=choice.reference
+    def _best_choice(self, changes: Sequence[Likely]) -> policy.Choice | None:
+        costs = Costs(self.question, self._evidence)
+        chosen = []
+        for change in changes:
+            chosen.append(
+                policy.more_samples(
+                    self._evidence, self.posterior, change, costs, redrawn=self._redraws()
+                ).best()
+            )
+            if self._may_build():
+                chosen.append(self._new_builds(change).best())
+        return max(
+            (each for each in chosen if each is not None), key=lambda choice: choice.rate, default=None
         )
 
-    def _afford_all(self, choices: tuple[policy.Choice, ...]) -> tuple[Measure, ...]:
-        """Do of the chosen what the budget of invocations allows together."""
-        left = purse.readings_left(self.question, self._evidence)
-        measures = []
-        for choice in choices:
-            action = self._afford(choice)
-            if isinstance(action, Measure) and action.readings <= left:
-                measures.append(action)
-                left -= action.readings
-        return tuple(measures)
+    def _new_builds(self, change: Likely) -> policy.Options:
+        costs = Costs(self.question, self._evidence)
+        return policy.new_builds(self._evidence, self.posterior, change, self._cumulative, costs)
 
-    def _end(self, reason: str) -> Settled:
-        """Answer with what is known: the smallest range that holds the culprit, or that it is unclear."""
+    def _redraws(self) -> bool:
+        """Whether the guide's samples are taken in new layouts: where these differ about as much as samples do."""
+        return self._evidence.relinks and self.posterior.tau > 0.5 * self.posterior.sigma
+
+    def _guide_batch(self, position: int, samples: int) -> Measure:
+        """Return samples of a build with samples of the reference between them."""
+        reference, order = self._evidence.reference, [position] * samples
+        alone = policy.shares(self._evidence, samples)
+        if reference is not None and self._evidence.build_of(position) != reference and not alone:
+            for at in np.linspace(0, samples, policy.references(samples) + 2)[-2:0:-1]:
+                order.insert(round(float(at)), reference)
+            if samples == 1 and len(self._evidence.positions) % 2:
+                order.reverse()
+        known = len(self._evidence.positions) > 1
+        layout = self._evidence.batches + 1 if known and self._redraws() else 0
+        return Measure(order=tuple(order), layout=layout)
+
+    def _look_further(self) -> Action | None:
+        """Sample again what lies next to the gap where a further change most likely is."""
+        enough = FURTHER_THOROUGH if self.question.thorough else FURTHER
+        further = self.posterior.further
+        if further is not None and further.probability > enough:
+            sides = [self.posterior.positions[at] for at in (further.gap, further.gap + 1)]
+            usable = [side for side in sides if side not in self._evidence.unusable]
+            least = min(usable, key=self._evidence.count, default=None)
+            if least is not None and self._evidence.count(least) < MOST_SAMPLES:
+                measure = self._guide_batch(least, 2)
+                return measure if self._refusal(measure) is None else None
+        return self._spread() if self.question.thorough else None
+
+    def _spread(self) -> Measure | None:
+        """Build near the middle of the longest range without a measured revision, while it is too long."""
+        positions = self._evidence.positions
+        apart = np.diff(positions)
+        for gap in np.argsort(-apart, kind="stable").tolist():
+            low, high = positions[gap], positions[gap + 1]
+            if high - low <= max(1, self.question.revisions // SPREAD):
+                break
+            places = [low + round((high - low) * part) for part in _PARTS]
+            fresh = [at for at in places if low < at < high and not self._evidence.is_tried(at)]
+            if fresh:
+                measure = self._guide_batch(fresh[0], 2)
+                return measure if self._refusal(measure) is None else None
+        return None
+
+    # Ramps.
+
+    def _possible_ramp(self) -> Ramp | None:
+        """Return the belief in a ramp, where there is reason to ask: steps in one direction, or a long search."""
+        changes = self.posterior.changes
+        one_way = len({change.size > 0 for change in changes}) == 1
+        if not one_way or (len(changes) < 3 and self._evidence.invocations < LONG):
+            return None
+        if not self._ramp_known:
+            self._ramp, self._ramp_known = self.posterior.ramp(self.question), True
+        return self._ramp
+
+    def _likely_ramp(self) -> Ramp | None:
+        ramp = self._possible_ramp()
+        return ramp if ramp is not None and ramp.probability >= 0.5 else None
+
+    def _tell_from_ramp(self) -> Measure | None:
+        """Sample where a ramp and the steps differ most, while a ramp is not excluded."""
+        ramp = self._possible_ramp()
+        if ramp is None or ramp.probability <= 1 - self.question.confidence:
+            return None
+        place = ramp.telling_position(self._evidence, self.posterior)
+        measure = None if place is None else self._guide_batch(place, 2)
+        return measure if measure is not None and self._refusal(measure) is None else None
+
+    def _certify_ramp(self, ramp: Ramp) -> Action:
+        """Make sure that it is a ramp, and certify that the ends differ."""
+        if ramp.probability < self.question.confidence:
+            look = self._tell_from_ramp()
+            if look is not None:
+                return look
+        low, high = self.posterior.positions[0], self.posterior.positions[-1]
+        certificate = self._certificate((low, low, high, high), direction=ramp.direction)
+        if certificate is not None and certificate.state is State.OPEN:
+            return self._afford(self._block(certificate))
+        return Settled(answer=conclude_ramp(self.question, self._evidence, self.posterior, ramp, certificate))
+
+    # The certificates.
+
+    def _nothing_found(self) -> Action:  # noqa: PLR0911 - as `_decide`
+        """Certify that the ends are equal within the threshold, after a look further where that is wanted."""
+        look = self._look_further()
+        if look is not None:
+            return look
+        untried = self._beyond()
+        if untried is not None:
+            return self._afford(self._guide_batch(untried, self.question.samples_at_ends))
+        low, high = self.posterior.positions[0], self.posterior.positions[-1]
+        certificate = self._certificate((low, high), direction=1)
+        if certificate is not None and certificate.state is State.OPEN:
+            return self._afford(self._block(certificate))
+        if certificate is None or certificate.state is not State.LOCATED:
+            return self._conclude(
+                "the ends could not be shown to be equal, nor a change between them be located"
+            )
+        same = self._evidence.build_of(low) == self._evidence.build_of(high)
+        if certificate.summary().layouts < LAYOUTS_ENOUGH and not same and not self.question.counted:
+            unsure = self.posterior.no_change < self.question.sure
+            near = self._near_end(NEAR if unsure else LEAST_NEAR)
+            if near is not None:
+                return self._afford(near)
+            if unsure:
+                return self._conclude(
+                    "the builds at the ends are equal, which may be the chance of their layouts"
+                )
+        return Settled(answer=no_change(self.question, self._evidence, self.posterior, certificate))
+
+    def _near_end(self, most: int) -> Measure | None:
+        """Return samples of one more build near an end: one build's layout may hide a change, several hardly do."""
+        last = self.question.revisions - 1
+        reach = max(NEAR, self.question.revisions // 8)
+        sides = [range(1, min(reach, last)), range(last - 1, max(last - reach, 0), -1)]
+        built = [sum(self._evidence.is_usable(at) for at in side) for side in sides]
+        for side in sorted((0, 1), key=lambda each: built[each]):
+            fresh = next((at for at in sides[side] if not self._evidence.is_tried(at)), None)
+            if built[side] < most and fresh is not None:
+                wanted = (self.posterior.sigma / max(self.posterior.tau, 1e-9)) ** 2
+                return self._guide_batch(fresh, int(np.clip(round(wanted), 2, MOST_SAMPLES)))
+        return None
+
+    def _beyond(self) -> int | None:
+        """Return an untried revision before the first or after the last usable one: first halve what is untried."""
+        if len(self._evidence.unusable) >= HOPELESS:
+            return None
+        low, high = self.posterior.positions[0], self.posterior.positions[-1]
+        for outside in (range(low - 1, -1, -1), range(high + 1, self.question.revisions)):
+            untried = [position for position in outside if not self._evidence.is_tried(position)]
+            if untried:
+                reach = sum(abs(at - untried[0]) == number for number, at in enumerate(untried))
+                return untried[(reach - 1) // 2]
+        return None
+
+    def _certify(self) -> Action:
+        """Certify every change that the guide has narrowed down; answer once all claims are decided."""
+        claims = self._claims()
+        for certificate in self._certificates_of(claims):
+            if certificate is None:
+                continue
+            if certificate.state is State.FUTILE:
+                certificate.extend()
+            if certificate.state is State.OPEN:
+                return self._afford(self._block(certificate))
+        return self._beside(claims) or self._conclude("")
+
+    def _beside(self, claims: Sequence[Claim]) -> Measure | None:
+        """Return samples of one more build on a side of a certified change that has few: its layouts may explain it."""
+        if self.question.counted:
+            return None
+        certificates = list(self._certificates_of(claims))
+        located = [
+            claim
+            for claim, certificate in zip(claims, certificates, strict=True)
+            if certificate is not None
+            and certificate.state is State.LOCATED
+            and certificate.summary().layouts < LAYOUTS_ENOUGH
+            and claim.confidence < BEYOND_LAYOUTS
+        ]
+        inside = {at for claim in claims for at in self._candidates(claim.gaps).tolist() if at != claim.after}
+        bounds = sorted({0, self.question.revisions, *(claim.after for claim in located)})
+        for first, stop in pairwise(bounds) if located else ():
+            side = [at for at in range(first, stop) if at not in inside]
+            builds = {self._evidence.build_of(at) for at in side if self._evidence.is_usable(at)}
+            fresh = [at for at in side if not self._evidence.is_tried(at)]
+            if len(builds) < LEAST_BESIDE and fresh and len(side) - len(fresh) < NEAR:
+                measure = self._guide_batch(fresh[len(fresh) // 2], 2)
+                return measure if self._refusal(measure) is None else None
+        return None
+
+    def _claims(self) -> list[Claim]:
+        """Narrow each worthy change to the fewest revisions that hold it; ranges that overlap leave the surer one."""
+        found: list[Claim] = []
+        for change in sorted(self._worthy(), key=lambda each: -float(each.gaps.max() * each.exists)):
+            gap = int(np.argmax(change.gaps))
+            if self._is_resolved(change):
+                gaps = range(gap, gap + 1)
+            else:
+                gaps = narrowest(self.posterior.positions, change.gaps, self._target(gap)) or range(
+                    gap, gap + 1
+                )
+            positions = self.posterior.positions
+            claim = Claim(
+                change=change,
+                gaps=gaps,
+                before=positions[gaps.start],
+                after=positions[gaps.stop],
+                direction=1 if change.size > 0 else -1,
+                confidence=change.exists * float(change.gaps[gaps.start : gaps.stop].sum()),
+            )
+            if all(claim.after <= other.before or claim.before >= other.after for other in found):
+                found.append(claim)
+        return sorted(found, key=lambda claim: claim.before)
+
+    def _certificates_of(self, claims: Sequence[Claim]) -> Iterator[Certificate | None]:
+        """Yield the certificate of each claim, made where there is none yet; `None` once there are too many."""
+        positions = self.posterior.positions
+        edges = [positions[0], *(at for claim in claims for at in (claim.before, claim.after)), positions[-1]]
+        for number, claim in enumerate(claims):
+            builds = edges[2 * number : 2 * number + 4]
+            yield self._certificate(tuple(builds), direction=claim.direction)
+
+    def _certificate(self, builds: tuple[int, ...], *, direction: int) -> Certificate | None:
+        named = tuple(self._evidence.build_of(position) for position in builds)
+        if named not in self._certificates:
+            if len(self._certificates) >= MOST_CLAIMS:
+                return None
+            posterior = self.posterior
+            layout = posterior.tau if self._evidence.relinks else 0.0
+            self._certificates[named] = Certificate(
+                named,
+                direction=direction,
+                level=(1 - self.question.confidence) / 2 ** (1 + len(self._certificates)),
+                threshold=self.question.threshold_log,
+                scale=math.hypot(posterior.grid_sigma, layout),
+                resolution=self._evidence.undithered_step(posterior.grid_sigma),
+                counted=self.question.counted,
+            )
+        return self._certificates[named]
+
+    def _block(self, certificate: Certificate) -> Measure:
+        """Return the next block of a certificate, in random order, in new layouts where builds can be relinked."""
+        builds = list(certificate.needed)
+        rng = np.random.default_rng([self.question.seed, self._blocks, *builds])
+        expensive = self._evidence.relinks and self._evidence.relinking_is_expensive
+        builds *= SAMPLES_PER_LAYOUT if expensive else 1
+        rng.shuffle(builds)
+        layout = self._evidence.batches + 1 if self._evidence.relinks else 0
+        return Measure(order=tuple(builds), certificate=True, layout=layout)
+
+    # The budget, and the answer.
+
+    def _may_build(self, *, extra: int = 0) -> bool:
+        most = self.question.budget.builds
+        return most is None or self._evidence.builds + extra < most
+
+    def _refusal(self, measure: Measure) -> str | None:
+        """Return why the budget does not allow a batch; `None` where it does."""
+        evidence = self._evidence
+        return self.question.budget.refusal(
+            builds=evidence.builds,
+            invocations=evidence.invocations,
+            seconds=evidence.seconds,
+            fresh=sum(not evidence.is_attempted(position) for position in measure.positions),
+            more=len(measure.order) * self.question.invocations_per_sample,
+        )
+
+    def _afford(self, measure: Measure) -> Action:
+        refusal = self._refusal(measure)
+        return measure if refusal is None else self._conclude(refusal)
+
+    def _conclude(self, reason: str) -> Settled:
+        """Answer with what is certified; what the guide suspects beyond that is said as such."""
         if len(self._evidence.positions) < 2:
-            return Settled(answer=answers.nothing_usable(reason))
-        posterior = self.posterior
-        best = narrowest(posterior, self.question.confidence)
-        if best is None:
-            return Settled(answer=answers.unclear(self.question, posterior, reason))
-        candidates = self._within(best, posterior)
-        if len(candidates) == int(self._possible.sum()) and len(candidates) > 1:
-            return Settled(answer=answers.unclear(self.question, posterior, reason))
-        return Settled(answer=answers.located(self.question, posterior, best, candidates, reason))
+            return Settled(answer=nothing_usable(reason))
+        claims = self._claims()
+        certificates = list(self._certificates_of(claims))
+        return Settled(
+            answer=conclude(
+                self.question,
+                self._evidence,
+                self.posterior,
+                [
+                    (claim, tuple(self._candidates(claim.gaps).tolist()), certificate)
+                    for claim, certificate in zip(claims, certificates, strict=True)
+                ],
+                none=self._certificates.get(self._named_ends()),
+                reason=reason,
+            )
+        )
+
+    def _named_ends(self) -> tuple[int, ...]:
+        ends = (self.posterior.positions[0], self.posterior.positions[-1])
+        return tuple(self._evidence.build_of(position) for position in ends)
+
+
+def _inward(revisions: int) -> Iterator[int]:
+    """Yield distances from an end at which to look for a usable revision, further and further apart.
+
+    >>> list(_inward(20))
+    [0, 1, 2, 3, 4, 6, 9, 13, 19]
+    """
+    distance = 0
+    while distance < revisions:
+        yield distance
+        distance = max(distance + 1, distance * 3 // 2)

@@ -1,88 +1,181 @@
-"""A search told in plain words, for `show --search` and the console."""
+"""A search in plain words, for `show --search` and the console."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.model.quantity import counted
 from perftrail.search.answer import Verdict
-from perftrail.search.evidence import Block, Readings, Same, Unusable
+from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from perftrail.search.answer import Answer, Change
+    from perftrail.search.answer import Answer, Change, Effect, Suspicion
+    from perftrail.search.certificate import Summary
     from perftrail.search.evidence import News
-    from perftrail.search.snapshot import Belief
+    from perftrail.search.posterior import Belief
+
+    Label = Callable[[int], str]
+
+SPREADS_DIFFER = 2.0
+"""A change that multiplies the spread of the samples by this, or divides it, is worth a word."""
 
 _TIMES = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
 
 
-def step(news: News, belief: Belief | None, label: Callable[[int], str], *, what: str = "") -> str:
-    """Say what was measured and what it made of the search.
+def step(news: News, belief: Belief | None, label: Label, *, what: str = "") -> str:
+    """Say what was measured, and what the search believes after it.
 
-    `belief` is the one after the news; `label` names a position; `what` is the figure that was read, or why
-    there is none.
+    `label` names a position; `what` is the value of the build that was measured, or why there is none.
 
     >>> step(Unusable(position=5), None, "r{}".format, what="build")
-    'r5 could not be used (build)'
+    'r5 is not usable (build)'
     """
+    said = _news(news, label, what)
+    if belief is None or isinstance(news, BootSession | CannotRelink):
+        return said
+    if isinstance(news, Batch) and not news.certificate:
+        position, _ = Counter(sample.position for sample in news.samples).most_common(1)[0]
+        side = _side(belief.after_the_change(position))
+        said = f"{said}, {side}" if side else said
+    return f"{said}; {left(belief)}"
+
+
+def _news(news: News, label: Label, what: str) -> str:
     match news:
+        case Batch():
+            return _batch(news, label, what)
+        case Built():
+            same = "" if news.like is None else f": the same artefact as {label(news.like)}"
+            return f"built {label(news.position)}{same}"
         case Unusable():
-            done = f"{label(news.position)} could not be used{f' ({what})' if what else ''}"
-            return done if belief is None else f"{done}; {left(belief)}"
-        case Readings():
-            done = f"measured {label(news.position)} {_times(len(news.values))}{f': {what}' if what else ''}"
-            if belief is None:
-                return done
-            side = _side(belief.after_the_change(news.position))
-            return f"{done}, {side}; {left(belief)}" if side else f"{done}; {left(belief)}"
-        case Same():
-            done = f"{label(news.position)} was built to the same as {label(news.like)}"
-            return done if belief is None else f"{done}; {left(belief)}"
-        case Block():
-            return "measured on from here in another block: the machine has changed"
+            return f"{label(news.position)} is not usable{f' ({what})' if what else ''}"
+        case BootSession():
+            return "a new boot session begins: levels are compared within it"
+        case CannotRelink():
+            return f"no relink: {news.reason}"
         case _:
             assert_never(news)
 
 
-def verdict(answer: Answer, label: Callable[[int], str]) -> str:
+def _batch(batch: Batch, label: Label, what: str) -> str:
+    runs = Counter(sample.position for sample in batch.samples)
+    if batch.certificate:
+        done = f"certificate block: ran {_and(label(position) for position in sorted(runs))} in random order"
+    else:
+        done = "measured " + _and(f"{label(each)} {_times(count)}" for each, count in runs.most_common())
+    if batch.layout:
+        done += ", in a new layout"
+    failed = sum(sample.value is None for sample in batch.samples)
+    noisy = sum(sample.noisy for sample in batch.samples)
+    remarks = [f"{counted(failed, 'run')} failed"] * bool(failed)
+    remarks += [counted(noisy, "noisy sample")] * bool(noisy)
+    done += f" ({', '.join(remarks)})" if remarks else ""
+    return f"{done}: {what}" if what else done
+
+
+def verdict(answer: Answer, label: Label) -> str:
     """Say the answer in one sentence."""
     match answer.verdict:
         case Verdict.FOUND | Verdict.RANGE | Verdict.SEVERAL:
-            return "; ".join(_change(change, label) for change in answer.changes) + f" ({answer.reason})"
+            said = "; ".join(_change(change, label) for change in answer.changes) + f" ({answer.reason})"
         case Verdict.NONE:
-            seen = f"no change of {_percent(answer.smallest_seen)} or more"
-            return f"{seen}, {_percent(answer.confidence)} sure ({answer.reason})"
+            said = f"no change of {_percent(answer.minimum_detectable)} or more, {_sure(answer.confidence)}"
+            said += f" ({answer.reason})"
+            if answer.certificate is not None:
+                said += f", {certified(answer.certificate)}"
         case Verdict.UNCLEAR:
-            return f"unclear: {answer.reason}"
+            said = f"unclear: {answer.reason}"
         case _:
             assert_never(answer.verdict)
+    if answer.below is not None:
+        said += f"; a change below the threshold: {_effect(answer.below)}"
+    return "; ".join([said, *(suspicion(each, label) for each in answer.suspected)])
 
 
-def _change(change: Change, label: Callable[[int], str]) -> str:
-    first, last = label(change.positions[0]), label(change.positions[-1])
-    where = first if len(change.positions) == 1 else f"one of {len(change.positions)}, {first} to {last}"
-    if change.effect is None:
-        return f"{where}, {_percent(change.confidence)} sure"
-    effect = change.effect
-    interval = f"times {effect.value:.3g} [{effect.low:.3g}, {effect.high:.3g}]"
-    return f"{where}, {_percent(change.confidence)} sure, {interval}"
+def certified(summary: Summary) -> str:
+    """Say what a certificate rests on."""
+    blocks = f"{counted(summary.blocks, 'block')} ({counted(summary.invocations, 'run')})"
+    over = f" over {summary.layouts} layouts" if summary.layouts > 1 else ""
+    return f"certified in {blocks}{over}, error at most {_percent(summary.error)}"
+
+
+def reservations(summary: Summary) -> tuple[str, ...]:
+    """Say what a certificate of a change leaves open: layouts, another change, another spread."""
+    said = []
+    if summary.layouts == 1:
+        said.append(
+            "these builds differ; ten layouts would show whether the change does ([build] relink, where code is linked)"
+        )
+    if not summary.alone:
+        largest = f" up to {_percent(summary.possible)}" if summary.possible < 1 else ""
+        said.append(f"another change{largest} is possible")
+    spread = summary.spread
+    if spread is not None and max(spread, 1 / spread if spread else math.inf) >= SPREADS_DIFFER:
+        said.append(f"samples scatter {spread:.2g} times as much after it")
+    return tuple(said)
+
+
+def suspicion(suspected: Suspicion, label: Label) -> str:
+    """Say which change is likely and not certified, and what it would take.
+
+    >>> from perftrail.search.answer import Suspicion
+    >>> doubt = Suspicion(
+    ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06
+    ... )
+    >>> suspicion(doubt, "r{}".format)
+    'likeliest r7, 90 % sure: evidence 14 of 200, about 90 more blocks, change at most 6 %'
+    """
+    parts = [f"evidence {suspected.evidence:.2g} of {suspected.needed:.0f}"]
+    if suspected.blocks_left is not None:
+        parts.append(f"about {suspected.blocks_left} more blocks")
+    if math.isfinite(suspected.possible):
+        parts.append(f"change at most {_percent(suspected.possible)}")
+    return (
+        f"likeliest {_where(suspected.positions, label)}, {_sure(suspected.confidence)}: {', '.join(parts)}"
+    )
+
+
+def left(belief: Belief) -> str:
+    """Say how much the search has still to decide."""
+    if belief.no_change > 0.5:
+        return f"{_sure(belief.no_change)} that nothing changed"
+    return f"{counted(belief.candidates, 'candidate')} left"
+
+
+def _change(change: Change, label: Label) -> str:
+    parts = [_where(change.positions, label), _sure(change.confidence)]
+    if change.effect is not None:
+        parts.append(_effect(change.effect))
+    if change.certificate is not None:
+        parts.append(certified(change.certificate))
+        return "; ".join([", ".join(parts), *reservations(change.certificate)])
+    return ", ".join(parts)
+
+
+def _where(positions: tuple[int, ...], label: Label) -> str:
+    first, last = label(positions[0]), label(positions[-1])
+    return first if len(positions) == 1 else f"one of {len(positions)}, {first} to {last}"
+
+
+def _effect(effect: Effect) -> str:
+    return f"times {effect.value:.3g} [{effect.low:.3g}, {effect.high:.3g}]"
 
 
 def _side(probability: float | None) -> str:
     if probability is None or probability == 0:
         return ""
     if probability >= 0.5:
-        return f"{_percent(probability)} it is after the change"
-    return f"{_percent(1 - probability)} it is before the change"
+        return f"{_sure(probability)} that it is after the change"
+    return f"{_sure(1 - probability)} that it is before the change"
 
 
-def left(belief: Belief) -> str:
-    """Say what is left to be told apart."""
-    if belief.no_change > 0.5:
-        return f"{_percent(belief.no_change)} that nothing changed"
-    return f"{counted(belief.candidates, 'candidate')} left"
+def _and(items: Iterable[str]) -> str:
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _times(count: int) -> str:
@@ -90,7 +183,11 @@ def _times(count: int) -> str:
 
 
 def _percent(share: float) -> str:
-    """Print a share with as many nines as it has, and never as a round 100 %."""
-    percent = 100 * min(share, 0.9999)
+    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+
+
+def _sure(probability: float) -> str:
+    """Print a probability with as many nines as it has, and never as 100 %."""
+    percent = 100 * min(probability, 0.9999)
     digits = 0 if percent < 99 else 1 if percent < 99.9 else 2
-    return f"{percent:.{digits}f} %"
+    return f"{percent:.{digits}f} % sure"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
-from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement
 from perftrail.model.notes import STATUSES, RegressionNote
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
     from perftrail.model.trail import Json
+
+
+LARGEST_DRAWN = {"turn": 2**15 - 1, "seed": 2**63 - 1, "layout": 2**31 - 1}
+"""The largest numbers of a draw that the columns of every database hold."""
 
 
 def storable(text: str) -> str:
@@ -101,7 +105,13 @@ def accepted(outcome: Outcome) -> Outcome:
             log=storable(outcome.failure.log),
             seconds=finite(outcome.failure.seconds, f"{where}: its failure's time"),
         )
-        return replace(outcome, started=storable(outcome.started), seconds=seconds, failure=failure)
+        return replace(
+            outcome,
+            started=storable(outcome.started),
+            seconds=seconds,
+            failure=failure,
+            draw=_accepted_draw(outcome.draw, where),
+        )
     if without := set(outcome.methods) - set(outcome.values):
         raise StoreError(
             f"{where}: a method but no value for {', '.join(sorted(without))}; leave the method out"
@@ -117,7 +127,18 @@ def accepted(outcome: Outcome) -> Outcome:
         methods={metric: storable(method) for metric, method in outcome.methods.items()},
         flags=tuple(storable(flag) for flag in outcome.flags),
         log=storable(outcome.log),
+        draw=_accepted_draw(outcome.draw, where),
     )
+
+
+def _accepted_draw(draw: Draw, where: str) -> Draw:
+    """Return a draw as it is kept; raise `StoreError` for numbers that no column holds."""
+    for name, most in LARGEST_DRAWN.items():
+        if not 0 <= getattr(draw, name) <= most:
+            raise StoreError(
+                f"{where}: its {name} is {getattr(draw, name)}; a store keeps numbers from 0 to {most}"
+            )
+    return replace(draw, block=identifier(draw.block, "block"))
 
 
 def accepted_runnable(runnable: Runnable) -> Runnable:

@@ -35,19 +35,26 @@ NO_METHOD = 0
 """Stands for a value without a method; the ids of methods begin at 1."""
 
 
+NO_BLOCK = 0
+"""The block of a sample that belongs to none; the numbers of blocks begin at 1."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleColumns:
     """Samples by columns: warm-ups and failures left out, in the order in which they were taken.
 
-    One entry for each invocation: `runnable` (an id that `runnables` names), `ordinal`, `started`, and `flags` (a
-    place in `marks`). One entry for each value: `invocation` (a place in the former), `metric` and `method` (ids that
-    `metrics` and `methods` name, or `NO_METHOD`), and `value`.
+    One entry for each invocation: `runnable` (an id that `runnables` names), `ordinal`, `started`, `flags` (a
+    place in `marks`), `block` (a number that samples of one block share, or `NO_BLOCK`) and `turn`. One entry for each
+    value: `invocation` (a place in the former), `metric` and `method` (ids that `metrics` and `methods` name, or
+    `NO_METHOD`), and `value`.
     """
 
     runnable: Whole
     ordinal: Whole
     started: Sequence[str]
     flags: Whole
+    block: Whole
+    turn: Whole
     invocation: Whole
     metric: Whole
     method: Whole
@@ -88,11 +95,14 @@ def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None =
     names = _numbered(name for _, name, _, _ in values)
     methods = _numbered(method for _, _, method, _ in values if method)
     marks = _numbered(each.flags for each in taken)
+    blocks = _numbered(each.draw.block for each in taken if each.draw.block)
     return SampleColumns(
         runnable=_whole([runnables[each.key.runnable] for each in taken])[0],
         ordinal=_whole([each.key.ordinal for each in taken])[0],
         started=[each.started for each in taken],
         flags=_whole([marks[each.flags] - 1 for each in taken])[0],
+        block=_whole([blocks.get(each.draw.block, NO_BLOCK) for each in taken])[0],
+        turn=_whole([each.draw.turn for each in taken])[0],
         invocation=_whole([place for place, _, _, _ in values])[0],
         metric=_whole([names[name] for _, name, _, _ in values])[0],
         method=_whole([methods.get(method, NO_METHOD) for _, _, method, _ in values])[0],
@@ -109,22 +119,34 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
     known = names.by_id(connection)
     wanted = {id for id, name in known.items() if metrics is None or name in metrics}
     id_of = Names(schema.machine, "fingerprint").find(connection, machine)
-    taken = select(table.c.id, table.c.runnable_id, table.c.ordinal, table.c.started, table.c.flags).where(
-        table.c.machine_id == id_of, table.c.phase == PHASES.index("sample")
-    )
+    taken = select(
+        table.c.id,
+        table.c.runnable_id,
+        table.c.ordinal,
+        table.c.started,
+        table.c.flags,
+        table.c.block_id,
+        table.c.turn,
+    ).where(table.c.machine_id == id_of, table.c.phase == PHASES.index("sample"))
     started: list[str] = []
     marks: dict[str | None, int] = {None: 0}
     heads: list[Whole] = []
-    for ids, runnables, ordinals, times, flags in _batches(connection, taken.order_by(table.c.id)):
+    for ids, runnables, ordinals, times, flags, blocks, turns in _batches(
+        connection, taken.order_by(table.c.id)
+    ):
         started += times
-        heads.append(_whole(ids, runnables, ordinals, [marks.setdefault(text, len(marks)) for text in flags]))
-    head = np.concatenate([np.empty((4, 0), np.int64), *heads], axis=1)
+        marked = [marks.setdefault(text, len(marks)) for text in flags]
+        of = [block or NO_BLOCK for block in blocks]
+        heads.append(_whole(ids, runnables, ordinals, marked, of, [turn or 0 for turn in turns]))
+    head = np.concatenate([np.empty((6, 0), np.int64), *heads], axis=1)
     body, values = _values(connection, head[0], wanted, everything=len(wanted) == len(known))
     return SampleColumns(
         runnable=head[1],
         ordinal=head[2],
         started=started,
         flags=head[3],
+        block=head[4],
+        turn=head[5],
         invocation=body[0],
         metric=body[1],
         method=body[2],

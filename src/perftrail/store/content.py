@@ -46,8 +46,8 @@ class KeptInvocation:
         return (key, self.own, self.values, self.failure)
 
 
-OWN = ("started", "seconds", "flags", "log")
-"""An invocation's own columns; the version of perftrail comes after them."""
+OWN = ("started", "seconds", "flags", "log", "turn", "seed", "layout")
+"""An invocation's own columns; the name of its block and the version of perftrail come after them."""
 
 FAILURE = ("stage", "message", "log", "seconds")
 
@@ -112,6 +112,7 @@ TEXTS = {
     "runnable_id": (schema.runnable, schema.runnable.c.key),
     "machine_id": (schema.machine, schema.machine.c.fingerprint),
     "perftrail_id": (schema.perftrail, schema.perftrail.c.version),
+    "block_id": (schema.block, schema.block.c.name),
 }
 """The texts that numbers stand for, by the columns that hold these."""
 
@@ -184,11 +185,13 @@ def _invocations() -> Select[Any]:
             table.c.phase,
             table.c.ordinal,
             *(table.c[name] for name in OWN),
+            schema.block.c.name.label("block"),
             schema.perftrail.c.version,
         )
         .join_from(table, schema.runnable)
         .join(schema.machine)
         .join(schema.perftrail)
+        .outerjoin(schema.block, table.c.block_id == schema.block.c.id)
     )
 
 
@@ -226,7 +229,7 @@ def _kept(
         key=InvocationKey(
             runnable=row.key, machine=row.fingerprint, phase=PHASES[row.phase], ordinal=row.ordinal
         ),
-        own=(*(getattr(row, name) for name in OWN), row.version),
+        own=(*(getattr(row, name) for name in OWN), row.block, row.version),
         values=tuple(sorted(values.get(row.id, ()), key=lambda value: value[0])),
         failure=failures.get(row.id),
     )

@@ -41,7 +41,7 @@ def put_invocations(
 
 
 def _row(connection: Connection, each: KeptInvocation, numbering: Numbering) -> dict[str, Any]:
-    own = dict(zip((*OWN, "perftrail_id"), each.own, strict=True))
+    own = dict(zip((*OWN, "block_id", "perftrail_id"), each.own, strict=True))
     names = {"runnable_id": each.key.runnable, "machine_id": each.key.machine}
     numbers = {"phase": PHASES.index(each.key.phase), "ordinal": each.key.ordinal}
     return numbering.row(connection, own | names) | numbers

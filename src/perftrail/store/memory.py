@@ -254,6 +254,8 @@ def _samples(outcomes: Sequence[Outcome], metrics: Collection[str]) -> Samples:
         values={name: by_ordinal for name, by_ordinal in values.items() if by_ordinal},
         flags={each.key.ordinal: each.flags for each in taken if each.flags},
         failures=tuple(each.failure.stage for each in outcomes if isinstance(each, FailedInvocation)),
+        blocks={each.key.ordinal: each.draw.block for each in taken if each.draw.block},
+        turns={each.key.ordinal: each.draw.turn for each in taken if each.draw.block},
     )
 
 

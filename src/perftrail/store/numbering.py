@@ -23,6 +23,7 @@ NAMED = (
     (schema.runnable, "key"),
     (schema.metric, "name"),
     (schema.method, "name"),
+    (schema.block, "name"),
 )
 """The tables whose rows are a text and the number that stands for it."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import insert, select
 
 from perftrail.model.build import Failure
-from perftrail.model.measurement import FailedInvocation, InvocationKey, Measurement
+from perftrail.model.measurement import UNDRAWN, Draw, FailedInvocation, InvocationKey, Measurement
 from perftrail.store import schema
 from perftrail.store.accepted import to_json, unknown
 from perftrail.store.inserting import insert_many
@@ -36,10 +36,18 @@ class Interned:
         self.runnables = Names(schema.runnable, "key")
         self.metrics = Names(schema.metric, "name")
         self.methods = Names(schema.method, "name")
+        self.blocks = Names(schema.block, "name")
 
     def forget(self) -> None:
         """Remember nothing, after a transaction that was undone."""
-        for names in (self.perftrails, self.machines, self.runnables, self.metrics, self.methods):
+        for names in (
+            self.perftrails,
+            self.machines,
+            self.runnables,
+            self.metrics,
+            self.methods,
+            self.blocks,
+        ):
             names.forget()
 
 
@@ -50,6 +58,7 @@ def write(connection: Connection, outcomes: Sequence[Outcome], interned: Interne
     measured = [outcome for outcome in outcomes if isinstance(outcome, Measurement)]
     interned.metrics.intern_all(connection, (name for each in measured for name in each.values))
     interned.methods.intern_all(connection, (method for each in measured for method in each.methods.values()))
+    interned.blocks.intern_all(connection, (each.draw.block for each in outcomes if each.draw.block))
     for chunk in chunks(outcomes):
         rows = [_invocation(connection, outcome, interned, version) for outcome in chunk]
         ids = connection.scalars(
@@ -77,6 +86,7 @@ def _invocation(
     if runnable is None:
         raise unknown(key, "runnable")
     measured = outcome if isinstance(outcome, Measurement) else None
+    draw = outcome.draw
     return {
         "runnable_id": runnable,
         "machine_id": machine,
@@ -87,6 +97,10 @@ def _invocation(
         "flags": to_json(list(measured.flags), "flags") if measured and measured.flags else None,
         "log": measured.log if measured and measured.log else None,
         "perftrail_id": version,
+        "block_id": interned.blocks.intern(connection, draw.block) if draw.block else None,
+        "turn": draw.turn or None,
+        "seed": draw.seed or None,
+        "layout": draw.layout or None,
     }
 
 
@@ -180,7 +194,9 @@ def _outcome(row: Row[Any], runnable: str, machine: str, kept: _Values) -> Outco
         failure = Failure(
             stage=row.stage, message=row.message, log=row.failure_log, seconds=row.failure_seconds
         )
-        return FailedInvocation(key=key, started=row.started, seconds=row.seconds, failure=failure)
+        return FailedInvocation(
+            key=key, started=row.started, seconds=row.seconds, failure=failure, draw=_draw(row)
+        )
     return Measurement(
         key=key,
         started=row.started,
@@ -189,7 +205,14 @@ def _outcome(row: Row[Any], runnable: str, machine: str, kept: _Values) -> Outco
         methods=kept.methods.get(row.id, {}),
         flags=tuple(json.loads(row.flags)) if row.flags else (),
         log=row.log or "",
+        draw=_draw(row),
     )
+
+
+def _draw(row: Row[Any]) -> Draw:
+    if row.block is None and row.turn is None and row.seed is None and row.layout is None:
+        return UNDRAWN
+    return Draw(block=row.block or "", turn=row.turn or 0, seed=row.seed or 0, layout=row.layout or 0)
 
 
 def _invocations(runnables: Sequence[int], machine: int) -> Select[Any]:
@@ -202,8 +225,9 @@ def _invocations(runnables: Sequence[int], machine: int) -> Select[Any]:
 
 
 def _whole_invocation() -> Select[Any]:
-    table, failure = schema.invocation, schema.failure
-    return select(
+    table, failure, block = schema.invocation, schema.failure, schema.block
+    drawn = (table.c.turn, table.c.seed, table.c.layout)
+    found = select(
         table.c.id,
         table.c.runnable_id,
         table.c.phase,
@@ -216,7 +240,10 @@ def _whole_invocation() -> Select[Any]:
         failure.c.message,
         failure.c.log.label("failure_log"),
         failure.c.seconds.label("failure_seconds"),
-    ).outerjoin_from(table, failure)
+        block.c.name.label("block"),
+        *drawn,
+    )
+    return found.outerjoin_from(table, failure).outerjoin(block, table.c.block_id == block.c.id)
 
 
 def _read_values(

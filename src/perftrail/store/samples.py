@@ -59,13 +59,20 @@ def read_samples(
     for name, metric in known.items():
         _add_values(held, connection, parts, name, metric)
     flags, failures = _flags(connection, machine_id), _failures(connection, machine_id)
+    blocks, turns = _blocks(connection, parts)
     started = set(held)
     if not started.issuperset(keys):
         # Of the others, some may have been started and have failed.
         for part in parts:
             started.update(connection.scalars(select(table.c.runnable_id).where(*part).distinct()))
     return {
-        key: Samples(values=held.get(id, {}), flags=flags.get(id, {}), failures=tuple(failures.get(id, ())))
+        key: Samples(
+            values=held.get(id, {}),
+            flags=flags.get(id, {}),
+            failures=tuple(failures.get(id, ())),
+            blocks=blocks.get(id, {}),
+            turns=turns.get(id, {}),
+        )
         for id, key in keys.items()
         if id in started
     }
@@ -94,6 +101,27 @@ def _add_values(
                 if id != last:
                     last, own = id, held.setdefault(id, {}).setdefault(name, {})
                 own[ordinal] = number
+
+
+def _blocks(
+    connection: Connection, parts: Sequence[Conditions]
+) -> tuple[Mapping[int, Mapping[int, str]], Mapping[int, Mapping[int, int]]]:
+    """Return the blocks of samples and their places in these, each by runnable and ordinal."""
+    table, block = schema.invocation, schema.block
+    blocks: dict[int, dict[int, str]] = defaultdict(dict)
+    turns: dict[int, dict[int, int]] = defaultdict(dict)
+    names = {row[0]: row[1] for row in connection.execute(select(block.c.id, block.c.name))}
+    if not names:
+        return blocks, turns
+    for part in parts:
+        wanted = select(table.c.runnable_id, table.c.ordinal, table.c.block_id, table.c.turn).where(
+            *part, table.c.phase + 0 == SAMPLE, table.c.block_id.is_not(None)
+        )
+        for rows in connection.execute(wanted, execution_options={"yield_per": BATCH}).partitions():
+            for id, ordinal, number, turn in rows:
+                blocks[id][ordinal] = names[number]
+                turns[id][ordinal] = turn or 0
+    return blocks, turns
 
 
 def _flags(connection: Connection, machine: int) -> Mapping[int, Mapping[int, tuple[str, ...]]]:

@@ -89,6 +89,14 @@ stands_for = Table(
 `point` is a JSON array of pairs, in the order the study names the parameters.
 """
 
+block = Table(
+    "block",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+)
+"""The names of blocks: invocations that ran directly one after another."""
+
 invocation = Table(
     "invocation",
     metadata,
@@ -102,10 +110,15 @@ invocation = Table(
     Column("flags", Text),
     Column("log", Text),
     Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+    Column("block_id", ForeignKey("block.id")),
+    Column("turn", SmallInteger),
+    Column("seed", BigInteger),
+    Column("layout", Integer),
     UniqueConstraint("runnable_id", "machine_id", "phase", "ordinal"),
 )
 """One start of one process. `phase` is 0 for a warm-up, 1 for a sample; `flags` a JSON array, NULL for none.
 
+`block_id`, `turn`, `seed` and `layout` are what was drawn for it; NULL stands for 0 and for no block.
 Its unique constraint is also the index by which all samples are read: warm-ups first, then by ordinal.
 """
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from perftrail.errors import Mistake, StudyError
 from perftrail.model.pins import MAIN
+from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.study import Study
 from perftrail.studyfile.complaints import Complaints
@@ -19,6 +20,7 @@ from perftrail.studyfile.rules import check
 from perftrail.studyfile.structure import Misfit, structure
 
 if TYPE_CHECKING:
+    from perftrail.model.benchmark import Benchmark
     from perftrail.studyfile.document import Document
 
 FILE_NAME = "perftrail.toml"
@@ -173,7 +175,7 @@ def _study(document: Document, file: Path) -> Study:
         source=replace(document.source, location=absolute_location(document.source, file.parent)),
         build=document.build,
         variants=document.variants or {PLAIN: Variant()},
-        benchmarks=benchmarks,
+        benchmarks={name: _with_own_input(benchmark) for name, benchmark in benchmarks.items()},
         derived={
             name: replace(derived, benchmark=derived.benchmark or only)
             for name, derived in document.derived.items()
@@ -189,3 +191,12 @@ def _study(document: Document, file: Path) -> Study:
         },
         along=document.study.along,
     )
+
+
+def _with_own_input(benchmark: Benchmark) -> Benchmark:
+    """Give a benchmark whose relative `stdin` is one below the study's directory, wherever perftrail is started."""
+    stdin = benchmark.stdin or ""
+    first = {name: str(values[0]) for name, values in benchmark.parameters.items() if values}
+    if not stdin.strip() or fill(stdin, first).startswith(("/", "{")):
+        return benchmark
+    return replace(benchmark, stdin=f"{{study}}/{stdin}")

@@ -1,4 +1,4 @@
-"""`check --try`: builds and starts a few revisions, and says what those that fail have in common."""
+"""`check --try`: builds, starts and relinks a few revisions, and says what those that fail have in common."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from perftrail.workflows.troubles import Trouble
 
 
+LAYOUTS = (1, 2, 3)
+"""The seeds with which the newest revision is relinked: as many as tell whether that has any effect."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advised:
     """A trouble of subjects that were tried, with what may help where they are one stretch of the history."""
@@ -46,13 +50,17 @@ class Advised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptReport:
-    """What came of trying: how many subjects of how many, what failed, and the plan by what is known now."""
+    """The result of a trial: how many subjects of how many, what failed, and the plan by what is known now.
+
+    `relinked` counts subjects that were linked in another order and then started, `None` where nothing says how.
+    """
 
     plan: Survey
     tried: tuple[Subject, ...]
     built: int
     started: int
     troubles: tuple[Advised, ...]
+    relinked: int | None = None
 
     @property
     def useful(self) -> bool:
@@ -66,6 +74,7 @@ class AttemptReport:
             "subjects": len(self.tried),
             "built": self.built,
             "started": self.started,
+            "relinked": self.relinked,
             "failures": [trouble.as_json() for trouble in self.troubles],
             "plan": self.plan.as_json(),
         }
@@ -83,6 +92,8 @@ class Attempt:
         self._count = count
         self._built: set[Subject] = set()
         self._started: set[Subject] = set()
+        self._relinked: set[Subject] = set()
+        self._can_relink = False
         self._failures: dict[Subject, Failure] = {}
 
     def events(self) -> Generator[Event, None, AttemptReport]:
@@ -95,12 +106,15 @@ class Attempt:
         yield from workshop.ahead(tried)
         for subject in tried:
             yield from self._try(subject)
+            layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]
+            yield from self._relink(self._first_cells(subject), layouts)
         return AttemptReport(
             plan=survey(self._session, self._selection),
             tried=tried,
             built=len(self._built),
             started=len(self._started),
             troubles=tuple(map(self._advised, common(tried, self._failures))),
+            relinked=len(self._relinked) if self._can_relink else None,
         )
 
     def _advised(self, trouble: Trouble) -> Advised:
@@ -143,6 +157,26 @@ class Attempt:
                 self._started.add(subject)
             else:
                 self._failures.setdefault(subject, failure)
+
+    def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
+        """Link what was started in other orders, and start it once so; no sample is kept of that."""
+        workshop, bench = self._session.workshop, self._session.bench
+        wanted = [cell for cell in cells if cell.subject in self._started and workshop.can_relink(cell)]
+        if not wanted:
+            return
+        self._can_relink = True
+        yield from workshop.relink(wanted, layouts)
+        for cell in wanted:
+            for layout in layouts:
+                ready = yield from workshop.ready(cell, layout=layout)
+                failure = ready if isinstance(ready, Failure) else None
+                if not isinstance(ready, Failure) and layout == layouts[0]:
+                    result = bench.invoker.observe(ready, f"layout-{layout}", lambda command: command).result
+                    failure = result if isinstance(result, Failure) else None
+                if failure is not None:
+                    self._failures.setdefault(cell.subject, failure)
+                    return
+        self._relinked.add(wanted[0].subject)
 
     def _start(self, cell: Cell) -> Generator[Event, None, Failure | None]:
         ready = yield from self._session.workshop.ready(cell)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from perftrail.model.measurement import InvocationKey
+from perftrail.model.measurement import UNDRAWN, InvocationKey
 from perftrail.workflows.events import Invoked
 from perftrail.workflows.workshop import Start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
-    from perftrail.model.measurement import Machine, Outcome, Phase
+    from perftrail.model.measurement import Draw, Machine, Outcome, Phase
     from perftrail.ports import Engine, Pending, Store
     from perftrail.workflows.events import Event
     from perftrail.workflows.invoker import Invoker
@@ -71,21 +71,28 @@ class Bench:
             self.started += 1
             yield Invoked(cell=start.ready.cell, outcome=outcome)
 
-    def hand_out(self, ready: Ready, wanted: Iterable[tuple[Phase, int]]) -> None:
+    def hand_out(self, ready: Ready, wanted: Iterable[tuple[Phase, int]], *, draw: Draw = UNDRAWN) -> None:
         """Hand starts out that are not known, in this order; `outcome` then waits for what came of each."""
-        known = self.known(ready)
-        for phase, ordinal in wanted:
-            key = self.key(ready, phase, ordinal)
-            if (phase, ordinal) not in known and key not in self._handed:
-                self._handed[key] = self._begin(Start(ready=ready, key=key))
+        keys = (self.key(ready, phase, ordinal) for phase, ordinal in wanted)
+        self.begin(Start(ready=ready, key=key, draw=draw) for key in keys)
+
+    def begin(self, starts: Iterable[Start]) -> None:
+        """Hand starts out that are not known, in this order; `perform` then waits for the outcome of each."""
+        for start in starts:
+            known = self.known(start.ready)
+            if (start.key.phase, start.key.ordinal) not in known and start.key not in self._handed:
+                self._handed[start.key] = self._begin(start)
 
     def take_back(self) -> None:
         """Forget what was handed out and not asked for; what of it was not begun yet will not be."""
         self._handed.clear()
 
-    def outcome(self, ready: Ready, phase: Phase, ordinal: int) -> Generator[Event, None, Outcome]:
-        """Give one outcome, started now only when it is not known."""
+    def outcome(
+        self, ready: Ready, phase: Phase, ordinal: int, *, draw: Draw = UNDRAWN
+    ) -> Generator[Event, None, Outcome]:
+        """Give one outcome, started now, with this draw, only when it is not known."""
         known = self.known(ready)
         if (phase, ordinal) not in known:
-            yield from self.perform((Start(ready=ready, key=self.key(ready, phase, ordinal)),))
+            start = Start(ready=ready, key=self.key(ready, phase, ordinal), draw=draw)
+            yield from self.perform((start,))
         return known[phase, ordinal]

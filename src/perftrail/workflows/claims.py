@@ -17,7 +17,7 @@ from perftrail.model.target import claimed_figure
 from perftrail.workflows.showing.growth import grown
 from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.pairs import decides, paired, telling_over, values_of
-from perftrail.workflows.showing.rows import by_round, rows
+from perftrail.workflows.showing.rows import by_block, rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -161,7 +161,7 @@ class _Bench:
         return self._reach(claim, figure.benchmark, figure.name)
 
     def _ratio(self, claim: Claim, benchmark: str, metric: str) -> Ratio | str:
-        """Compare invocations of the same round at every point that both variants have."""
+        """Compare invocations of the same block at every point that both variants have."""
         mine, others = (
             {row.point: row for row in self._rows(claim, variant, benchmark, metric)}
             for variant in (claim.variant, claim.against)
@@ -170,7 +170,7 @@ class _Bench:
             point: pairs
             for point in mine.keys() & others.keys()
             if (
-                pairs := paired(*(by_round(self.view, self.measured, each[point]) for each in (others, mine)))
+                pairs := paired(*(by_block(self.view, self.measured, each[point]) for each in (others, mine)))
             )
         }
         if not found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,9 @@ from perftrail.workflows.clock import now
 from perftrail.workflows.events import HistoryRead
 from perftrail.workflows.gating.choice import Choice
 from perftrail.workflows.gating.duel import Duel
+from perftrail.workflows.gating.neighbours import neighbours_noise
 from perftrail.workflows.sides.rules import rule_for, units_needed
+from perftrail.workflows.sides.turns import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -38,9 +39,6 @@ ROUNDS_TO_JUDGE = 5
 
 FITTING = 0.9
 """The part of the rounds that would fit by what they cost so far that is counted on."""
-
-Clock = Callable[[], float]
-"""Seconds that only ever go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +82,15 @@ class Compare:
         rule = self._rule(apart)
         rule = yield from self._measured(apart, rule)
         self._notes += self._skipped(apart)
-        rows = [row for duel in duels for row in duel.rows(rule)]
+        self._notes += [words for duel in apart if (words := duel.turns.unlinked_words)]
+        rows = sorted((row for duel in duels for row in duel.rows(rule)), key=lambda row: row.rank)
+        of_builds = next((row.target for row in rows if row.basis == "builds"), None)
         return Gate(
             title=self._session.study.title,
             file=self._session.study.file,
             base=base,
             head=head,
-            rows=tuple(sorted(rows, key=lambda row: row.rank)),
+            rows=tuple(rows),
             lost=(*self._lost.values(), *(each for duel in apart for each in duel.lost())),
             fail_on=self._request.fail_on,
             confidence=self._request.confidence,
@@ -100,6 +100,7 @@ class Compare:
             fresh=self._session.bench.started,
             seconds=self._clock() - began,
             taken=now(),
+            layout_noise=None if of_builds is None else neighbours_noise(self._session, of_builds),
             notes=tuple(self._notes),
         )
 
@@ -132,7 +133,7 @@ class Compare:
                 for ready in (yield from self._make(side, Subject(revision=revision, variant=variant))):
                     made.setdefault(ready.cell.benchmark, {}).setdefault(side, []).append(ready)
             duels += [
-                Duel(self._session, readies, choice.of(study, benchmark, variant))
+                Duel(self._session, readies, choice.of(study, benchmark, variant), clock=self._clock)
                 for benchmark, readies in made.items()
                 if len(readies) == len(sides)
             ]

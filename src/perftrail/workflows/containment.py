@@ -63,9 +63,14 @@ class Sandboxes:
         return self._sandbox.sees(phase)
 
     @contextmanager
-    def around(self, phase: Phase, writable: Sequence[str]) -> Iterator[Contained]:
-        """Give a starter in a sandbox in which these directories can be changed. Raises `SandboxError`."""
-        view = self.view(phase, writable)
+    def around(
+        self, phase: Phase, writable: Sequence[str], *, shown: Sequence[str] = ()
+    ) -> Iterator[Contained]:
+        """Give a starter in a sandbox in which these directories can be changed. Raises `SandboxError`.
+
+        Directories in `shown` can be read there beside all else.
+        """
+        view = self.view(phase, writable, also=shown)
         logs = self._results / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         with Room(self._rooms) as room:
@@ -117,9 +122,9 @@ class Sandboxes:
             program, *words = bubblewrap(self.view(phase, writable), room)
             yield (program, "--die-with-parent", *words)
 
-    def view(self, phase: Phase, writable: Sequence[str]) -> View:
-        """Say what can be seen and changed in there."""
-        shown = (self._study, str(launcher_path().parent), *map(str, self._made), *self._readable())
+    def view(self, phase: Phase, writable: Sequence[str], *, also: Sequence[str] = ()) -> View:
+        """Say what can be seen and changed in there; `also` names directories that are seen beside the usual."""
+        shown = (self._study, str(launcher_path().parent), *map(str, self._made), *self._readable(), *also)
         return View(
             writable=tuple(os.path.realpath(path) for path in writable),
             shown=tuple(os.path.realpath(path) for path in shown),

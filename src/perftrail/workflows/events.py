@@ -63,6 +63,23 @@ class LinkFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relinked:
+    """A subject was linked in other orders, each named by its seed; the last one may have failed."""
+
+    subject: Subject
+    outcomes: Mapping[int, Built | Failure]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelinkedAlike:
+    """The benchmark's files were equal for several layout seeds: the recipe's relink has no effect."""
+
+    subject: Subject
+    benchmark: str
+    layouts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SameArtefact:
     """Subjects are one build, measured once: equal artefacts, whatever their revisions."""
 
@@ -118,6 +135,8 @@ Event = (
     | BuildFinished
     | BuilderSaid
     | LinkFailed
+    | Relinked
+    | RelinkedAlike
     | SameArtefact
     | Invoked
     | GivenUp

@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer
-from perftrail.model.build import content_key
+from perftrail.model.build import Built, content_key
+from perftrail.model.circumstances import seed_of
+from perftrail.model.subject import Subject
 from perftrail.model.trail import SearchRecord
 from perftrail.model.working import Working
-from perftrail.search.survey import Survey
-from perftrail.search.works import Works
+from perftrail.search import Budget, ManySearch
+from perftrail.search.failing import FailureSearch
 from perftrail.workflows.clock import now
 from perftrail.workflows.events import HistoryRead, Skipped
-from perftrail.workflows.finding.blocks import InBlocks, elsewhere
+from perftrail.workflows.finding.also import also_changed
 from perftrail.workflows.finding.broken import stretches
 from perftrail.workflows.finding.failing import Trials
 from perftrail.workflows.finding.gaps import gaps
 from perftrail.workflows.finding.inside import InsideMerges
-from perftrail.workflows.finding.journal import Journal, Ledger
-from perftrail.workflows.finding.probe import Probe
-from perftrail.workflows.finding.pursuit import pursue
-from perftrail.workflows.finding.rounds import Rounds
+from perftrail.workflows.finding.journal import Journal, Ledger, elsewhere
+from perftrail.workflows.finding.loop import Loop
+from perftrail.workflows.finding.sampler import Sampler
 from perftrail.workflows.finding.suspects import Beforehand, weigh, with_measured, with_notes
-from perftrail.workflows.finding.walk import Walk
 from perftrail.workflows.finding.witnesses import witnesses
 from perftrail.workflows.found import FindAnswer, FindTable, UnusableRevision
 from perftrail.workflows.warm import warm_prior
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
 
     from perftrail.model.build import Failure
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
-    from perftrail.search.answer import Answer
+    from perftrail.search import Answer, Question
     from perftrail.workflows.events import Event
     from perftrail.workflows.finding.request import FindRequest
     from perftrail.workflows.session import Session
 
+
+GROUNDS = "certificate"
+"""What a search rests on is part of its name: one of an earlier version is asked again, on new samples."""
+
+MOST_INVOCATIONS = 300
+"""For each metric with separate invocations, where several are asked and no budget is given: one that is too noisy
+holds up the others no longer."""
 
 MOST_COMPARED = 20_000
 """A history that is longer is not compared file by file for the sizes of its changes: that takes minutes."""
@@ -53,6 +61,7 @@ class Find:
         self._ledger = Ledger(session)
         self._revisions: tuple[Revision, ...] = ()
         self._beforehand = Beforehand(weights=None, said=())
+        self._distance: tuple[float, ...] | None = None
         self._begun = ""
         self._elsewhere: tuple[str, ...] = ()
 
@@ -74,38 +83,71 @@ class Find:
         result: FindAnswer | FindTable
         if isinstance(goal, Working):
             result = yield from self._failing(goal, journal)
-        elif len(goal) == 1:
-            result = yield from self._one(goal[0], journal)
         else:
-            result = yield from self._several(goal, journal)
+            answers = yield from self._changed(goal, journal)
+            result = answers[0] if len(answers) == 1 else self._table(answers)
         yield from self._session.workshop.confirm(witnesses(result, self._ledger.attempted))
         result = replace(result, pins=self._session.pins)
         journal.end(result.as_json())
         return result
 
-    def _one(self, target: Target, journal: Journal) -> Generator[Event, None, FindAnswer]:
-        known = self._known_beforehand(target)
-        question = self._request.question(
-            len(self._revisions), points=len(target.points), prior=known.weights
+    def _changed(
+        self, targets: tuple[Target, ...], journal: Journal
+    ) -> Generator[Event, None, tuple[FindAnswer, ...]]:
+        """Search for what changed some metrics, in one walk: builds are shared, and invocations where they can be."""
+        groups = _groups(targets)
+        request = self._request
+        if len(groups) > 1 and request.budget == Budget():
+            request = replace(request, budget=Budget(invocations=MOST_INVOCATIONS * len(groups)))
+        samplers = [
+            Sampler(self._session, group, self._revisions, self._ledger, name=journal.name)
+            for group in groups
+        ]
+        known = {named(target): self._known_beforehand(target) for target in targets}
+        questions = {
+            name: self._question(request, sampler, known[name], seed=seed_of("find", journal.name, name))
+            for sampler in samplers
+            for name in sampler.targets
+        }
+        search = ManySearch(
+            {named(target): questions[named(target)] for target in targets},
+            together=[frozenset(sampler.targets) for sampler in samplers],
         )
-        probe = Probe(self._session, target, self._revisions, self._ledger)
-        survey = Survey(question, thorough=self._request.thorough)
-        if self._session.at_once > 1:
-            answer = yield from Rounds(self._session, survey, probe, journal, self._ledger).events()
-        else:
-            answer = yield from pursue(InBlocks(survey, probe, journal), probe, journal)
-        return (yield from self._told(answer, probe, known, journal))
-
-    def _several(self, targets: tuple[Target, ...], journal: Journal) -> Generator[Event, None, FindTable]:
-        probes = [Probe(self._session, target, self._revisions, self._ledger) for target in targets]
-        known = [self._known_beforehand(target) for target in targets]
-        walk = Walk(self._request, probes, [each.weights for each in known])
-        found = yield from walk.events(journal)
+        found = yield from Loop(self._session, search, samplers, journal, self._ledger).events()
+        sampler_of = {name: sampler for sampler in samplers for name in sampler.targets}
         answers: list[FindAnswer] = []
-        for probe, answer, its in zip(probes, found, known, strict=True):
-            answers.append((yield from self._told(answer, probe, its, journal)))
+        for target in targets:
+            name = named(target)
+            answers.append((yield from self._told(found[name], sampler_of[name], name, known[name], journal)))
+        return tuple(answers)
+
+    def _question(self, request: FindRequest, sampler: Sampler, known: Beforehand, *, seed: int) -> Question:
+        return request.question(
+            len(self._revisions),
+            sampler,
+            prior=known.weights,
+            built=self._built_before(sampler),
+            distance=self._distance,
+            seed=seed,
+        )
+
+    def _built_before(self, sampler: Sampler) -> frozenset[int]:
+        """Return the positions that were built before this search was begun: they cost nothing."""
+        store, workshop = self._session.store, self._session.workshop
+        stored = {runnable.revision for runnable in store.runnables(sampler.benchmark)}
+        builds = store.builds() if stored else {}
+        earlier = {key for key, record in builds.items() if record.finished < self._begun}
+        found = set()
+        for position, revision in enumerate(self._revisions):
+            if revision.id in stored:
+                made = workshop.known_build(Subject(revision=revision, variant=sampler.variant))
+                if isinstance(made, Built) and made.key in earlier:
+                    found.add(position)
+        return frozenset(found)
+
+    def _table(self, answers: tuple[FindAnswer, ...]) -> FindTable:
         return FindTable(
-            answers=tuple(answers),
+            answers=answers,
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
             invocations=len(self._ledger.invocations),
@@ -114,25 +156,35 @@ class Find:
         )
 
     def _told(
-        self, answer: Answer, probe: Probe, known: Beforehand, journal: Journal
+        self, answer: Answer, sampler: Sampler, name: str, known: Beforehand, journal: Journal
     ) -> Generator[Event, None, FindAnswer]:
-        """Put an answer about a figure with its revisions, after a look inside the merges it names."""
-        merges = InsideMerges(self._session, self._request, probe, ledger=self._ledger, journal=journal)
+        """Put an answer about a metric with its revisions, after a look inside the merges it names."""
+        benchmark = self._session.study.benchmarks[sampler.benchmark]
+        also = {
+            number: also_changed(benchmark, name, sampler, change)
+            for number, change in enumerate(answer.changes)
+            if change.certificate is not None
+        }
+        merges = InsideMerges(
+            self._session, self._request, sampler, name, ledger=self._ledger, journal=journal
+        )
         inside = yield from merges.each(answer)
+        failures = sampler.failures(name)
         return FindAnswer(
             answer=answer,
-            target=probe.target,
+            target=sampler.targets[name],
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
-            unusable=self._unusable(probe.failures),
+            unusable=self._unusable(failures),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
             machine=self._session.machine.id,
             inside=inside,
-            broke=stretches(probe.usable, probe.failures, answer.changes),
+            also=also,
+            broke=stretches(sampler.usable(name), failures, answer.changes),
             priors=known.said,
-            set_aside=probe.set_aside,
-            marked=probe.marked,
+            set_aside=sampler.set_aside,
+            marked=sampler.noisy,
             with_notes="notes" in self._request.priors,
             boots=journal.boots,
             elsewhere=self._elsewhere,
@@ -144,9 +196,9 @@ class Find:
             raise NoAnswer("source.skip leaves out every revision of the range; none can be tried")
         line = gaps(self._revisions, wanted)
         prior = line.weights(self._beforehand.weights)
-        question = self._request.question(len(wanted), points=len(working.places), prior=prior)
         trials = Trials(self._session, working, wanted, self._ledger)
-        answer = yield from pursue(Works(question), trials, journal)
+        search = FailureSearch(self._request.question(len(wanted), prior=prior))
+        answer = yield from trials.pursue(search, journal)
         return FindAnswer(
             answer=line.answer(answer),
             target=working,
@@ -168,6 +220,7 @@ class Find:
         )
 
     def _weigh(self) -> Beforehand:
+        """Weigh the revisions by what they touch and say; keep how far apart they are for incremental builds."""
         request = self._request
         small = len(self._revisions) <= MOST_COMPARED
         wanted = [
@@ -178,8 +231,11 @@ class Find:
         known = Beforehand(weights=None, said=())
         if len(self._revisions) < 2:
             return known
+        incremental = small and self._session.study.build.incremental
+        touched = self._session.source.touched(self._revisions) if wanted or incremental else ()
+        if incremental:
+            self._distance = tuple(float(sum_) for sum_ in accumulate(len(paths) for paths in touched))
         if wanted:
-            touched = self._session.source.touched(self._revisions)
             known = weigh(touched, priors=wanted, suspect=request.suspect)
         return with_notes(known, self._revisions) if "notes" in request.priors else known
 
@@ -204,10 +260,13 @@ class Find:
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
         named = [[target.name, target.variant] for target in targets]
+        grounds = () if isinstance(goal, Working) else (GROUNDS,)
         # nothing where there is one source, so that searches begun before are still found
         held = [pins] if (pins := self._session.pins.as_json()) else []
         return SearchRecord(
-            key=content_key(ids, named, request.smallest, request.confidence, request.thorough, *held),
+            key=content_key(
+                ids, named, request.smallest, request.confidence, request.thorough, *grounds, *held
+            ),
             machine=self._session.machine.id,
             started=now(),
             question={
@@ -224,3 +283,17 @@ class Find:
                 "priors": list(self._beforehand.said),
             },
         )
+
+
+def named(target: Target) -> str:
+    """Name a target among those of several variants."""
+    return target.name if target.variant == "plain" else f"{target.name} ({target.variant})"
+
+
+def _groups(targets: Sequence[Target]) -> list[dict[str, Target]]:
+    """Group the targets that the same invocations give, in the order of the first of each."""
+    groups: dict[tuple[object, ...], dict[str, Target]] = {}
+    for target in targets:
+        key = (target.benchmark, target.variant, frozenset(target.points))
+        groups.setdefault(key, {})[named(target)] = target
+    return list(groups.values())

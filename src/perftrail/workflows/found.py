@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perftrail.model.pins import ALONE
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
     from perftrail.model.working import Working
-    from perftrail.search.answer import Answer, Change
-    from perftrail.search.inside import Origin
-    from perftrail.workflows.finding.blocks import Boot
+    from perftrail.search import Answer, Change, Effect, Origin, Summary
+    from perftrail.search.answer import Suspicion
+    from perftrail.workflows.finding.also import AlsoChanged
     from perftrail.workflows.finding.broken import Stretch
+    from perftrail.workflows.finding.journal import Boot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +76,15 @@ class InsideMerge:
 
 
 def marked_words(marked: int, *, none: bool) -> Iterator[str]:
-    """Say that marked readings were used, and what they can hide from an answer that nothing changed.
+    """Say that noisy samples were used, and what they can hide from an answer that nothing changed.
 
     >>> list(marked_words(2, none=False))
-    ['2 readings were taken while others used the machine, and used all the same']
+    ['2 samples were taken while others used the machine, and used anyway']
     >>> [words[:49] for words in marked_words(2, none=True)][1:], list(marked_words(0, none=True))
     (['a change that shows only while nothing else runs,'], [])
     """
     if marked:
-        yield f"{marked} readings were taken while others used the machine, and used all the same"
+        yield f"{marked} samples were taken while others used the machine, and used anyway"
     if marked and none:
         yield (
             "a change that shows only while nothing else runs, as in how threads scale, may be hidden by that; "
@@ -95,10 +96,10 @@ def marked_words(marked: int, *, none: bool) -> Iterator[str]:
 class FindAnswer:
     """A search's answer and what it cost. `builds` counts failed ones too; `seconds` is of all.
 
-    `inside` holds for each change, by its number, what was found inside the merge that made it. `broke` are
-    stretches that could not be used. `priors` says in words what was believed beforehand. `set_aside`
-    readings were marked as taken in noise and not told; `marked` ones were told all the same. `boots` are those
-    of the machine in which the readings were taken, and `elsewhere` says in words on what other machines the
+    `inside` holds for each change, by its number, what was found inside the merge that made it, `also` what else it
+    changed. `broke` are stretches that could not be used. `priors` says in words what was believed beforehand.
+    `set_aside` samples were noisy and replaced; `marked` ones were used anyway. `boots` are those of the
+    machine in which the samples were taken, and `elsewhere` says in words on what other machines the
     same was asked. `with_notes`: a message that speaks of speed made a revision likelier.
     """
 
@@ -111,6 +112,7 @@ class FindAnswer:
     seconds: float
     machine: str
     inside: Mapping[int, InsideMerge]
+    also: Mapping[int, tuple[AlsoChanged, ...]] = field(default_factory=dict)
     broke: tuple[Stretch, ...] = ()
     priors: tuple[str, ...] = ()
     set_aside: int = 0
@@ -173,7 +175,10 @@ class FindAnswer:
             "marked": self.marked,
             "seconds": round(self.seconds, 3),
             "confidence": self.answer.confidence,
-            "smallest_seen": _finite(self.answer.smallest_seen),
+            "smallest_seen": _finite(self.answer.minimum_detectable),
+            "certificate": _certificate(self.answer.certificate),
+            "below_threshold": None if self.answer.below is None else _effect(self.answer.below),
+            "suspected": [self._suspected(each) for each in self.answer.suspected],
             "machine": self.machine,
             "boots": [boot.as_json() for boot in self.boots],
             "elsewhere": list(self.elsewhere),
@@ -181,8 +186,8 @@ class FindAnswer:
             "reason": self.answer.reason,
             "changes": [self._change(number, change) for number, change in enumerate(self.answer.changes)],
             "strays": [
-                {"revision": self.revisions[each.position].id, "level": each.level, "beside": each.beside}
-                for each in self.answer.strays
+                {"revision": self.revisions[each.position].id, "level": each.level, "beside": each.usual}
+                for each in self.answer.outliers
             ],
         }
 
@@ -193,7 +198,19 @@ class FindAnswer:
             **_levels(change),
             "kind": str(change.kind),
             "notes": [revision.id for revision in self.notes(change)],
+            "certificate": _certificate(change.certificate),
+            "also_changed": [_also(each) for each in self.also.get(number, ())],
             "inside": None if inside is None else inside.as_json(),
+        }
+
+    def _suspected(self, suspicion: Suspicion) -> dict[str, Json]:
+        return {
+            "revisions": [self.revisions[position].id for position in suspicion.positions],
+            "confidence": suspicion.confidence,
+            "evidence": suspicion.evidence,
+            "needed": suspicion.needed,
+            "blocks_left": suspicion.blocks_left,
+            "possible": _finite(suspicion.possible),
         }
 
     def _broke(self, stretch: Stretch) -> dict[str, Json]:
@@ -265,9 +282,36 @@ def _levels(change: Change) -> dict[str, Json]:
         "confidence": change.confidence,
         "before": change.before,
         "after": change.after,
-        "effect": None
-        if effect is None
-        else {"value": effect.value, "low": effect.low, "high": effect.high, "interval": 0.95},
+        "effect": None if effect is None else _effect(effect),
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Json]:
+    return {"value": effect.value, "low": effect.low, "high": effect.high, "interval": 0.95}
+
+
+def _certificate(summary: Summary | None) -> dict[str, Json] | None:
+    """Put what an answer rests on; `possible` is the largest other change that is not excluded."""
+    if summary is None:
+        return None
+    return {
+        "blocks": summary.blocks,
+        "invocations": summary.invocations,
+        "error": summary.error,
+        "layouts": summary.layouts,
+        "single_change": summary.alone,
+        "possible": _finite(summary.possible),
+        "spread": summary.spread,
+    }
+
+
+def _also(changed: AlsoChanged) -> dict[str, Json]:
+    return {
+        "metric": changed.metric,
+        "point": dict(changed.point.values),
+        "unit": changed.unit,
+        "better": changed.better,
+        "effect": _effect(changed.effect),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,16 @@ from perftrail.builder import (
     StoppableEnclosing,
 )
 from perftrail.launcher import Launcher
+from perftrail.model.build import Failure
 from perftrail.workflows.containment import Sandboxes
 from perftrail.workflows.pinning import open_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from perftrail.builder import Makers
-    from perftrail.model.build import Built, Failure, Recipe
+    from perftrail.model.build import Built, Recipe
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject
@@ -63,6 +65,19 @@ class OwnHand:
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Make a subject."""
         return self.builder.make(subject, recipe)
+
+    def relink(
+        self, subject: Subject, recipe: Recipe, layouts: Sequence[int], *, artefact: str
+    ) -> Mapping[int, Built | Failure]:
+        """Relink a subject with some seeds; build it first where that is not done yet.
+
+        Layouts are named as those of a build with this `artefact`: a compiler that writes the time into what it
+        makes gives another one here.
+        """
+        built = self.builder.make(subject, recipe)
+        if isinstance(built, Failure):
+            return {layouts[0]: replace(built, stage="relink")}
+        return self.builder.relink(subject, recipe, replace(built, artefact=artefact), layouts)
 
     @property
     def builder(self) -> LocalBuilder:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from perftrail.errors import NoAnswer
 from perftrail.file_tree import empty_directory
+from perftrail.model.circumstances import PADDING
 from perftrail.model.process import Command
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ FIXED = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 """All that a counted program sees of the environment that perftrail was started in."""
-
-PADDING = "PERFTRAIL_PADDING"
-"""A variable that only takes room: what lies above a program's stack decides how its data are aligned."""
 
 _ROOM = 4096
 _HARDWARE = "instructions_user"
@@ -115,10 +113,10 @@ def _summed(counts: Path) -> float | None:
 
 def _filled(command: Command) -> Command:
     """Fill arguments and environment up to a whole number of pages, whatever paths are in them."""
-    return padded(command, -_size(padded(command, 0)) % _ROOM)
+    return _padded(command, -_size(_padded(command, 0)) % _ROOM)
 
 
-def padded(command: Command, bytes_more: int) -> Command:
+def _padded(command: Command, bytes_more: int) -> Command:
     """Give a command with a variable in its environment that takes so much room."""
     return replace(command, environment={**command.environment, PADDING: "x" * bytes_more})
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.file_tree import empty_directory
-from perftrail.model.build import Failure, content_key
+from perftrail.model.build import Failure
+from perftrail.model.circumstances import circumstances, seed_of
 from perftrail.model.measurement import FailedInvocation, Measurement
 from perftrail.model.placeholders import fill, split_command
 from perftrail.model.plan import command_line, run_environment
@@ -27,18 +28,20 @@ from perftrail.model.sandbox import with_refusals
 from perftrail.readers.pattern import read_metrics
 from perftrail.workflows.accounts import measured, methods
 from perftrail.workflows.clock import now
-from perftrail.workflows.instructions import KEPT, InstructionCounter, padded
+from perftrail.workflows.instructions import KEPT, InstructionCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Stage
+    from perftrail.model.circumstances import Circumstances
     from perftrail.model.conditions import Conditions
-    from perftrail.model.measurement import InvocationKey, Outcome
+    from perftrail.model.measurement import InvocationKey, Outcome, Phase
     from perftrail.model.process import Ended, Ran
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
+    from perftrail.workflows.build_paths import BuildPaths, SeenAt
     from perftrail.workflows.quiet import Lookout
     from perftrail.workflows.workshop import Ready, Start
 
@@ -61,10 +64,7 @@ NOT_LOADED = (
 """What glibc's and musl's dynamic linkers say."""
 
 NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object file)"
-"""What glibc's dynamic linker says before it runs the program all the same, without what the study asks for."""
-
-ROOM_BYTES = 4096
-"""How much an environment's size is varied, and with it where everything above a stack lies."""
+"""What glibc's dynamic linker says before it runs the program anyway, without what the study asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,10 @@ class Observed:
 
 
 class Invoker:
-    """Starts what a study's benchmarks say, and reads what came of it."""
+    """Starts what a study's benchmarks say, and reads the results.
+
+    With `paths`, each invocation sees its build at a path that its draw decides.
+    """
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class Invoker:
         lookout: Lookout,
         scratch: Path,
         logs: Path,
+        paths: BuildPaths | None = None,
     ) -> None:
         self._study = study
         self._lookout = lookout
@@ -94,17 +98,30 @@ class Invoker:
         self._builder = builder
         self._scratch = scratch
         self._logs = logs
+        self._paths = paths
         self._instructions = InstructionCounter(starter, scratch.with_name("counts"))
 
     def invoke(self, start: Start) -> Outcome:
         """Start once and give the outcome; a start that fails is an outcome too.
 
+        Where no seed was drawn, it is the same for every subject at the same ordinal, so that pairs stay pairs.
         Raises `MachineBusy` where the study refuses to measure in noise.
         """
         if "instructions" in self._study.benchmarks[start.ready.cell.benchmark].counters:
             return self._count(start)
+        seed = start.draw.seed or invocation_seed(self._study, start.key.phase, start.key.ordinal)
+        drawn = replace(start, draw=replace(start.draw, seed=seed, layout=start.ready.layout))
+        around = circumstances(seed)
+        if self._paths is None:
+            return self._invoke(drawn, around, None)
+        placeholders = self._builder.command_placeholders(start.ready.prepared)
+        with self._paths.seen(start.ready.prepared, around.path, placeholders) as seen:
+            return self._invoke(drawn, around, seen)
+
+    def _invoke(self, start: Start, around: Circumstances, seen: SeenAt | None) -> Outcome:
         log = self._log(start)
-        command = padded(self._command(start.ready, log, INHERITED), _random_room(start.key))
+        command = self._command(start.ready, log, INHERITED, seen=seen)
+        command = replace(command, environment={**around.environment, **command.environment})
         self._lookout.before()
         started = now()
         ran = self.starter.run(command)
@@ -114,7 +131,10 @@ class Invoker:
         failure = _why_failed(ran, benchmark, log)
         read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log))
         if isinstance(read, Failure):
-            return FailedInvocation(key=start.key, started=started, seconds=seconds, failure=read)
+            read = replace(read, message=seen.plain(read.message)) if seen else read
+            return FailedInvocation(
+                key=start.key, started=started, seconds=seconds, failure=read, draw=start.draw
+            )
         _drop_empty(log)
         return Measurement(
             key=start.key,
@@ -124,10 +144,15 @@ class Invoker:
             methods=_methods(ran, conditions),
             flags=(*_flags(ran), *self._lookout.flags(conditions)),
             log=str(log) if log.exists() else "",
+            draw=start.draw,
         )
 
     def _count(self, start: Start) -> Outcome:
-        """Start once to count instructions. No other figure of such a start means anything."""
+        """Start once to count instructions. No other figure of such a start means anything.
+
+        Nothing is drawn: what would make two counts of one binary differ stays the same.
+        """
+        start = replace(start, draw=replace(start.draw, seed=0, layout=start.ready.layout))
         log = self._log(start)
         started = now()
         counted = self._instructions.count(self._command(start.ready, log, KEPT))
@@ -139,7 +164,9 @@ class Invoker:
             why = f"{counted.method} counted no instruction of it"
             result = Failure(stage="metric", message=why, log=str(log))
         if isinstance(result, Failure):
-            return FailedInvocation(key=start.key, started=started, seconds=seconds, failure=result)
+            return FailedInvocation(
+                key=start.key, started=started, seconds=seconds, failure=result, draw=start.draw
+            )
         _drop_empty(log)
         return Measurement(
             key=start.key,
@@ -149,6 +176,7 @@ class Invoker:
             methods={"instructions": counted.method},
             flags=_flags(ran),
             log=str(log) if log.exists() else "",
+            draw=start.draw,
         )
 
     def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> Observed:
@@ -162,11 +190,13 @@ class Invoker:
         values = read if isinstance(read, Failure) else {**measured(ran), **read}
         return Observed(ran=ran, result=failure or values)
 
-    def _command(self, ready: Ready, log: Path, inherited: tuple[str, ...]) -> Command:
+    def _command(
+        self, ready: Ready, log: Path, inherited: tuple[str, ...], *, seen: SeenAt | None = None
+    ) -> Command:
         cell = ready.cell
         benchmark = self._study.benchmarks[cell.benchmark]
         values = {
-            **self._builder.command_placeholders(ready.prepared),
+            **(seen.placeholders if seen else self._builder.command_placeholders(ready.prepared)),
             "revision": cell.subject.revision.id,
             **{name: str(value) for name, value in cell.point.as_dict().items()},
         }
@@ -199,6 +229,11 @@ class Invoker:
         log = self._logs / f"{log_name(start.key)}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
         return log
+
+
+def invocation_seed(study: Study, phase: Phase, ordinal: int) -> int:
+    """Return the seed of the invocations of every subject at an ordinal, where none was drawn for them."""
+    return seed_of("invocation", study.measure.seed, phase, ordinal)
 
 
 def log_name(key: InvocationKey) -> str:
@@ -253,14 +288,6 @@ def _not_preloaded(log: Path) -> Failure | None:
 def _never_began(code: int, benchmark: Benchmark, told: str) -> bool:
     """Whether the shell or the dynamic linker gave up before the program itself ran: both have codes of their own."""
     return code in NOT_RUN and (benchmark.shell or any(words in told for words in NOT_LOADED))
-
-
-def _random_room(key: InvocationKey) -> int:
-    """Up to a page, by chance: where the stack begins can make a program faster or slower.
-
-    The same for every subject at the same ordinal, so that pairs stay pairs.
-    """
-    return int(content_key("room", key.phase, key.ordinal)[:8], 16) % ROOM_BYTES
 
 
 def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:

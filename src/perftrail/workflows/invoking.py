@@ -6,6 +6,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from perftrail.machine import Watch
+from perftrail.workflows.build_paths import BuildPaths
 from perftrail.workflows.invoker import Invoker
 from perftrail.workflows.quiet import Lookout
 
@@ -34,9 +35,10 @@ def open_invoker(
 ) -> Iterator[Invoker]:
     """Open who starts a study's benchmarks, each in a directory below `place`; ends what it started on leaving."""
     measure = study.measure
+    links = place / "paths"
     with (
         Watch(helpers=lambda: _helpers(starter, enclosing)) as watch,
-        _measuring(place, starter, enclosing) as started,
+        _measuring(place, links, starter, enclosing) as started,
     ):
         yield Invoker(
             study,
@@ -45,6 +47,7 @@ def open_invoker(
             lookout=Lookout(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
             scratch=place / "scratch",
             logs=logs,
+            paths=BuildPaths(links) if measure.vary_path else None,
         )
 
 
@@ -53,12 +56,12 @@ def _helpers(starter: Launcher, enclosing: Sandboxes | None) -> tuple[int, ...]:
 
 
 def _measuring(
-    place: Path, starter: Launcher, enclosing: Sandboxes | None
+    place: Path, links: Path, starter: Launcher, enclosing: Sandboxes | None
 ) -> AbstractContextManager[Starter]:
-    """Give who starts what is measured: in one sandbox for all of it, if in one."""
+    """Give who starts what is measured: in one sandbox for all of it, if in one; `links` can be read there."""
     if enclosing is None:
         return nullcontext(starter)
     own = [place / "scratch", place / "counts"]
-    for directory in own:
+    for directory in (*own, links):
         directory.mkdir(exist_ok=True)
-    return enclosing.around("run", [str(directory) for directory in own])
+    return enclosing.around("run", [str(directory) for directory in own], shown=[str(links)])

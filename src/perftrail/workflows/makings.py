@@ -54,9 +54,9 @@ class Makings:
     def _used(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
         return {name: self._pins.revision(name, subject.revision) for name in names}
 
-    def link(self, cell: Cell) -> Link:
-        """What a benchmark's own build takes in a cell."""
-        steps, env = benchmark_steps(self._study, cell), self.recipe(cell.subject).env
+    def link(self, cell: Cell, *, layout: int = 0) -> Link:
+        """What a benchmark's own build takes in a cell, for a layout with the lines that relink it."""
+        steps, env = benchmark_steps(self._study, cell, layout=layout), self.recipe(cell.subject).env
         named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
         return Link(
             steps=steps,

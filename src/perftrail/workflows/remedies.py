@@ -42,6 +42,11 @@ def remedies(trouble: Trouble, recipe: Recipe) -> tuple[Remedy, ...]:
 
 def _remedies(trouble: Trouble, stretch: Stretch, recipe: Recipe) -> Iterator[Remedy]:
     range_ = f"range = {toml(stretch.range)}"
+    if trouble.failure.stage == "relink":
+        yield Remedy(
+            does="measure them as their recipe links them", lines=("[[build.when]]", range_, "relink = []")
+        )
+        return
     if trouble.failure.stage == "build" and not _ELSEWHERE.search(trouble.line):
         does, line = _repair(trouble.line, recipe)
         yield Remedy(does=does, lines=("[[build.when]]", range_, line))

@@ -63,7 +63,7 @@ def resolve(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
 
     Raises `NoAnswer` when the program, a loop of /bin/sh, does not run.
     """
-    from perftrail.analysis.compare import Rule, compare  # noqa: PLC0415 - numpy, which the rest here needs not
+    from perftrail.analysis.compare import Rule, compare_once  # noqa: PLC0415 - numpy, which the rest here needs not
 
     count = _calibrate(starter, seconds)
     first: list[Ran] = []
@@ -76,8 +76,8 @@ def resolve(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
     return Resolution(
         pairs=PAIRS,
         seconds=median(ran.wall_seconds for ran in (*first, *second)),
-        wall=_seen(compare(_walls(first), _walls(second), rule)),
-        cpu=_seen(compare(_cpus(first), _cpus(second), rule)),
+        wall=_seen(compare_once(_walls(first), _walls(second), rule)),
+        cpu=_seen(compare_once(_cpus(first), _cpus(second), rule)),
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import Failure
-from perftrail.model.measurement import FailedInvocation
+from perftrail.model.measurement import Draw, FailedInvocation
 from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, ordered, subjects
 from perftrail.workflows.agreement import disagreements
 from perftrail.workflows.eras import skips_json
 from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
+from perftrail.workflows.invoker import invocation_seed
 from perftrail.workflows.measuring import Tally
 from perftrail.workflows.outlook import Outlook, Span
 from perftrail.workflows.workshop import Start
@@ -167,17 +169,40 @@ class Run:
         return sorted(keys, key=lambda key: numbers[self._tallies[key].ready.cell.point])
 
     def _measure(self, keys: Sequence[str]) -> Generator[Event, None, None]:
-        policy = self._session.study.measure
         for key in keys:
             yield from self._give_up(self._tallies[key].ready.cell)
         number = 0
         while active := [key for key in keys if self._outlook.wants(self._tallies[key].ready.cell)]:
-            yield from self._round(ordered(active, number, order=policy.order, seed=policy.seed))
+            yield from self._round(active, number)
             number += 1
 
-    def _round(self, active: Sequence[str]) -> Generator[Event, None, None]:
-        tallies = (self._tallies[key] for key in active)
-        starts = (self._start(each) for each in tallies if self._outlook.wants(each.ready.cell))
+    def _round(self, active: Sequence[str], number: int) -> Generator[Event, None, None]:
+        """Start everything once. The subjects of a point are a block: they run one directly after the other."""
+        study = self._session.study
+        furthest = max(
+            (self._tallies[key].next for key in active), key=lambda each: (each[0] != "warmup", each)
+        )
+        seed = invocation_seed(study, *furthest)
+        for block in self._blocks(active, number):
+            yield from self._block(block, Draw(block=secrets.token_hex(8), seed=seed))
+
+    def _blocks(self, active: Sequence[str], number: int) -> Iterator[Sequence[str]]:
+        """Put what a round starts into order, point after point; a coin decides which of a pair is first.
+
+        Points are compared with each other, and so go there and back; the subjects of a point are compared in pairs.
+        """
+        policy = self._session.study.measure
+        points: dict[str, list[str]] = {}
+        for key in active:
+            points.setdefault(str(self._tallies[key].ready.cell.point), []).append(key)
+        for point in ordered(tuple(points), number, order=policy.order, seed=policy.seed):
+            within = "random" if policy.order == "interleaved" else policy.order
+            yield ordered(points[point], number, order=within, seed=policy.seed)
+
+    def _block(self, block: Sequence[str], draw: Draw) -> Generator[Event, None, None]:
+        tallies = (self._tallies[key] for key in block)
+        wanted = (each for each in tallies if self._outlook.wants(each.ready.cell))
+        starts = (self._start(each, replace(draw, turn=turn)) for turn, each in enumerate(wanted))
         for event in self._session.bench.perform(starts):
             yield event
             if isinstance(event, Invoked):
@@ -187,8 +212,8 @@ class Run:
                     yield from self._give_up(event.cell)
             yield self._progress()
 
-    def _start(self, tally: Tally) -> Start:
-        return Start(ready=tally.ready, key=self._session.bench.key(tally.ready, *tally.next))
+    def _start(self, tally: Tally, draw: Draw) -> Start:
+        return Start(ready=tally.ready, key=self._session.bench.key(tally.ready, *tally.next), draw=draw)
 
     def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
         if beyond := self._outlook.give_up(cell):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from perftrail.workflows.showing.by_benchmark import by_benchmark
 from perftrail.workflows.showing.changes import history_changes
 from perftrail.workflows.showing.growth import growth_along
+from perftrail.workflows.showing.intervals import interval_json
 from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.showing.scaling import thread_scalings
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.model.trail import Json, SearchRecord, StepRecord
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.by_benchmark import Shift
-    from perftrail.workflows.showing.changes import HistoryChange
+    from perftrail.workflows.showing.changes import HistoryChanges
     from perftrail.workflows.showing.growth import Growths
     from perftrail.workflows.showing.rows import Row
     from perftrail.workflows.showing.scaling import ThreadScalings
@@ -38,7 +39,7 @@ class Shown:
     view: View
     measured: MeasuredHere
     rows: tuple[Row, ...]
-    changes: tuple[HistoryChange, ...]
+    changes: HistoryChanges
     growths: Growths
     pins: Pins
 
@@ -60,7 +61,14 @@ class Shown:
 
     def as_json(self) -> list[Json]:
         """Every row as `show --json` prints it, with what begins, ends or is fitted at it."""
-        begun = {change.row: change.as_json() for change in self.changes}
+        begun = {
+            change.row: {**change.as_json(), "rank": rank}
+            for rank, change in enumerate(self.changes.ranked, start=1)
+        }
+        alike = {
+            each.row: interval_json(each.correlation.value, each.correlation.low, each.correlation.high)
+            for each in self.changes.correlated
+        }
         shifted = {shift.row: shift.as_json() for shift in self.by_benchmark}
         scaled = {each.place: each for each in thread_scalings(self.view, measured=self.measured).found}
         return [
@@ -68,6 +76,7 @@ class Shown:
                 **row.as_json(),
                 **self.pins.as_json(),
                 "change": begun.get(row),
+                "correlation": alike.get(row),
                 "growth": self.growths.as_json(row),
                 "by_benchmark": shifted.get(row),
                 "scaling": found.as_json()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.errors import NoAnswer
+from perftrail.model.circumstances import circumstances, seed_of
 from perftrail.model.process import (
     Cancelled,
     Command,
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from perftrail.model.process import Ended
     from perftrail.model.trial import Entry, Trial
     from perftrail.ports import Starter
-
-PADDING = "PERFTRAIL_PADDING"
-"""The variable whose only purpose is its size."""
 
 _HIDDEN = "; the sandbox hides home directories, /run and /tmp: --readable PATH shows what is needed of them"
 
@@ -149,9 +146,10 @@ class Trier:
         around = self._trial.surroundings
         environment = dict(around.environment)
         if around.padding_bytes:
-            # The same for all starts of a unit: what the size does to both sides of a pair cancels.
-            size = random.Random(f"{self._trial.seed}/{unit}").randrange(around.padding_bytes)
-            environment[PADDING] = "x" * size
+            # The same for all starts of a unit: what it does to both sides of a pair cancels.
+            seed = seed_of("unit", self._trial.seed, unit)
+            drawn = circumstances(seed, padding_bytes=around.padding_bytes).environment
+            environment = {**drawn, **environment}
         return Command(
             arguments=arguments,
             environment=environment,
@@ -199,7 +197,7 @@ class Trier:
             "" if self._trial.surroundings.output else "; its output was dropped, --output inherit shows it"
         )
         if isinstance(ended, Exited | Signalled):
-            return f"{said}; -i measures it all the same{shown}"
+            return f"{said}; -i measures it anyway{shown}"
         return f"{said}{shown}"
 
 

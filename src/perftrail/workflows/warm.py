@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.warm import warm_weights
+from perftrail.analysis.changepoints import search_weights
 from perftrail.model.conditions import Marked, sift
 from perftrail.model.measurement import Measurement, Runnable
 from perftrail.model.plan import Cell
@@ -58,7 +58,7 @@ def warm_prior(
         if (logs := _logs(target, {point: earlier.get(key, {}) for point, key in of_points.items()}, least))
     ]
     firsts = [measured[stretch[0]] for stretch in stretches([each.runnables for each in measured])]
-    return warm_weights([(each.position, each.logs) for each in firsts], len(revisions))
+    return search_weights([(each.position, each.logs) for each in firsts], len(revisions))
 
 
 def _keys(view: View, target: Target, revision: Revision) -> dict[Point, str] | None:

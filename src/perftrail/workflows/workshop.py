@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
-from perftrail.model.measurement import Runnable
+from perftrail.model.measurement import UNDRAWN, Runnable
 from perftrail.model.pins import ALONE
 from perftrail.workflows.clock import now
 from perftrail.workflows.eras import eras_of
-from perftrail.workflows.events import BuilderSaid, BuildFinished, BuildStarted, LinkFailed
+from perftrail.workflows.events import (
+    BuilderSaid,
+    BuildFinished,
+    BuildStarted,
+    LinkFailed,
+    Relinked,
+    RelinkedAlike,
+)
 from perftrail.workflows.makings import Makings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.build import Workplace
-    from perftrail.model.measurement import InvocationKey
+    from perftrail.model.measurement import Draw, InvocationKey
     from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
@@ -28,24 +35,35 @@ if TYPE_CHECKING:
     from perftrail.workflows.events import Event
     from perftrail.workflows.linking import Link
 
+TELLING_LAYOUTS = 3
+"""Number of equal layouts that show that relinking has no effect: three objects have six orders."""
+
 NO_OTHERS: Mapping[str, Source] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A cell that can be started: what it stands for in the store and what it was made of."""
+    """A cell that can be started: what it stands for in the store and what it was made of.
+
+    `layout` is the seed with which it was relinked; 0: as its recipe links it. The samples of every layout belong to
+    one runnable. `content` names what is started: two layouts with one content came out the same. It is the key of
+    `runnable` as linked, and another key with a layout.
+    """
 
     cell: Cell
     runnable: Runnable
     prepared: Prepared
+    layout: int = 0
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A job: start this, as that invocation."""
+    """A job: start this, as that invocation, with this draw; the layout that is recorded is that of `ready`."""
 
     ready: Ready
     key: InvocationKey
+    draw: Draw = UNDRAWN
 
 
 class Workshop:
@@ -74,6 +92,7 @@ class Workshop:
         self._recalled: Mapping[str, BuildRecord] | None = None
         self._recalled_keys: dict[tuple[str, str], str] = {}
         self._made: dict[str, Built | Prepared | Failure] = {}
+        self._contents: dict[str, dict[int, str]] = {}
         self._eras = eras_of(study, source, walked=others.get(study.along, source))
         self.makings = Makings(study, self._eras, pins, others)
 
@@ -178,17 +197,84 @@ class Workshop:
     def _news(self) -> Generator[Event, None, None]:
         yield from (BuilderSaid(text=text) for text in self._builder.news())
 
-    def ready(self, cell: Cell) -> Generator[Event, None, Ready | Failure]:
-        """Make a cell's subject and its benchmark, or say what failed."""
+    def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
+        """Make a cell's subject and its benchmark, linked with a seed if one is given, or say what failed.
+
+        A layout from 1 on has the runnable of the build as linked. Raises `ValueError` where nothing says how to
+        relink the cell. Several layouts cost less when `relink` makes them together first.
+        """
         built = yield from self.build(cell.subject)
+        linked = yield from self._linked(cell, built)
+        if isinstance(linked, Failure):
+            return linked
+        self._store.add_runnable(linked.runnable)
+        if not layout:
+            return linked
+        if not self.can_relink(cell):
+            raise ValueError(f"{cell}: the study does not say how to relink it")
+        if self.makings.recipe(cell.subject).relink:
+            built = (yield from self._relink(cell.subject, linked.prepared.built, (layout,)))[layout]
+        relinked = yield from self._linked(cell, built, layout=layout)
+        if isinstance(relinked, Failure):
+            return relinked
+        yield from self._compare_layouts(linked, relinked)
+        return replace(relinked, runnable=linked.runnable)
+
+    def can_relink(self, cell: Cell) -> bool:
+        """Whether the study says how to link what a cell runs in another order."""
+        return bool(self.makings.recipe(cell.subject).relink or self._study.benchmarks[cell.benchmark].relink)
+
+    def relink(self, cells: Iterable[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
+        """Link the subjects of cells with several seeds in one visit to the objects of each; `ready` finds them then.
+
+        Does nothing for cells whose recipe does not relink, and for subjects that cannot be built.
+        """
+        for subject in dict.fromkeys(cell.subject for cell in cells):
+            if self.makings.recipe(subject).relink:
+                built = yield from self.build(subject)
+                if isinstance(built, Built):
+                    yield from self._relink(subject, built, layouts)
+
+    def _relink(
+        self, subject: Subject, built: Built, layouts: Sequence[int]
+    ) -> Generator[Event, None, Mapping[int, Built | Failure]]:
+        """Return the outcome of each layout; after a failure the others may be missing."""
+        how = self.makings.recipe(subject)
+        keys = {layout: self._builder.layout_key(built, how, layout) for layout in layouts}
+        found: dict[int, Built | Failure] = {}
+        for layout, key in keys.items():
+            known = self._made.get(key) or self._known(key)
+            if isinstance(known, Failure) or key in self._made:
+                assert known is not None
+                assert not isinstance(known, Prepared)
+                found[layout] = known
+        missing = [layout for layout in layouts if layout not in found]
+        if not missing:
+            return found
+        made = self._builder.relink(self.makings.own(subject), how, built, missing)
+        for layout, outcome in made.items():
+            known = self._known(keys[layout])
+            if known is None or _differ(known, outcome):
+                self._record(keys[layout], subject, outcome)
+            self._made[keys[layout]] = outcome
+        yield Relinked(subject=subject, outcomes=made)
+        yield from self._news()
+        return {**found, **made}
+
+    def _linked(
+        self, cell: Cell, built: Built | Failure, *, layout: int = 0
+    ) -> Generator[Event, None, Ready | Failure]:
+        """Make a benchmark on a built subject, or give what is known to come of it."""
         if isinstance(built, Failure):
             return built
-        link = self.makings.link(cell)
+        link = self.makings.link(cell, layout=layout)
         key = link.key(self._builder, built)
         outcome = self._made.get(key)
         if outcome is None:
             known = self._known(key)
             outcome = known if isinstance(known, Failure) else self._prepared(built, link)
+            if layout and isinstance(outcome, Failure):
+                outcome = replace(outcome, stage="relink")
             if known is None or _differ(known, outcome):
                 self._record(key, cell.subject, outcome, benchmark=cell.benchmark)
             self._made[key] = outcome
@@ -198,8 +284,17 @@ class Workshop:
             return outcome
         assert isinstance(outcome, Prepared)
         runnable = self.makings.runnable(cell, outcome, key)
-        self._store.add_runnable(runnable)
-        return Ready(cell=cell, runnable=runnable, prepared=outcome)
+        return Ready(cell=cell, runnable=runnable, prepared=outcome, layout=layout, content=runnable.key)
+
+    def _compare_layouts(self, linked: Ready, relinked: Ready) -> Iterator[RelinkedAlike]:
+        """Tell once when several layouts came out the same, as they do when relinking has no effect."""
+        known = self._contents.setdefault(linked.runnable.key, {})
+        if relinked.layout in known:
+            return
+        known[relinked.layout] = relinked.content
+        if len(known) == TELLING_LAYOUTS and len(set(known.values())) == 1:
+            cell = linked.cell
+            yield RelinkedAlike(subject=cell.subject, benchmark=cell.benchmark, layouts=tuple(sorted(known)))
 
     def lay_out(self, subject: Subject, directory: str) -> Workplace:
         """Put a subject's tree, repaired, below a directory, for its recipe to be gone through by hand."""

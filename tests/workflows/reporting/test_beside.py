@@ -11,7 +11,9 @@ from perftrail.workflows.reporting.beside import MOST_ROWS, Beside, beside_secti
 from perftrail.workflows.reporting.difference import difference
 from perftrail.workflows.reporting.gathered import Gathered
 
-NOTHING_ELSE = cast(Gathered, SimpleNamespace(palette=Palette(("old", "new")), lead=None, rows=()))
+NOTHING_ELSE = cast(
+    Gathered, SimpleNamespace(palette=Palette(("old", "new")), lead=None, variants=("old", "new"), rows=())
+)
 
 
 def beside(benchmark: str, metric: str = "time", *, ratio: float = 1.0, asked: bool = False) -> Beside:

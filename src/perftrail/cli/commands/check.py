@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "attempts",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Build N revisions spread over the range, start each once, and say what fails.",
+    help="Build N revisions spread over the range, start and relink each once, and say what fails.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
 @jobs_option

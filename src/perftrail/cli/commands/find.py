@@ -130,5 +130,5 @@ def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> Fi
     try:
         request.question(2)
     except ValueError as error:
-        raise UsageError(str(error).removeprefix("question.")) from error
+        raise UsageError(str(error).removeprefix("question.").replace("threshold", "smallest", 1)) from error
     return request

@@ -11,6 +11,7 @@ from perftrail.analysis.compare import Verdict
 if TYPE_CHECKING:
     from perftrail.analysis.compare import Comparison
     from perftrail.analysis.estimate import Estimate
+    from perftrail.analysis.layout_noise import LayoutNoise
     from perftrail.model.build import Failure
     from perftrail.model.measurement import Machine
     from perftrail.model.subject import Revision
@@ -22,6 +23,9 @@ FailOn = Literal["never", "slower", "unclear", "any"]
 
 WORST_FIRST = (Verdict.SLOWER, Verdict.UNCLEAR, Verdict.SAME, Verdict.FASTER)
 
+EXACT = 1e-9
+"""Logarithms of ratios are compared with this tolerance: counts differ by 2 % exactly."""
+
 SideName = Literal["base", "head"]
 
 
@@ -30,8 +34,10 @@ class Row:
     """One metric at one point: where each revision lies, and how the head compares with the base.
 
     `comparison` is `None` where there is nothing to compare, and `note` says why. `one_build`: both revisions are
-    the same build there, so that nothing had to be measured. Of its pairs, `marked` were taken in noise and used all
-    the same. `ratios` are head/base of the pairs that were compared; all the starts took so many `seconds`.
+    the same build there, so that nothing had to be measured. It stands on `pairs`; of these, `marked` were taken in
+    noise, because the machine was busy all the time, and `discarded` others were not used for that. `layouts` are those
+    that the pairs are of, 0 where both are compared as their recipe links them. `ratios` are head/base of what was
+    compared: the pairs, or each layout's mean; all the starts took `seconds`.
     """
 
     target: Target
@@ -39,7 +45,10 @@ class Row:
     head: Estimate | None = None
     comparison: Comparison | None = None
     one_build: bool = False
+    pairs: int = 0
     marked: int = 0
+    discarded: int = 0
+    layouts: int = 0
     seconds: float = 0.0
     ratios: tuple[float, ...] = ()
     note: str = ""
@@ -83,9 +92,18 @@ class Row:
         return self.one_build or (self.comparison is not None and self.comparison.smallest_seen is not None)
 
     @property
-    def pairs(self) -> int:
-        """How many pairs the verdict stands on."""
-        return 0 if self.comparison is None else self.comparison.pairs
+    def least(self) -> float:
+        """How large the change is at least, by the interval's bound, in logarithms; zero where it may be none."""
+        if self.comparison is None:
+            return 0.0
+        return max(math.log(self.comparison.low), -math.log(self.comparison.high), 0.0)
+
+    @property
+    def basis(self) -> Literal["", "builds", "layouts"]:
+        """What a sure difference is one of: of these two builds, or over layouts of both; empty without one."""
+        if self.verdict not in (Verdict.SLOWER, Verdict.FASTER):
+            return ""
+        return "layouts" if self.layouts else "builds"
 
     @property
     def bound(self) -> float:
@@ -122,7 +140,8 @@ class Gate:
     """A comparison of a head with a base: its rows the worst first, and what trips.
 
     All verdicts share an error of ``1 - confidence``. `smallest` is the relative change worth telling. `invocations`
-    are the starts that the figures stand on, `fresh` those that were made now, in so many `seconds`. `notes` say
+    are the starts that the figures use, `fresh` those that were made now, in `seconds`. `layout_noise` is
+    how far builds of this history lie apart that change nothing, `None` where that is not known. `notes` say
     what limits the answer. `repeat` and `hunt` are the commands that do it again and that look for the culprit.
     """
 
@@ -140,13 +159,14 @@ class Gate:
     fresh: int
     seconds: float
     taken: str
+    layout_noise: LayoutNoise | None = None
     notes: tuple[str, ...] = ()
     repeat: str = ""
     hunt: str = ""
 
     def trips(self, row: Row) -> bool:
-        """Whether a row trips the gate. A sure difference trips only when it is as large as is worth telling."""
-        worth = abs(row.size) >= math.log1p(self.smallest)
+        """Whether a row trips the gate. A sure difference trips only when its bound is as large as is worth telling."""
+        worth = self.is_worth(row)
         match self.fail_on:
             case "never":
                 return False
@@ -156,6 +176,10 @@ class Gate:
                 return row.verdict is Verdict.UNCLEAR or (row.verdict is Verdict.SLOWER and worth)
             case "any":
                 return row.verdict is Verdict.UNCLEAR or (row.verdict is not Verdict.SAME and worth)
+
+    def is_worth(self, row: Row) -> bool:
+        """Whether a row's change is for sure as large as is worth telling."""
+        return row.least >= math.log1p(self.smallest) - EXACT
 
     @property
     def tripped(self) -> tuple[Row, ...]:
@@ -219,6 +243,9 @@ class Gate:
             "fresh": self.fresh,
             "seconds": round(self.seconds, 3),
             "machine": self.machine.id,
+            "layout_noise": None
+            if self.layout_noise is None
+            else {"value": self.layout_noise.value, "builds": self.layout_noise.builds},
             "notes": list(self.notes),
             "repeat": self.repeat,
             "find": self.hunt,
@@ -244,6 +271,9 @@ class Gate:
             "smallest_seen": None if found is None else found.smallest_seen,
             "pairs": row.pairs,
             "marked": row.marked,
+            "discarded": row.discarded,
+            "layouts": row.layouts,
+            "basis": row.basis,
             "seconds": round(row.seconds, 3),
             "one_build": row.one_build,
             "note": row.note,

@@ -7,7 +7,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.compare import Verdict
-from perftrail.model.quantity import change, decimals, percent, quantity
+from perftrail.model.quantity import change, counted, decimals, percent, quantity
 from perftrail.model.recipe import PLAIN
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ MACHINE = {
 """What of a machine is told beside its id, and how; what is not known is not."""
 
 MOST_TOLD = 3
+
+SIDES = math.sqrt(2.0)
+"""Both of two builds scatter, so their difference scatters that many times as much as one."""
 
 
 def headline(gate: Gate) -> str:
@@ -173,7 +176,9 @@ def effort(gate: Gate) -> str:
         return "no starts"
     span = str(min(pairs)) if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
     fresh = f", {gate.fresh} of them now" if gate.fresh < gate.invocations else ""
-    return f"{span} pairs in turns, {gate.invocations} invocations{fresh}"
+    layouts = max(row.layouts for row in gate.rows)
+    of_layouts = f" of {layouts} layouts" if layouts else ""
+    return f"{span} pairs{of_layouts} in random order, {gate.invocations} invocations{fresh}"
 
 
 def machine(gate: Gate) -> str:
@@ -200,14 +205,28 @@ def lost(each: Lost) -> str:
 
 def limits(gate: Gate) -> Iterator[str]:
     """Say what limits the answer."""
-    marked = max((row.marked for row in gate.rows), default=0)
-    if marked:
-        yield f"{marked} pairs were taken while others used the machine, and used all the same"
-    small = [
-        row
-        for row in gate.rows
-        if row.verdict is Verdict.SLOWER and abs(row.size) < math.log1p(gate.smallest)
-    ]
+    yield from _builds_or_layouts(gate)
+    if discarded := max((row.discarded for row in gate.rows), default=0):
+        yield f"{counted(discarded, 'pair')} discarded and repeated, since others used the machine"
+    if marked := max((row.marked for row in gate.rows), default=0):
+        yield f"the machine was busy all the time: {counted(marked, 'pair')} taken while others used it"
+    small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.is_worth(row)]
     if small:
-        yield f"{len(small)} worse by less than {percent(gate.smallest)}: sure, but too little to trip the gate"
+        yield f"{len(small)} worse, but not by {percent(gate.smallest)} for sure: that trips nothing"
     yield from gate.notes
+
+
+def _builds_or_layouts(gate: Gate) -> Iterator[str]:
+    """Say of sure differences of two binaries what they are not evidence of, and how to get it."""
+    told = [row for row in gate.rows if row.basis == "builds"]
+    if not told:
+        return
+    noise = gate.layout_noise
+    usual = ""
+    if noise is not None:
+        differ = percent(noise.value * SIDES)
+        usual = f"; {noise.builds} neighbouring builds of this history differ by {differ} by themselves"
+    yield (
+        "these builds differ; ten layouts would show whether the change does"
+        f"{usual} ([build] relink: docs/how-to/layout-noise.md)"
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from perftrail.model.placeholders import MACHINE, OUT, split_command
+from perftrail.model.placeholders import LAYOUT, MACHINE, OUT, split_command
 from perftrail.model.target import TargetError, known_value
 from perftrail.model.wording import listed, nearest, quoted, suggestion
-from perftrail.studyfile.rules.texts import check_environment, check_placeholders
+from perftrail.studyfile.rules.inputs import check_inputs
+from perftrail.studyfile.rules.texts import check_environment, check_placeholders, check_relink
 from perftrail.studyfile.rules.variants import always_known, every_part
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.studyfile.positions import KeyPath
 
 MOST_POINTS = 100_000
-RESERVED = (*MACHINE, OUT, "variant")
+RESERVED = (*MACHINE, OUT, LAYOUT, "variant")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>", "&>"})
 
 
@@ -38,6 +39,7 @@ def check_benchmarks(study: Study, complaints: Complaints) -> None:
         _check_parameters(benchmark, path, complaints)
         _check_lines(study, benchmark, path, complaints)
         _check_exclusions(study, benchmark, path, complaints)
+        check_inputs(study, benchmark, path, complaints)
 
 
 def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
@@ -47,6 +49,7 @@ def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, complaints: 
     words = _words(benchmark, (*path, "command"), complaints)
     check_placeholders(words, (*path, "command"), complaints, known=in_parts, parameters=parameters)
     check_placeholders(benchmark.build, (*path, "build"), complaints, known=in_parts, parameters=parameters)
+    check_relink(benchmark.relink, (*path, "relink"), complaints, known=in_parts, parameters=parameters)
     check_environment(benchmark.env, (*path, "env"), complaints, known=known, parameters=parameters)
     if benchmark.stdin is not None:
         stdin = (benchmark.stdin,)

@@ -9,11 +9,12 @@ from perftrail.studyfile.rules.repairs import check_repairs
 from perftrail.studyfile.rules.texts import (
     check_environment,
     check_placeholders,
+    check_relink,
     inside_wrong,
     output_wrong,
     range_wrong,
 )
-from perftrail.studyfile.rules.variants import always_known, check_variants
+from perftrail.studyfile.rules.variants import RELINK_NEEDS_OUTPUTS, always_known, check_variants
 
 if TYPE_CHECKING:
     from perftrail.model.recipe import Build, Era
@@ -47,6 +48,9 @@ def _check_recipe(study: Study, recipe: Build | Era, path: KeyPath, complaints: 
             complaints.add((*path, "outputs"), wrong)
     check_placeholders(recipe.steps or (), (*path, "steps"), complaints, known=always_known(study))
     check_environment(recipe.env, (*path, "env"), complaints, known=always_known(study))
+    check_relink(recipe.relink or (), (*path, "relink"), complaints, known=always_known(study))
+    if recipe.relink and not (recipe.outputs or study.build.outputs):
+        complaints.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
 
 
 def _check_speed(build: Build, complaints: Complaints) -> None:

@@ -42,7 +42,7 @@ def _file_wrong(file: str, study: Path) -> str | None:
         if path.is_file():
             return None
         there = path.exists()
-        around = sorted(_names(path.parent, study)) if path.parent.is_dir() else []
+        around = files_in(path.parent, below=study)
     except (OSError, ValueError) as error:
         return f"{quoted(file)} cannot be read: {error}"
     if there:
@@ -64,6 +64,12 @@ def _place_wrong(place: str) -> str | None:
     return None
 
 
-def _names(directory: Path, study: Path) -> list[str]:
-    files = (each for each, _ in zip(directory.iterdir(), range(MOST_LOOKED_AT), strict=False))
-    return [str(each.relative_to(study)) for each in files if each.is_file()]
+def files_in(directory: Path, *, below: Path) -> list[str]:
+    """Name the files of a directory relative to another one, sorted; none when there is no such directory.
+
+    At most `MOST_LOOKED_AT` entries are looked at. Raises `OSError` when the directory cannot be read.
+    """
+    if not directory.is_dir():
+        return []
+    entries = (each for each, _ in zip(directory.iterdir(), range(MOST_LOOKED_AT), strict=False))
+    return sorted(str(each.relative_to(below)) for each in entries if each.is_file())

@@ -6,7 +6,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
-from perftrail.model.placeholders import names, source_placeholder, sources_named
+from perftrail.model.placeholders import LAYOUT, names, source_placeholder, sources_named
 from perftrail.model.span import Ends, read_span
 from perftrail.model.wording import listed, nearest, quoted
 
@@ -106,6 +106,26 @@ def check_placeholders(
         complaints.add(path, wrong, about=None if parameters is None else (*parameters, name))
 
 
+def check_relink(
+    lines: tuple[str, ...],
+    path: KeyPath,
+    complaints: Complaints,
+    *,
+    known: tuple[str, ...],
+    parameters: KeyPath | None = None,
+) -> None:
+    """Complain about lines that relink without a seed, and about their unknown placeholders."""
+    check_placeholders(lines, path, complaints, known=(*known, LAYOUT), parameters=parameters)
+    named = {name for line in lines for name in names(line)}
+    misspelt = any(nearest(name, (LAYOUT,)) for name in named - {LAYOUT, *known})
+    if lines and LAYOUT not in named and not misspelt:
+        complaints.add(
+            path,
+            f"must use {{{LAYOUT}}}, or every layout would be the same; for example "
+            f"-Wl,--shuffle-sections=.text*={{{LAYOUT}}}",
+        )
+
+
 def output_wrong(output: str, sources: Collection[str]) -> str | None:
     """Say what is wrong with a path of files that a build makes: its own, or ``{source.NAME}/…``."""
     name, slash, path = output.partition("/")
@@ -121,6 +141,8 @@ def unknown_placeholders(texts: Iterable[str], known: Collection[str]) -> Mappin
 
 
 def _unknown(name: str, known: Collection[str]) -> str:
+    if name == LAYOUT:
+        return f"{{{LAYOUT}}} has a value in relink lines only (for the text itself, write {{{{{LAYOUT}}}}})"
     near = nearest(name, known)
     if not near and (source := sources_named([f"{{{name}}}"])):
         return f"{{{name}}} names no source; write [sources.{source[0]}] with its kind and location"

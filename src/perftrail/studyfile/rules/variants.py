@@ -5,11 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.model.placeholders import MACHINE, OUT, names, put_texts, source_placeholder, split_command
+from perftrail.model.placeholders import (
+    LAYOUT,
+    MACHINE,
+    OUT,
+    names,
+    put_texts,
+    source_placeholder,
+    split_command,
+)
 from perftrail.model.wording import quoted
 from perftrail.studyfile.rules.texts import (
     check_environment,
     check_placeholders,
+    check_relink,
     inside_wrong,
     output_wrong,
 )
@@ -20,6 +29,9 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
     from perftrail.studyfile.positions import KeyPath
+
+
+RELINK_NEEDS_OUTPUTS = "needs outputs: only they are kept of a relinked build; name what the benchmarks use"
 
 
 def always_known(study: Study) -> tuple[str, ...]:
@@ -76,13 +88,21 @@ def _check_build(study: Study, build: VariantBuild, path: KeyPath, complaints: C
             complaints.add((*path, "outputs"), wrong)
     check_placeholders(build.steps or (), (*path, "steps"), complaints, known=known)
     check_environment(build.env, (*path, "env"), complaints, known=known)
+    check_relink(build.relink or (), (*path, "relink"), complaints, known=known)
+    if build.relink and not (build.outputs or study.build.outputs):
+        complaints.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
 
 
 def _check_parts(study: Study, name: str, complaints: Complaints) -> None:
     """Complain about parts that stand for nothing, and about benchmarks that lack one."""
     parts, path = study.variants[name].run.parts, ("variants", name, "run", "parts")
     running = (*always_known(study), OUT)
-    taken = {*running, "variant", *(key for each in study.benchmarks.values() for key in each.parameters)}
+    taken = {
+        *running,
+        LAYOUT,
+        "variant",
+        *(key for each in study.benchmarks.values() for key in each.parameters),
+    }
     used = {part for benchmark in study.benchmarks.values() for part in _named(benchmark)}
     for part, text in parts.items():
         at = (*path, part)
@@ -106,7 +126,9 @@ def _check_parts(study: Study, name: str, complaints: Complaints) -> None:
 def _named(benchmark: Benchmark) -> tuple[str, ...]:
     """Name the placeholders in a benchmark's command and build."""
     return tuple(
-        dict.fromkeys(part for line in (benchmark.command, *benchmark.build) for part in names(line))
+        dict.fromkeys(
+            part for line in (benchmark.command, *benchmark.build, *benchmark.relink) for part in names(line)
+        )
     )
 
 

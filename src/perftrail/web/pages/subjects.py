@@ -64,8 +64,10 @@ def _came(record: BuildRecord) -> str:
     match record.outcome:
         case Failure(stage=stage, message=message):
             return f"{stage}: {shown(message, longest=300)}"
-        case Built():
+        case Built(layout=0):
             return "built"
+        case Built(layout=layout):
+            return f"relinked, layout {layout}"
         case Prepared():
             return "made"
 

@@ -16,12 +16,12 @@ from perftrail.model.wording import quoted
 from perftrail.workflows.away.outpost import Outpost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.build import Built
     from perftrail.model.measurement import Outcome
     from perftrail.workflows.away.terms import Terms
-    from perftrail.workflows.away.values import Carried, Lacks, Making, Parcel, Site
+    from perftrail.workflows.away.values import Carried, Lacks, Making, Parcel, Relinking, Site
     from perftrail.workflows.workshop import Start
 
 SECONDS_OF_DOUBT = 0.3
@@ -54,6 +54,20 @@ class StudyDesk:
             with building(self._terms.machine.id):
                 carried = outpost.make(making, job=present_job())
             if isinstance(carried.outcome, Failure):
+                self._doubt()
+            return carried
+
+    def relink(
+        self, site: Site, parcels: Sequence[Parcel], relinking: Relinking
+    ) -> Carried[Mapping[int, Built | Failure]] | Lacks:
+        """Relink a subject. Raises `ClusterError` where the result would be a different build here."""
+        with self._refusing(site):
+            outpost = self._outpost(site)
+            if (lacks := outpost.lacks(parcels)) is not None:
+                return lacks
+            with building(self._terms.machine.id):
+                carried = outpost.relink(relinking, job=present_job())
+            if any(isinstance(outcome, Failure) for outcome in carried.outcome.values()):
                 self._doubt()
             return carried
 

@@ -16,13 +16,13 @@ from perftrail.engines.own_workers import own_workers
 from perftrail.file_claim import claimed_directory
 from perftrail.workflows.away.beside_study import study_digest
 from perftrail.workflows.away.supplying import Supplier
-from perftrail.workflows.away.values import Making, Site
+from perftrail.workflows.away.values import Making, Relinking, Site
 from perftrail.workflows.bench import Bench
 from perftrail.workflows.containment import SHORT_LIVED
 from perftrail.workflows.left_over import WORKERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from perftrail.engines.cluster import Cluster
     from perftrail.model.build import Built, Failure, Recipe
@@ -84,6 +84,14 @@ class Fleet:
         """Have a subject made by whoever is free."""
         making = Making(key=key, subject=subject, recipe=recipe)
         return self._settled.make(self._building, making)
+
+    def relink(
+        self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
+    ) -> Pending[Mapping[int, Built | Failure]]:
+        """Have a subject relinked by a free worker."""
+        making = Making(key=built.key, subject=subject, recipe=recipe)
+        relinking = Relinking(making=making, artefact=built.artefact, layouts=dict(layouts))
+        return self._settled.relink(self._building, relinking)
 
     def measuring(self, known: Sequence[str]) -> Machine:
         """Give the machine that measures, of those whose samples are `known` the last that is there, else the first."""

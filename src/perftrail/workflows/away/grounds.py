@@ -21,7 +21,7 @@ from perftrail.model.wording import quoted
 from perftrail.workflows.away.values import Carried, Lacks, Parcel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from perftrail.model.build import Failure, Prepared, Recipe
     from perftrail.model.measurement import Outcome
@@ -93,16 +93,35 @@ class Grounds:
         """Give what came of a build as the command knows it, with the build where it does not see it."""
         if self.shared:
             return Carried(outcome=outcome)
-        log = f"{LOGS}/{Path(outcome.log).name}"
+        return Carried(
+            outcome=self._told(outcome),
+            files=self._packed([outcome], recipe),
+            logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}"]),
+        )
+
+    def relinked(
+        self, outcomes: Mapping[int, Built | Failure], recipe: Recipe
+    ) -> Carried[Mapping[int, Built | Failure]]:
+        """Return the relinked layouts as the command knows them, with these where it does not see them."""
+        if self.shared:
+            return Carried(outcome=outcomes)
+        return Carried(
+            outcome={layout: self._told(outcome) for layout, outcome in outcomes.items()},
+            files=self._packed(outcomes.values(), recipe),
+            logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}" for outcome in outcomes.values()]),
+        )
+
+    def _told(self, outcome: Built | Failure) -> Built | Failure:
         told = replace(outcome, log=self._back(outcome.log))
-        if isinstance(outcome, Built):
-            assert isinstance(told, Built)
-            told = replace(told, directory=self._back(outcome.directory))
-            packed = pack_build(self.root / "builds", outcome, links=(), outputs=recipe.outputs)
-            return Carried(
-                outcome=told, files=Parcel(name=outcome.key, packed=packed), logs=self._pack_logs([log])
-            )
-        return Carried(outcome=told, logs=self._pack_logs([log]))
+        return replace(told, directory=self._back(told.directory)) if isinstance(told, Built) else told
+
+    def _packed(self, outcomes: Iterable[Built | Failure], recipe: Recipe) -> tuple[Parcel, ...]:
+        builds = self.root / "builds"
+        return tuple(
+            Parcel(name=each.key, packed=pack_build(builds, each, links=(), outputs=recipe.outputs))
+            for each in outcomes
+            if isinstance(each, Built)
+        )
 
     def started(self, outcome: Outcome, log: str) -> Carried[Outcome]:
         """Give what came of a start as the command knows it, with its logs where it does not see them.

@@ -9,9 +9,11 @@ from perftrail.engines.attendance import present_desk
 from perftrail.workflows.away.desk import StudyDesk
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from perftrail.model.build import Built, Failure
     from perftrail.model.measurement import Outcome
-    from perftrail.workflows.away.values import Carried, Lacks, Making, Parcel, Site
+    from perftrail.workflows.away.values import Carried, Lacks, Making, Parcel, Relinking, Site
     from perftrail.workflows.workshop import Start
 
 
@@ -25,6 +27,18 @@ class Make:
     def __call__(self, making: Making) -> Carried[Built | Failure] | Lacks:
         """Make one there."""
         return _desk().make(self.site, self.parcels, making)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relink:
+    """Relinks subjects on whichever worker it is called."""
+
+    site: Site
+    parcels: tuple[Parcel, ...] = ()
+
+    def __call__(self, relinking: Relinking) -> Carried[Mapping[int, Built | Failure]] | Lacks:
+        """Relink one there."""
+        return _desk().relink(self.site, self.parcels, relinking)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

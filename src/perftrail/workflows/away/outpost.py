@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
 from threading import Event, Lock
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from perftrail.builder import CleanBuilder, Stoppable
 from perftrail.errors import ClusterError
 from perftrail.file_claim import claimed_directory, remove_left_over
+from perftrail.file_lock import together
 from perftrail.launcher import Launcher
+from perftrail.model.build import Built
 from perftrail.sandbox import remove_left_over_rooms
 from perftrail.workflows.away.grounds import LOGS, Grounds
 from perftrail.workflows.hands import OwnHand, open_builder, sandboxes
@@ -21,13 +23,13 @@ from perftrail.workflows.invoking import open_invoker
 from perftrail.workflows.pinning import open_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perftrail.model.build import Built, Failure, Prepared
+    from perftrail.model.build import Failure, Prepared
     from perftrail.model.measurement import Outcome
     from perftrail.workflows.away.terms import Terms
-    from perftrail.workflows.away.values import Carried, Lacks, Making, Parcel, Site
+    from perftrail.workflows.away.values import Carried, Lacks, Making, Parcel, Relinking, Site
     from perftrail.workflows.containment import Sandboxes
     from perftrail.workflows.invoker import Invoker
     from perftrail.workflows.workshop import Start
@@ -68,15 +70,30 @@ class Outpost:
 
     def make(self, making: Making, *, job: str) -> Carried[Built | Failure]:
         """Make a subject. Raises `ClusterError` where what comes of it would be another build than is asked."""
+        with self._hand(making, job) as hand:
+            return self._grounds.made(hand.make(making.subject, making.recipe), making.recipe)
+
+    def relink(self, relinking: Relinking, *, job: str) -> Carried[Mapping[int, Built | Failure]]:
+        """Relink a subject, built here first where it is not. Raises `ClusterError` as `make` does."""
+        making = relinking.making
+        with self._hand(making, job) as hand:
+            outcomes = hand.relink(
+                making.subject, making.recipe, tuple(relinking.layouts), artefact=relinking.artefact
+            )
+            for layout, outcome in outcomes.items():
+                if isinstance(outcome, Built) and outcome.key != relinking.layouts[layout]:
+                    raise _another(making)
+            return self._grounds.relinked(outcomes, making.recipe)
+
+    @contextmanager
+    def _hand(self, making: Making, job: str) -> Iterator[OwnHand]:
+        """Give a hand for a job. Raises `ClusterError` where it would make another build than is asked."""
         hand = self._free_hand()
         self._cancels[job] = hand.cancel
         try:
             if hand.builder.key(making.subject, making.recipe) != making.key:
-                raise ClusterError(
-                    f"{making.subject} would be another build than where perftrail was started: its tools, its source "
-                    "or the study's files differ; install the same compilers and tools on every machine"
-                )
-            return self._grounds.made(hand.make(making.subject, making.recipe), making.recipe)
+                raise _another(making)
+            yield hand
         finally:
             del self._cancels[job]
             hand.let_go()
@@ -107,8 +124,11 @@ class Outpost:
             self._opened = self._open()
         ready = replace(start.ready, prepared=self._grounds.here(start.ready.prepared))
         self._cancels[job] = self._cancel
+        locks = self._grounds.root / "builds" / "locks"
         try:
-            outcome = self._opened.invoke(replace(start, ready=ready))
+            # Others who see the same directory may relink the build there: not while it runs.
+            with together(locks / f"{ready.prepared.built.key}.lock"):
+                outcome = self._opened.invoke(replace(start, ready=ready))
         finally:
             del self._cancels[job]
         return self._grounds.started(outcome, f"{LOGS}/{log_name(start.key)}.")
@@ -155,3 +175,10 @@ class Outpost:
                 logs=root / LOGS,
             )
         )
+
+
+def _another(making: Making) -> ClusterError:
+    return ClusterError(
+        f"{making.subject} would be another build than where perftrail was started: its tools, its source "
+        "or the study's files differ; install the same compilers and tools on every machine"
+    )

@@ -10,17 +10,17 @@ from perftrail.errors import ClusterError
 from perftrail.model.build import Built
 from perftrail.workflows.away.beside_study import pack_study
 from perftrail.workflows.away.grounds import LOGS, STUDY, build_parcel
-from perftrail.workflows.away.jobs import Invoke, Make, greet
+from perftrail.workflows.away.jobs import Invoke, Make, Relink, greet
 from perftrail.workflows.away.values import Carried, Lacks, Parcel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from perftrail.model.build import Failure
     from perftrail.model.measurement import Outcome
     from perftrail.model.subject import Subject
     from perftrail.ports import Engine, Pending
-    from perftrail.workflows.away.values import Making, Site
+    from perftrail.workflows.away.values import Making, Relinking, Site
     from perftrail.workflows.workshop import Start
 
 T = TypeVar("T")
@@ -50,7 +50,15 @@ class Supplier:
         def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Built | Failure] | Lacks]:
             return engine.begin(Make(site=self._site, parcels=parcels or self._first), making)
 
-        return _Supplied(send, lambda _: (self._study_parcel(),), self._take)
+        return _Supplied(send, lambda _: (self._study_parcel(),), self._take_build)
+
+    def relink(self, engine: Engine, relinking: Relinking) -> Pending[Mapping[int, Built | Failure]]:
+        """Have a subject relinked, and its layouts brought here where the worker's directory cannot be seen."""
+
+        def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Mapping[int, Built | Failure]] | Lacks]:
+            return engine.begin(Relink(site=self._site, parcels=parcels or self._first), relinking)
+
+        return _Supplied(send, lambda _: (self._study_parcel(),), self._take_layouts)
 
     def begin(self, engine: Engine, start: Start) -> Pending[Outcome]:
         """Hand a start out."""
@@ -61,14 +69,25 @@ class Supplier:
         return _Supplied(send, lambda lacks: self._parcels(lacks, start), self._take)
 
     def _take(self, carried: Carried[T]) -> T:
-        """Take in what came along with an outcome."""
+        """Take in the logs that came along with an outcome."""
         if carried.logs:
             unpack_logs(carried.logs, self._root, below=LOGS)
-        if carried.files is not None:
-            assert isinstance(carried.outcome, Built)
-            log = carried.outcome.log
-            unpack_build(carried.files.packed, self._root / "builds", carried.outcome, log=log)
         return carried.outcome
+
+    def _take_build(self, carried: Carried[Built | Failure]) -> Built | Failure:
+        self._take_files(carried.files, [carried.outcome])
+        return self._take(carried)
+
+    def _take_layouts(self, carried: Carried[Mapping[int, Built | Failure]]) -> Mapping[int, Built | Failure]:
+        self._take_files(carried.files, carried.outcome.values())
+        return self._take(carried)
+
+    def _take_files(self, files: Sequence[Parcel], outcomes: Iterable[Built | Failure]) -> None:
+        """Put the builds that came along where they belong."""
+        builts = {each.key: each for each in outcomes if isinstance(each, Built)}
+        for parcel in files:
+            built = builts[parcel.name]
+            unpack_build(parcel.packed, self._root / "builds", built, log=built.log)
 
     def _parcels(self, lacks: Lacks, start: Start) -> tuple[Parcel, ...]:
         prepared = start.ready.prepared

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from perftrail.model.build import Recipe
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
@@ -42,6 +44,18 @@ class Making:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relinking:
+    """A job: relink this subject with each of these seeds; `layouts` gives the name that the command has for each.
+
+    `artefact` is that of the subject's build where the command has it from.
+    """
+
+    making: Making
+    artefact: str
+    layouts: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
     """Files that travel: packed, below one directory that both sides know by their own paths."""
 
@@ -53,11 +67,11 @@ class Parcel:
 class Carried(Generic[T]):
     """What came of a job, with what the command has not where it does not see the worker's directory.
 
-    That is the build, if one was made, and packed logs, by their names below the results directory.
+    That is the builds that were made, by their keys, and packed logs, by their names below the results directory.
     """
 
     outcome: T
-    files: Parcel | None = None
+    files: tuple[Parcel, ...] = ()
     logs: bytes = b""
 
 

@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.carried import carried
-from perftrail.analysis.compare import Verdict, compare
+from perftrail.analysis.compare import Verdict
 from perftrail.analysis.estimate import estimate
 from perftrail.model.target import TargetError, parse_metric, resolve, targets
 from perftrail.workflows.backporting.report import Missing, Role, Stand
+from perftrail.workflows.sides.compared import compared
 from perftrail.workflows.sides.turns import Turns
-from perftrail.workflows.sides.units import usable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
+    from perftrail.workflows.sides.units import Unit
     from perftrail.workflows.workshop import Ready
 
 BESIDES = ("wall", "cpu", "peak_memory")
@@ -34,9 +35,9 @@ def wanted_metrics(study: Study) -> frozenset[str]:
 
 
 class Bout:
-    """Starts the subjects of one benchmark in one variant in units of adjacent starts.
+    """Starts the subjects of one benchmark in one variant in units of adjacent starts, in random order.
 
-    Every second unit runs backwards (ABC, CBA), so that drift hits all alike. It ends when every leading metric
+    It ends when every leading metric
     has its verdicts with intervals as narrow as the study's precision, or at the rule's most units.
     """
 
@@ -78,7 +79,7 @@ class Bout:
 
     def stands(self, rule: Rule) -> tuple[Stand, ...]:
         """Say for every metric at every point how the three stand, the study's own metrics first."""
-        return tuple(self._stand(target, rule) for target in self._targets)
+        return tuple(self._stand(target, self._turns.own(rule)) for target in self._targets)
 
     def broken(self) -> tuple[Missing, ...]:
         """The subjects that could not be measured at a point, and why."""
@@ -101,39 +102,45 @@ class Bout:
         return declared or not self._wanted.isdisjoint((target.text, target.name))
 
     def _done(self, rule: Rule) -> bool:
-        if not self._units.alive or len(self._units.whole()) >= rule.most:
+        rule = self._turns.own(rule)
+        if not self._units.alive or self._units.full(rule):
             return True
         leading = [target for target in self._targets if self._leads(target)]
         alive = [target for target in leading if not self._units.dropped.keys() & set(target.points)]
         return bool(alive) and all(self._is_settled(target, rule) for target in alive)
 
     def _is_settled(self, target: Target, rule: Rule) -> bool:
-        stand = self._stand(target, rule)
-        if stand.units < max(rule.looks[0], self._session.study.measure.invocations.least):
+        units = self._analysed(target, rule)
+        if len(units) >= rule.most or (not units and self._units.done >= rule.most):
+            return True
+        if len(units) < max(rule.looks[0], self._session.study.measure.invocations.least):
             return False
-        found = [stand.got, *([stand.gain] if Role.FIXED in self._units.sides else [])]
+        roles = [role for role in self._units.sides if role is not Role.OLD]
         return all(
-            each is not None
-            and each.verdict is not Verdict.UNCLEAR
-            and math.log(each.high / each.low) / 2.0 <= self._session.study.measure.precision
-            for each in found
+            found.verdict is not Verdict.UNCLEAR
+            and math.log(found.high / found.low) / 2.0 <= self._session.study.measure.precision
+            for found in (compared(units, rule, Role.OLD, role) for role in roles)
         )
 
-    def _stand(self, target: Target, rule: Rule) -> Stand:
-        """Read a metric off the units up to the last look: stopping between two looks is no further look."""
-        least = self._session.study.measure.invocations.least
-        units = usable(self._units.of(target), rule, least=least)
+    def _analysed(self, target: Target, rule: Rule) -> list[Unit[Role]]:
+        """The units of a metric up to the last analysis that was due: stopping between two is no further one."""
+        units = self._units.of(target)
         looked = [count for count in rule.looks if count <= len(units)]
-        units = units[: looked[-1]] if looked else units
+        return units[: looked[-1]] if looked else units
+
+    def _stand(self, target: Target, rule: Rule) -> Stand:
+        units = self._analysed(target, rule)
         logs = {role: [unit.logs[role] for unit in units] for role in self._units.sides if units}
         return Stand(
             target=target,
             leading=self._leads(target),
             figures={role: estimate([math.exp(value) for value in each]) for role, each in logs.items()},
             units=len(units),
-            marked=sum(not unit.quiet for unit in units),
-            got=_compared(logs, Role.PATCHED, rule),
-            gain=_compared(logs, Role.FIXED, rule),
+            marked=sum(unit.noisy for unit in units),
+            discarded=self._units.discarded(target),
+            layouts=len(units) if self._units.relinked else 0,
+            got=_compared(units, Role.PATCHED, rule),
+            gain=_compared(units, Role.FIXED, rule),
             carried=_carried(logs, rule),
             note="" if units else self._units.why_nothing(target),
         )
@@ -146,12 +153,9 @@ def _full_name(study: Study, metric: str) -> str:
         return parse_metric(metric).name
 
 
-def _compared(logs: Mapping[Role, Sequence[float]], role: Role, rule: Rule) -> Comparison | None:
+def _compared(units: Sequence[Unit[Role]], role: Role, rule: Rule) -> Comparison | None:
     """Somebody against the old one, None where there is nothing to compare."""
-    if role not in logs:
-        return None
-    first, second = ([math.exp(value) for value in logs[each]] for each in (Role.OLD, role))
-    return compare(first, second, rule)
+    return compared(units, rule, Role.OLD, role) if units and role in units[0].logs else None
 
 
 def _carried(logs: Mapping[Role, Sequence[float]], rule: Rule) -> Carried | None:
@@ -162,4 +166,4 @@ def _carried(logs: Mapping[Role, Sequence[float]], rule: Rule) -> Carried | None
         [value - base for value, base in zip(logs[role], old, strict=True)]
         for role in (Role.PATCHED, Role.FIXED)
     )
-    return carried(patched, fixed, level=rule.level(len(old)))
+    return carried(patched, fixed, level=rule.level)

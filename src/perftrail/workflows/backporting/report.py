@@ -47,8 +47,9 @@ class Missing:
 class Stand:
     """One metric at one point: where each lies, patched and fixed against old, and the share carried.
 
-    `leading` metrics are those that the study declares or looks for. Of its units `marked` were taken in noise, and
-    used because there were not enough others. `note` says why there is no figure, else it is empty.
+    `leading` metrics are those that the study declares or looks for. Of its pairs `marked` were taken in noise, because
+    the machine was busy all the time, and `discarded` others were not used for that. `layouts` are the units that are
+    layouts, 0 where the builds are compared as linked. `note` says why there is no figure, else it is empty.
     """
 
     target: Target
@@ -56,6 +57,8 @@ class Stand:
     figures: Mapping[Role, Estimate]
     units: int
     marked: int
+    discarded: int
+    layouts: int
     got: Comparison | None
     gain: Comparison | None
     carried: Carried | None
@@ -68,6 +71,13 @@ class Stand:
         if compared.verdict is Verdict.SAME:
             return "same"
         return "better" if (compared.effect < 1.0) == (self.target.better == "lower") else "worse"
+
+    @property
+    def basis(self) -> Literal["", "builds", "layouts"]:
+        """What a sure difference is one of: of these builds, or over layouts of all; empty without one."""
+        if not {self.judged(self.got), self.judged(self.gain)} & {"better", "worse"}:
+            return ""
+        return "layouts" if self.layouts else "builds"
 
     @property
     def gains(self) -> bool:
@@ -92,6 +102,9 @@ class Stand:
             "leading": self.leading,
             "units": self.units,
             "marked": self.marked,
+            "discarded": self.discarded,
+            "layouts": self.layouts,
+            "basis": self.basis,
             "figures": {
                 str(role): {
                     "value": each.value,

@@ -1,4 +1,4 @@
-"""Tries along a line of revisions: whether each of them works, as the search for `works` asks for them."""
+"""The search for where a program began to fail: tries along a line of revisions, as the search asks for them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
+from perftrail.search import Settled
+from perftrail.search.failing import FailureSearch, Tried
 from perftrail.search.words import left
-from perftrail.search.works import Tried
+from perftrail.workflows import put
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -17,9 +19,9 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
     from perftrail.model.working import Working
-    from perftrail.search.snapshot import Belief
+    from perftrail.search import Answer, Belief
     from perftrail.workflows.events import Event
-    from perftrail.workflows.finding.journal import Ledger
+    from perftrail.workflows.finding.journal import Journal, Ledger
     from perftrail.workflows.session import Session
 
 FINAL = ("checkout", "build", "link", "start")
@@ -53,29 +55,37 @@ class Trials:
         """The positions that never failed."""
         return frozenset(self._next) - self._failures.keys()
 
-    def take(self, position: int, readings: int) -> Generator[Event, None, Tried]:
-        """Try a position so many times, and put what came of it as news."""
+    def pursue(self, search: FailureSearch, journal: Journal) -> Generator[Event, None, Answer]:
+        """Go on until the search is settled."""
+        while not isinstance(action := search.ask(), Settled):
+            (position,) = action.positions
+            revision = self.revisions[position]
+            journal.agrees([revision.id], 0)
+            news = yield from self.take(position)
+            search.tell(news)
+            held = search.belief
+            yield journal.step(
+                action={"measure": revision.id, "position": position, "order": [revision.id]},
+                news=self.plain(news),
+                belief=put.belief(held, self.revisions),
+                words=self.words(news, held),
+            )
+        return action.answer
+
+    def take(self, position: int) -> Generator[Event, None, Tried]:
+        """Try a position once, and return the outcome as news."""
         yield from self._ledger.ahead(position, self.revisions, variant=self._working.variant)
         first = position not in self._next
         began, self._running = self._ledger.seconds, 0.0
-        worked = failed = 0
-        final = False
-        for _ in range(readings):
-            failure = yield from self._try(position)
-            if failure is None:
-                worked += 1
-            else:
-                failed += 1
-                self._failures[position] = failure
-                final = failure.stage in FINAL
-            if final:
-                break
+        failure = yield from self._try(position)
+        if failure is not None:
+            self._failures[position] = failure
         building = self._ledger.seconds - began - self._running
         return Tried(
             position=position,
-            worked=worked,
-            failed=failed,
-            final=final,
+            worked=int(failure is None),
+            failed=int(failure is not None),
+            final=failure is not None and failure.stage in FINAL,
             seconds=self._running,
             build_seconds=max(building, 0.0) if first else None,
         )

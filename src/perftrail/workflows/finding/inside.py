@@ -7,20 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import Failure
-from perftrail.search.answer import Kind
-from perftrail.search.inside import Inside, Origin
-from perftrail.workflows.finding.blocks import InBlocks
-from perftrail.workflows.finding.probe import Probe
-from perftrail.workflows.finding.pursuit import pursue
+from perftrail.search import AllSettled, Built, Costs, Kind, MergeSearch, Origin, Settled, Visit
+from perftrail.search.merges import COMBINED, MOVED
+from perftrail.workflows.finding.loop import NOT_MADE, Loop
+from perftrail.workflows.finding.sampler import Sampler
 from perftrail.workflows.found import InsideMerge
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
     from perftrail.model.merge import Merge
     from perftrail.model.subject import Revision
-    from perftrail.search.answer import Answer, Change
-    from perftrail.search.question import Budget
+    from perftrail.search import Answer, Batch, BootSession, Budget, CannotRelink, Change, Unusable
     from perftrail.workflows.events import Event
     from perftrail.workflows.finding.journal import Journal, Ledger
     from perftrail.workflows.finding.request import FindRequest
@@ -29,16 +27,10 @@ if TYPE_CHECKING:
 DEEPEST = 8
 """Merges inside merges are followed so far; beyond, the innermost one found is named."""
 
-COMBINED = 0.1
-"""How likely only the combination of trunk and branch makes a merge's change, beforehand."""
-
-MOVED = 0.05
-"""How likely the branch differs from the trunk because the trunk moved since, beforehand."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """The positions of `Inside`: their revisions, what each weighs beforehand, how long each branch is.
+    """The positions of `MergeSearch`: their revisions, what each weighs beforehand, how long each branch is.
 
     `absent` are the places of bases that cannot be told from the first parent, or that there are not.
     """
@@ -53,11 +45,19 @@ class InsideMerges:
     """The searches inside culprits, merge by merge; what one has measured the others know."""
 
     def __init__(
-        self, session: Session, request: FindRequest, probe: Probe, *, ledger: Ledger, journal: Journal
+        self,
+        session: Session,
+        request: FindRequest,
+        sampler: Sampler,
+        name: str,
+        *,
+        ledger: Ledger,
+        journal: Journal,
     ) -> None:
         self._session = session
         self._request = request
-        self._outer = probe
+        self._outer = sampler
+        self._name = name
         self._ledger = ledger
         self._journal = journal
 
@@ -67,26 +67,56 @@ class InsideMerges:
         if self._session.study.walked.walk == "tags":
             return found
         for number, change in enumerate(answer.changes):
-            if len(change.positions) == 1 and change.kind is Kind.STEP:
+            if change.kind is not Kind.STEP:
+                continue
+            if len(change.positions) == 1:
                 revision = self._outer.revisions[change.positions[0]]
-                inside = yield from self._into(revision, self._outer.known, depth=1)
-                if inside is not None:
-                    found[number] = inside
+                inside = yield from self._into(revision, (self._outer,), depth=1)
+            else:
+                inside = yield from self._into_unbuildable(change)
+            if inside is not None:
+                found[number] = inside
         return found
 
     def _into(
-        self, revision: Revision, known: Mapping[str, int | Failure], *, depth: int
+        self, revision: Revision, known: tuple[Sampler, ...], *, depth: int
     ) -> Generator[Event, None, InsideMerge | None]:
         """Go into a revision, and into what it leads to; `None` when it joined nothing."""
         merge = self._session.source.merge(revision)
         if merge is None or depth > DEEPEST:
             return None
-        layout = _lay_out(merge)
-        probe = Probe(self._session, self._outer.target, layout.revisions, self._ledger)
-        search = yield from self._begin(layout, probe, known)
-        asking = InBlocks(search, probe, self._journal)
-        answer = yield from pursue(asking, probe, self._journal, part={"inside": revision.id})
-        found = search.found
+        return (
+            yield from self._search(merge, _lay_out(merge, merge.trunk, merge.revision), known, depth=depth)
+        )
+
+    def _into_unbuildable(self, change: Change) -> Generator[Event, None, InsideMerge | None]:
+        """Go into the branch of a merge that cannot be built, between the usable revisions around it."""
+        usable, failures = self._outer.usable(self._name), self._outer.failures(self._name)
+        before = max((at for at in usable if at < change.positions[0]), default=None)
+        if before is None or change.positions[-1] not in usable:
+            return None
+        first, last = self._outer.revisions[before], self._outer.revisions[change.positions[-1]]
+        for position in change.positions[:-1]:
+            if position in failures and failures[position].stage in NOT_MADE:
+                merge = self._session.source.merge(self._outer.revisions[position])
+                if merge is None:
+                    continue
+                found = yield from self._search(merge, _lay_out(merge, first, last), (self._outer,), depth=1)
+                if found.origin is Origin.BRANCH:
+                    return found
+        return None
+
+    def _search(
+        self, merge: Merge, layout: _Layout, known: tuple[Sampler, ...], *, depth: int
+    ) -> Generator[Event, None, InsideMerge]:
+        targets = {self._name: self._outer.targets[self._name]}
+        sampler = Sampler(self._session, targets, layout.revisions, self._ledger, name=self._journal.name)
+        search = self._begin(layout, sampler, known)
+        loop = Loop(
+            self._session, search, [sampler], self._journal, self._ledger, part={"inside": merge.revision.id}
+        )
+        answer = (yield from loop.events())[self._name]
+        found = search.merge.found
         assert found is not None, "a search that is settled says where the change came from"
         result = InsideMerge(
             merge=merge, origin=found.origin, confidence=answer.confidence, reason=found.reason
@@ -97,34 +127,41 @@ class InsideMerges:
         deeper: InsideMerge | None = None
         if len(change.positions) == 1:
             culprit = layout.revisions[change.positions[0]]
-            deeper = yield from self._into(culprit, {**known, **probe.known}, depth=depth + 1)
+            deeper = yield from self._into(culprit, (*known, sampler), depth=depth + 1)
         return replace(result, revisions=layout.revisions, change=change, inside=deeper)
 
-    def _begin(
-        self, layout: _Layout, probe: Probe, known: Mapping[str, int | Failure]
-    ) -> Generator[Event, None, _Unspoken]:
+    def _begin(self, layout: _Layout, sampler: Sampler, known: Sequence[Sampler]) -> _InMerge:
         """Begin a search by telling it what is known of its revisions already."""
-        told = {
-            position: known[revision.id]
+        places = {
+            revision.id: position
             for position, revision in enumerate(layout.revisions)
-            if revision.id in known and position not in layout.absent
+            if position not in layout.absent
         }
-        readings = sum(count for count in told.values() if isinstance(count, int))
-        points = len(self._outer.target.points)
-        question = self._request.question(len(layout.revisions), points=points, prior=layout.prior)
-        left = self._left(builds=len(told) + len(layout.absent), invocations=readings * points)
-        search = _Unspoken(replace(question, budget=left), branches=layout.branches)
-        block = probe.move(self._journal.boot)
-        if block is not None:
-            search.tell(block)
-        for position in layout.absent:
-            same = Failure(stage="checkout", message="is no revision of its own")
-            search.tell(probe.give_up(position, same, seconds=0.0))
-        for position, outcome in told.items():
-            if isinstance(outcome, Failure):
-                search.tell(probe.give_up(position, outcome, seconds=0.0))
-            else:
-                search.tell((yield from probe.take(position, outcome)))
+        batches = [batch for each in known for batch in each.told_of(self._name, places)]
+        failures = {id_: why for each in known for id_, why in each.known_failures(self._name).items()}
+        measured = {sample.position for batch in batches for sample in batch.samples}
+        broken = {places[id_]: why for id_, why in failures.items() if places.get(id_, 0) not in measured}
+        samples = sum(len(batch.samples) for batch in batches)
+        question = self._request.question(
+            len(layout.revisions),
+            sampler,
+            prior=layout.prior,
+            costs=Costs(build=self._ledger.mean_build, sample=self._ledger.mean_invocation),
+        )
+        left = self._left(
+            builds=len(measured) + len(broken) + len(layout.absent), invocations=samples * len(sampler.points)
+        )
+        search = _InMerge(MergeSearch(replace(question, budget=left), branches=layout.branches), self._name)
+        session = sampler.move(self._journal.boot)
+        if session is not None:
+            search.tell(session)
+        same = Failure(stage="checkout", message="is not a separate revision")
+        for position, failure in (*((at, same) for at in layout.absent), *broken.items()):
+            search.tell(sampler.give_up(position, failure))
+        for position in sorted(measured):
+            search.tell(Built(position=position))
+        for batch in batches:
+            search.tell_batch({self._name: batch})
         return search
 
     def _left(self, *, builds: int, invocations: int) -> Budget:
@@ -140,27 +177,50 @@ class InsideMerges:
         )
 
 
-class _Unspoken(Inside):
-    """The search inside a merge; its belief is one about a line of its own, which no step can put in words."""
+class _InMerge:
+    """The search inside one merge, for one metric, with the interface of one for several."""
 
-    @property
-    def belief(self) -> None:
-        """Nothing that could be said."""
-        return
+    def __init__(self, merge: MergeSearch, name: str) -> None:
+        self.merge = merge
+        self._name = name
+
+    def tell(
+        self, news: Built | Unusable | BootSession | CannotRelink, _names: Iterable[str] | None = None
+    ) -> None:
+        self.merge.tell(news)
+
+    def tell_batch(self, batches: Mapping[str, Batch]) -> None:
+        self.merge.tell(batches[self._name])
+
+    def spend(self, _seconds: float) -> None:
+        """Its own budget is what was left when it began."""
+
+    def ask(self) -> Visit | AllSettled:
+        action = self.merge.ask()
+        if isinstance(action, Settled):
+            return AllSettled(answers={self._name: action.answer})
+        return Visit(names=(self._name,), measure=action)
+
+    def builds_ahead(self, _begun: Collection[int], _count: int) -> tuple[int, ...]:
+        return ()
+
+    def belief(self, _name: str) -> None:
+        """Nothing: this step is about a separate branch, which has no words here."""
 
 
-def _lay_out(merge: Merge) -> _Layout:
-    revisions = [merge.trunk]
+def _lay_out(merge: Merge, first: Revision, last: Revision) -> _Layout:
+    """Lay a merge's branches between two revisions of the trunk: its first parent and itself, or usable ones around."""
+    revisions = [first]
     prior = [0.0]
     absent: list[int] = []
     for branch in merge.branches:
-        if branch.base is None or branch.base.id == merge.trunk.id:
+        if branch.base is None or branch.base.id == first.id:
             absent.append(len(revisions))
-        revisions += [branch.base or merge.trunk, *branch.revisions]
+        revisions += [branch.base or first, *branch.revisions]
         each = (1 - COMBINED - MOVED) / len(branch.revisions)
         prior += [0.0 if absent[-1:] == [len(prior)] else MOVED, *[each] * len(branch.revisions)]
     return _Layout(
-        revisions=(*revisions, merge.revision),
+        revisions=(*revisions, last),
         prior=(*prior, COMBINED),
         branches=tuple(len(branch.revisions) for branch in merge.branches),
         absent=tuple(absent),

@@ -1,26 +1,31 @@
-"""What one search has cost, in all its parts, and the record of its steps."""
+"""What one search has cost, in all its parts, and the record of its steps.
+
+Each step is kept with the boot of the machine that it was taken in, as levels of one say nothing of those of another.
+A search that goes on after a reboot learns of it before it asks for anything there.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from perftrail.machine.facts import FINGERPRINT
 from perftrail.model.build import Failure
 from perftrail.model.subject import Subject
 from perftrail.model.trail import StepRecord
 from perftrail.workflows.events import BuildFinished, Stepped
 from perftrail.workflows.finding.ahead import likely
-from perftrail.workflows.finding.blocks import NOWHERE, boot_of, kept_boot
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
 
-    from perftrail.model.measurement import InvocationKey
+    from perftrail.model.measurement import InvocationKey, Machine
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json, SearchRecord
+    from perftrail.ports import Store
     from perftrail.workflows.events import Event
-    from perftrail.workflows.finding.blocks import Boot
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready
 
@@ -28,6 +33,63 @@ Result = TypeVar("Result")
 
 MOST_LOOKED_AT = 4
 """For each build at once so many revisions that may be asked for are looked at, as some may be built already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boot:
+    """One boot of the machine: its id, its kernel, and when it began (ISO 8601, as the store writes it).
+
+    All are empty where the machine does not tell, or where it makes no difference.
+    """
+
+    id: str = ""
+    kernel: str = ""
+    since: str = ""
+
+    def as_json(self) -> dict[str, Json]:
+        """Put it as a step keeps it."""
+        return {"boot": self.id, "kernel": self.kernel, "since": self.since}
+
+
+NOWHERE = Boot()
+"""The boot of what is the same in every boot, as counted instructions are."""
+
+
+def boot_of(machine: Machine) -> Boot:
+    """Give the boot that a machine is in."""
+    facts = machine.facts
+    return Boot(id=facts.get("boot_id", ""), kernel=facts.get("kernel", ""), since=facts.get("booted", ""))
+
+
+def kept_boot(action: Mapping[str, Json]) -> Boot:
+    """Read the boot of a step that is kept; steps of versions that kept none were taken nowhere known."""
+    kept = action.get("block")
+    if not isinstance(kept, dict):
+        return NOWHERE
+    return Boot(
+        id=str(kept.get("boot", "")), kernel=str(kept.get("kernel", "")), since=str(kept.get("since", ""))
+    )
+
+
+def elsewhere(store: Store, machine: Machine, record: SearchRecord) -> tuple[str, ...]:
+    """Say of each other machine on which the same question was asked what it differs in from this one."""
+    known = store.machines()
+    others = [each.machine for each in store.searches() if each.key == record.key]
+    return tuple(
+        f"The same question was asked on another machine before ({_differing(known[other], machine)}): "
+        "nothing that was measured there was used"
+        for other in dict.fromkeys(others)
+        if other != machine.id and other in known
+    )
+
+
+def _differing(there: Machine, here: Machine) -> str:
+    said = [
+        f"{name.replace('_', ' ')} {there.facts.get(name, 'unknown')} there, {here.facts.get(name, 'unknown')} here"
+        for name in FINGERPRINT
+        if there.facts.get(name) != here.facts.get(name)
+    ]
+    return "; ".join(said) or f"{there.id} there, {here.id} here"
 
 
 class Ledger:
@@ -43,6 +105,7 @@ class Ledger:
         self.invocations: set[InvocationKey] = set()
         self.attempted: set[str] = set()
         self.seconds = 0.0
+        self._invoking = 0.0
 
     @property
     def done(self) -> tuple[int, int]:
@@ -54,10 +117,21 @@ class Ledger:
         if key not in self.invocations:
             self.invocations.add(key)
             self.seconds += seconds
+            self._invoking += seconds
 
-    def ready(self, cell: Cell) -> Generator[Event, None, Ready | Failure]:
+    @property
+    def mean_build(self) -> float:
+        """What a build took on average, in seconds."""
+        return (self.seconds - self._invoking) / max(len(self._timed), 1)
+
+    @property
+    def mean_invocation(self) -> float:
+        """What an invocation took on average, in seconds."""
+        return self._invoking / max(len(self.invocations), 1)
+
+    def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
         """Make a cell ready, or say what failed; counts the build, but not one that the study leaves out."""
-        result = yield from self._counted(self._session.workshop.ready(cell))
+        result = yield from self._counted(self._session.workshop.ready(cell, layout=layout))
         if not (isinstance(result, Failure) and result.stage == "skipped"):
             self.attempted.add(cell.subject.revision.id)
         return result
@@ -126,6 +200,11 @@ class Journal:
         self._boots: dict[str, Boot] = {}
 
     @property
+    def name(self) -> str:
+        """The name of the search in the blocks of its draws."""
+        return self._record.key[:12]
+
+    @property
     def seconds(self) -> float:
         """What the search has cost so far, in all its parts."""
         return self._ledger.seconds
@@ -141,13 +220,18 @@ class Journal:
         """The boots that the steps so far were taken in, those that are known, the first one first."""
         return tuple(boot for id_, boot in self._boots.items() if id_)
 
-    def agrees(self, measure: str, readings: Json) -> bool:
-        """Whether the next step is not kept yet, or kept as one that measured the same.
+    @property
+    def next_step(self) -> int:
+        """The number of the next step."""
+        return self._number + 1
 
-        Else another version of the search took it: from there on all is new, and `boot` is the present one.
+    def agrees(self, order: Sequence[str], layout: int) -> bool:
+        """Whether the next step is not kept yet, or kept as one that ran the same.
+
+        Else it was taken on other grounds: from there on all is new, and `boot` is the present one.
         """
         kept = self._kept.get(self._number + 1)
-        if kept is None or (kept.get("measure"), kept.get("readings")) == (measure, readings):
+        if kept is None or (kept.get("order"), kept.get("layout", 0)) == (list(order), layout):
             return True
         self._kept = {}
         return False

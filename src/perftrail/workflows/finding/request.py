@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from perftrail.search.question import Question
+from perftrail.search import Costs, Question
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from perftrail.model.policies import Prior
     from perftrail.model.working import Goal
-    from perftrail.search.question import Budget
+    from perftrail.search import Budget
+    from perftrail.workflows.finding.sampler import Sampler
+
+
+GUESSED = Costs()
+
+
+class Known(TypedDict, total=False):
+    """What is known of a history before it is searched, by the names of a question."""
+
+    built: frozenset[int]
+    distance: tuple[float, ...] | None
+    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +45,25 @@ class FindRequest:
     suspect: tuple[str, ...] = ()
 
     def question(
-        self, revisions: int, *, points: int = 1, prior: tuple[float, ...] | None = None
+        self,
+        revisions: int,
+        sampler: Sampler | None = None,
+        *,
+        prior: tuple[float, ...] | None = None,
+        costs: Costs = GUESSED,
+        **more: Unpack[Known],
     ) -> Question:
-        """Put the request to a search over so many revisions, one reading of which takes so many invocations."""
+        """Return the search's question over `revisions` revisions, whose samples a sampler takes."""
         return Question(
             revisions=revisions,
-            smallest=self.smallest,
+            threshold=self.smallest,
             confidence=self.confidence,
             budget=self.budget,
             prior=prior,
-            invocations_per_reading=points,
+            costs=costs,
+            thorough=self.thorough,
+            invocations_per_sample=1 if sampler is None else len(sampler.points),
+            relinks=sampler is not None and sampler.can_relink,
+            counted=sampler is not None and sampler.is_counted,
+            **more,
         )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perftrail.report.gates.result import SideName
     from perftrail.workflows.session import Session
     from perftrail.workflows.sides.compared import Read
+    from perftrail.workflows.sides.turns import Clock
     from perftrail.workflows.workshop import Ready
 
 
@@ -27,15 +28,21 @@ class Duel:
     """Base and head of one benchmark, and the figures that are compared; only the points that these need."""
 
     def __init__(
-        self, session: Session, readies: Mapping[SideName, Sequence[Ready]], targets: Sequence[Target]
+        self,
+        session: Session,
+        readies: Mapping[SideName, Sequence[Ready]],
+        targets: Sequence[Target],
+        *,
+        clock: Clock,
     ) -> None:
         needed = {point for target in targets for point in target.points}
         self.turns = Turns(
             session,
             {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
+            clock=clock,
         )
         self._units = self.turns.units
-        self._comparisons = Comparisons(self._units, least=session.study.measure.invocations.least)
+        self._comparisons: Comparisons[SideName] = Comparisons(self._units)
         there = set(self._units.points)
         self.targets = tuple(target for target in targets if there.issuperset(target.points))
 
@@ -49,7 +56,8 @@ class Duel:
 
         Where one of its times differs for sure, by what is worth telling, the other is told from as many.
         """
-        if not self._units.alive or len(self._units.whole()) >= rule.most:
+        rule = self.turns.own(rule)
+        if not self._units.alive or self._units.full(rule):
             return False
         times = [target for target in self._alive() if target.text in TIMES]
         differ = {target.points for target in times if _differs(self._read(target, rule), rule)}
@@ -61,7 +69,7 @@ class Duel:
 
     def rows(self, rule: Rule) -> tuple[Row, ...]:
         """Say how every figure compares that can be measured on both sides; `lost` tells of the others."""
-        return tuple(self._row(target, rule) for target in self._alive())
+        return tuple(self._row(target, self.turns.own(rule)) for target in self._alive())
 
     def lost(self) -> tuple[Lost, ...]:
         """Say who could not be measured at which point."""
@@ -98,7 +106,10 @@ class Duel:
             base=estimate([math.exp(value) for value in base]),
             head=estimate([math.exp(value) for value in head]),
             comparison=found.comparison,
-            marked=sum(not unit.quiet for unit in found.units),
+            marked=sum(unit.noisy for unit in found.units),
+            discarded=self._units.discarded(target),
+            pairs=sum(unit.pairs for unit in found.units),
+            layouts=len(found.units) if self._units.relinked else 0,
             seconds=self._units.seconds(target),
             ratios=tuple(math.exp(after - before) for before, after in zip(base, head, strict=True)),
         )
@@ -108,4 +119,4 @@ def _differs(found: Read[SideName] | None, rule: Rule) -> bool:
     """Whether a figure differs for sure by as much as is worth telling."""
     if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return False
-    return abs(math.log(found.comparison.effect)) >= math.log1p(rule.smallest)
+    return max(math.log(found.comparison.low), -math.log(found.comparison.high)) >= rule.worth

@@ -10,7 +10,7 @@ from perftrail.model.build import Built, Prepared, content_key
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from perftrail.model.build import Recipe, Workplace
+    from perftrail.model.build import Failure, Recipe, Workplace
     from perftrail.model.subject import Revision, Subject
 
 NO_SOURCES: Mapping[str, Revision] = {}
@@ -40,6 +40,20 @@ class NothingToMake:
     def make(self, subject: Subject, recipe: Recipe) -> Built:  # noqa: ARG002 - nothing is made by it
         """Give a subject as it is."""
         return self.made(subject).built
+
+    def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:  # noqa: ARG002 - nothing is linked
+        """Name nothing that could ever be made."""
+        return content_key("imported layout", built.key, layout)
+
+    def relink(
+        self,
+        subject: Subject,
+        recipe: Recipe,  # noqa: ARG002 - as above
+        built: Built,  # noqa: ARG002 - as above
+        layouts: Sequence[int],  # noqa: ARG002 - as above
+    ) -> Mapping[int, Built | Failure]:
+        """Refuse. Raises `UsageError`."""
+        raise UsageError(f"{subject}: its samples were taken elsewhere; there is nothing to relink")
 
     def prepare(
         self,

@@ -29,8 +29,8 @@ class Printed:
 class Trial:
     """A benchmark to begin with. `placeholder`: it only shows that the program starts.
 
-    `build` are lines that make what it needs in ``{out}``; `uses` are paths of the tree, from the revision's
-    root, that it runs; `printed` are the metrics that it prints.
+    `build` are lines that make what it needs in ``{out}``, `relink` lines that link it in another order; `uses` are
+    paths of the tree, from the revision's root, that it runs; `printed` are the metrics that it prints.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Trial:
     why: str
     placeholder: bool = False
     build: tuple[Step, ...] = ()
+    relink: tuple[Step, ...] = ()
     uses: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     printed: Mapping[str, Printed] = field(default_factory=dict)
@@ -48,7 +49,8 @@ class Building:
     """How a build system makes a program.
 
     `manifest` is the file that told; `tools` are the programs that its lines start. `outputs` are paths
-    from the revision's root, none when they cannot be known. `hints` are comments for the recipe.
+    from the revision's root, none when they cannot be known. `hints` are comments for the recipe. `relink` are lines
+    that link what was built in another order for each ``{layout}``, or `never_linked` says why there are none.
     """
 
     system: str
@@ -60,6 +62,8 @@ class Building:
     outputs_why: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
+    relink: tuple[Step, ...] = ()
+    never_linked: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

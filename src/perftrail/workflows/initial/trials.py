@@ -39,6 +39,10 @@ MAIN = re.compile(r"(?i)main|cli|option|usage|args")
 PLACEHOLDER = "a placeholder: it only shows that the program starts; put real work in its place"
 
 
+LLD_SHUFFLES = "-fuse-ld=lld -Wl,--shuffle-sections=.text*={layout}"
+"""Flags with which compilers have lld place the sections of code in an order that a seed decides."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """A program that a build makes: its name and its path below the tree. `sure`: whatever the options."""

@@ -10,9 +10,9 @@ from perftrail.workflows.initial.draft import Trial
 from perftrail.workflows.initial.ranges import WHOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from perftrail.workflows.initial.draft import Building, Draft, History
+    from perftrail.workflows.initial.draft import Building, Draft, History, Step
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -117,6 +117,22 @@ def _outputs(building: Building) -> Iterable[str]:
     else:
         yield "# name what the benchmark uses, and revisions in which it is the same are measured once"
         yield '# outputs = ["path/of/a/program"]'
+    yield from _relink(building.relink)
+    if building.never_linked:
+        yield f"# nothing to relink: {building.never_linked}"
+
+
+def _relink(steps: Sequence[Step]) -> Iterable[str]:
+    """Write lines that relink as comments: they cost seconds for each layout, and may need a linker."""
+    if not steps:
+        return
+    yield "# code that lies elsewhere can be faster or slower though its source is the same; uncommented, these lines"
+    yield "# link it in another order for each {layout}, and verdicts are about the source (docs/how-to/layout-noise)"
+    yield "# relink = ["
+    for step in steps:
+        yield f"#     # {step.why}"
+        yield f"#     {toml(step.line)},"
+    yield "# ]"
 
 
 def _benchmark(trial: Trial) -> Iterable[str]:
@@ -127,6 +143,7 @@ def _benchmark(trial: Trial) -> Iterable[str]:
             yield f"    # {step.why}"
             yield f"    {toml(step.line)},"
         yield "]"
+    yield from _relink(trial.relink)
     yield f"# {trial.why}"
     yield f"command = {toml(trial.command)}"
     if trial.env:

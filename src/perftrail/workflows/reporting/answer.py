@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import decimals, duration, percent, probability, quantity
+from perftrail.search import Summary, words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.trail import Json
     from perftrail.report.page import Tone
+
+
+MOST_ALSO = 5
 
 
 def answer_by(effect: Json) -> str:
@@ -62,6 +67,34 @@ def answer_sure(change: Mapping[str, Json]) -> str:
         inside = inside.get("inside")
     which = "this one" if len(answer_items(change, "revisions")) == 1 else "one of these"
     return f"{probability(sure)} that it is {which}"
+
+
+def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
+    """Say what a change, or an answer that nothing changed, rests on, and what that leaves open."""
+    told = of.get("certificate")
+    if not isinstance(told, dict):
+        return ()
+    spread, possible = told.get("spread"), told.get("possible")
+    summary = Summary(
+        blocks=round(answer_figure(told["blocks"])),
+        invocations=round(answer_figure(told["invocations"])),
+        error=answer_figure(told["error"]),
+        layouts=round(answer_figure(told["layouts"])),
+        alone=bool(told["single_change"]),
+        possible=math.inf if possible is None else answer_figure(possible),
+        spread=None if spread is None else answer_figure(spread),
+    )
+    return (words.certified(summary), *(words.reservations(summary) if "revisions" in of else ()))
+
+
+def answer_also(change: Mapping[str, Json]) -> str:
+    """Say what else a change did; nothing where that is nothing."""
+    told = [
+        f"{each['metric']} {relative(answer_figure(effect['value']))}"
+        for each in answer_items(change, "also_changed")
+        if isinstance(each, dict) and isinstance(effect := each.get("effect"), dict)
+    ]
+    return f"It also changed {', '.join(told[:MOST_ALSO])}." if told else ""
 
 
 def answer_cost(answer: Mapping[str, Json]) -> str:

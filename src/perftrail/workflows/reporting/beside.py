@@ -13,7 +13,7 @@ from perftrail.report.page import Section, Table
 from perftrail.workflows.reporting.apart import comparable, compare_rows, ratios_apart
 from perftrail.workflows.showing.by_benchmark import sides
 from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling_over, values_of
-from perftrail.workflows.showing.rows import by_round
+from perftrail.workflows.showing.rows import by_block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ class Beside:
 def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
     """Compare the subjects with the first: variants at one revision, else the newest revision with the oldest.
 
-    Only what `run` measured in turns can be paired; a search's invocations cannot, so after one there are none.
+    Only what `run` measured in one block can be paired; a search's invocations cannot, so after one there are none.
     """
     several = len(gathered.variants) > 1
     if not gathered.compared or (gathered.search is not None and not several):
@@ -146,7 +146,7 @@ def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[Beside, ...]:
 
 
 def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> Beside:
-    """Compare two rows whose samples were not taken in turns; one of so many comparisons, which share an error."""
+    """Compare two rows whose samples were not taken in turns; one of `comparisons`, which share an error."""
     asked = gathered.asked
     return Beside(
         name=gathered.subject_name(second),
@@ -238,9 +238,9 @@ def _texts(each: Beside) -> tuple[str, ...]:
 
 
 def taken_in_turns(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Taken]:
-    """Give the points that have pairs of the same round, each with those that tell something."""
+    """Give the points that have pairs of the same block, each with those that tell something."""
     view, measured = gathered.view, gathered.measured_here
-    every = [(rows, paired(*(by_round(view, measured, row) for row in rows))) for rows in points]
+    every = [(rows, paired(*(by_block(view, measured, row) for row in rows))) for rows in points]
     found = [(rows, pairs) for rows, pairs in every if pairs]
     return [
         (rows, pairs)
@@ -254,7 +254,7 @@ def pairs_in(taken: Sequence[Taken]) -> int:
 
 
 def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -> Beside:
-    """Compare by pairs of the same round over some points; one of so many comparisons, which share an error."""
+    """Compare by pairs of the same block over some points; one of `comparisons`, which share an error."""
     points = [rows for rows, _ in taken]
     groups = [pairs for _, pairs in taken]
     pairs = [pair for each in groups for pair in each]

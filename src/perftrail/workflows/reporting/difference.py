@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from perftrail.workflows.reporting.gathered import Gathered
 
 
+BUILDS_DIFFER = (
+    "These builds differ; ten layouts would show whether the change does: perftrail compare with [build] relink "
+    "(docs/how-to/layout-noise.md)."
+)
+
+
 def difference(gathered: Gathered, beside: Sequence[Beside], *, notes: tuple[str, ...]) -> Verdict:
     """Say how the subjects differ: in what the study asks about, else the largest sure difference first."""
     about = [each for each in beside if each.asked] or beside
@@ -40,17 +46,22 @@ def difference(gathered: Gathered, beside: Sequence[Beside], *, notes: tuple[str
                 label=f"Effect of {best.name}",
                 text=effect_words(found.effect, found.low, found.high, interval="interval"),
             ),
-            Fact(
-                label="Certainty", text=f"{probability(found.confidence)} each, {found.pairs} {_taken(best)}"
-            ),
+            Fact(label="Certainty", text=f"{probability(found.confidence)}, {found.pairs} {_taken(best)}"),
             _counted(beside),
             Fact(
                 label="Cost",
                 text=f"{sum(len(row.values) for row in gathered.rows)} values",
             ),
         ),
-        notes=notes,
+        notes=(*notes, *_of_builds(gathered, best)),
     )
+
+
+def _of_builds(gathered: Gathered, best: Beside) -> tuple[str, ...]:
+    """Say of two revisions that differ that two builds do; variants are meant to be other builds."""
+    if len(gathered.variants) > 1 or not best.in_turns:
+        return ()
+    return (BUILDS_DIFFER,)
 
 
 def _alike(beside: Sequence[Beside], about: Sequence[Beside], notes: tuple[str, ...]) -> Verdict:
@@ -89,4 +100,4 @@ def _counted(beside: Sequence[Beside]) -> Fact:
 
 
 def _taken(best: Beside) -> str:
-    return "pairs in turns" if best.in_turns else "values of each or more, not taken in turns"
+    return "pairs side by side" if best.in_turns else "values of each or more, not taken in turns"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.candidates import load_detector
+from perftrail.analysis.changepoints import load_detector
 from perftrail.engines.local import LocalEngine
 from perftrail.figures.palette import Palette
 from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Engine, Pending
     from perftrail.workflows.not_had import NotHad
     from perftrail.workflows.session import View
-    from perftrail.workflows.showing.changes import HistoryChange
+    from perftrail.workflows.showing.changes import HistoryChange, HistoryChanges
     from perftrail.workflows.showing.rows import Row
 
 MEMORY = "peak_memory"
@@ -82,16 +82,21 @@ class Gathered:
     revisions: tuple[Revision, ...]
     measured_here: MeasuredHere
     rows: tuple[Row, ...]
-    looking: Pending[tuple[HistoryChange, ...]]
+    looking: Pending[HistoryChanges]
     lacking: NotHad
     searches: tuple[SearchRecord, ...]
     search: SearchRecord | None
     steps: Sequence[StepRecord]
 
     @cached_property
-    def changes(self) -> tuple[HistoryChange, ...]:
-        """Every change along the history of every figure but memory."""
+    def along_history(self) -> HistoryChanges:
+        """Every change along the history of every metric but memory."""
         return self.looking.outcome()
+
+    @cached_property
+    def changes(self) -> tuple[HistoryChange, ...]:
+        """The changes along the history that are at the alert level."""
+        return self.along_history.alerts
 
     @cached_property
     def positions(self) -> Mapping[str, int]:

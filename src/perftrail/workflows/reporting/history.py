@@ -12,15 +12,17 @@ from perftrail.analysis.estimate import estimate
 from perftrail.figures.curve import Labels
 from perftrail.figures.history import history
 from perftrail.figures.thinning import MOST, Along
-from perftrail.model.quantity import change, quantity
+from perftrail.model.quantity import change, counted, quantity
 from perftrail.report.page import Section, Table
 from perftrail.workflows.reporting.happened import events
 from perftrail.workflows.reporting.words import (
+    correlation_words,
     effect_words,
     revision_mark,
     revision_title,
     row_figure,
     shown,
+    size_words,
     slug,
 )
 
@@ -147,7 +149,16 @@ def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
             if len(each.candidates) > 1:
                 where = f"one of {len(each.candidates)} revisions from {each.candidates[0].short} to {where}"
             variant = f" ({each.row.subject.variant})" if len(gathered.variants) > 1 else ""
-            yield f"Changed{variant} at {where}: {effect_words(point.effect, point.low, point.high)}."
+            effect = effect_words(point.effect, point.low, point.high)
+            yield f"Changed{variant} at {where}: {effect}, {size_words(point)}."
+    seen = gathered.along_history
+    if small := sum(followed.is_of(each.row) and not each.point.alert for each in seen.points):
+        yield f"{counted(small, 'more change')} below the alert level; perftrail show lists them all."
+    for series in seen.correlated:
+        if followed.is_of(series.row):
+            variant = f" ({series.row.subject.variant})" if len(gathered.variants) > 1 else ""
+            words = correlation_words(series.correlation)
+            yield f"{words[0].upper()}{words[1:]}{variant}."
 
 
 def _texts(gathered: Gathered, followed: Followed, points: Sequence[Along]) -> Sequence[tuple[str, ...]]:

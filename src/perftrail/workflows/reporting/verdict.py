@@ -10,8 +10,10 @@ from perftrail.model.subject import Revision
 from perftrail.report.page import Fact, Verdict
 from perftrail.workflows.found import marked_words
 from perftrail.workflows.reporting.answer import (
+    answer_also,
     answer_by,
     answer_certainty,
+    answer_certificate,
     answer_cost,
     answer_effect,
     answer_figure,
@@ -23,7 +25,13 @@ from perftrail.workflows.reporting.answer import (
     answer_tone,
 )
 from perftrail.workflows.reporting.difference import difference
-from perftrail.workflows.reporting.words import effect_words, revision_title, row_figure, row_metric
+from perftrail.workflows.reporting.words import (
+    certainty_words,
+    effect_words,
+    revision_title,
+    row_figure,
+    row_metric,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -69,6 +77,7 @@ def _searched(gathered: Gathered) -> Verdict:
             facts=(
                 Fact(label="Certainty", text=answer_certainty(answers[0])),
                 Fact(label="Smallest change that would have been seen", text=answer_smallest(answers[0])),
+                *(Fact(label="Evidence", text=_said(each)) for each in answer_certificate(answers[0])[:1]),
                 Fact(label="Cost", text=cost),
             ),
             notes=(f"Why it ended: {answers[0].get('reason', '')}.",),
@@ -82,6 +91,7 @@ def _searched(gathered: Gathered) -> Verdict:
         Fact(label="Effect", text=answer_effect(change)),
         Fact(label="Levels", text=answer_levels(answer, change)),
         Fact(label="Certainty", text=answer_sure(change)),
+        *(Fact(label="Evidence", text=_said(each)) for each in answer_certificate(change)[:1]),
         Fact(label="Cost", text=cost),
     ]
     return Verdict(
@@ -90,6 +100,8 @@ def _searched(gathered: Gathered) -> Verdict:
         facts=tuple(fact for fact in facts if fact.text),
         notes=(
             *names.inside(change),
+            *(f"{_said(each)}." for each in answer_certificate(change)[1:]),
+            *filter(None, [answer_also(change)]),
             *(f"Also: {names.sentence(other, each)}" for other, each in told[1:MOST_NAMED]),
             *_reservations(answers),
         ),
@@ -173,7 +185,7 @@ def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
             ),
             Fact(
                 label="Certainty",
-                text=f"a false alarm with probability {max(point.p_value, 1e-300):.1g} at most",
+                text=certainty_words(point),
             ),
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
         ),
@@ -216,6 +228,10 @@ def _nothing(answers: Sequence[Mapping[str, Json]]) -> str:
     if all(each["verdict"] == "none" for each in answers):
         return f"No revision changed {metrics} by {answer_smallest(answers[0])} or more."
     return f"Whether {metrics} changed is unclear."
+
+
+def _said(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:

@@ -11,6 +11,8 @@ from perftrail.model.quantity import decimals, quantity
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from perftrail.analysis.changepoints import ChangePoint
+    from perftrail.analysis.levels import Correlation
     from perftrail.model.subject import Revision
     from perftrail.workflows.showing.rows import Row
 
@@ -64,6 +66,26 @@ def effect_words(value: float, low: float, high: float, *, interval: str = "95 %
     """Write an effect: direction, ratio, interval."""
     digits = decimals(value, low, high)
     return f"{relative(value)} (× {value:.{digits}f}, {interval} {low:.{digits}f} to {high:.{digits}f})"
+
+
+def size_words(point: ChangePoint) -> str:
+    """Write how large a change is compared with the noise."""
+    low, high = point.size_low, point.size_high
+    digits = decimals(point.size, low, high)
+    return f"{point.size:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}] times the noise of one revision"
+
+
+def certainty_words(point: ChangePoint) -> str:
+    """Write how sure a change along the history is."""
+    return f"{size_words(point)}; a false alarm with probability {max(point.p_value, 1e-300):.1g} at most"
+
+
+def correlation_words(found: Correlation) -> str:
+    """Write that neighbouring revisions resemble each other, and what follows."""
+    return (
+        f"neighbouring revisions resemble each other: correlation {found.value:.2f} "
+        f"[{found.low:.2f}, {found.high:.2f}]. Small changes cannot be separated from such noise"
+    )
 
 
 def slug(text: str, taken: Collection[str] = ()) -> str:

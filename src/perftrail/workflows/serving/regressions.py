@@ -17,7 +17,13 @@ from perftrail.workflows.reporting.answer import (
     answer_sure,
     answer_tone,
 )
-from perftrail.workflows.reporting.words import effect_words, revision_mark, row_metric, shown
+from perftrail.workflows.reporting.words import (
+    certainty_words,
+    effect_words,
+    revision_mark,
+    row_metric,
+    shown,
+)
 from perftrail.workflows.showing.worth_telling import answers_of
 
 if TYPE_CHECKING:
@@ -75,7 +81,7 @@ class Regression:
 
 
 def regressions(gathered: Gathered) -> tuple[Regression, ...]:
-    """Give every change for the worse: what searches found, and what the samples show beside that."""
+    """Return every change for the worse: those that searches found, and those at the alert level in the samples."""
     found: dict[str, Regression] = {}
     for each in (*_searched(gathered), *_seen(gathered)):
         known = found.get(each.key)
@@ -147,7 +153,7 @@ def _seen(gathered: Gathered) -> Iterator[Regression]:
                 by=relative(point.effect),
                 effect=effect_words(point.effect, point.low, point.high),
                 levels=f"before {quantity(point.before, row.unit)}, after {quantity(point.after, row.unit)}",
-                sure=f"a false alarm with probability {max(point.p_value, 1e-300):.1g} at most",
+                sure=certainty_words(point),
                 how="history",
                 since=_since(gathered, each),
             )
@@ -160,7 +166,7 @@ def _better(gathered: Gathered, each: HistoryChange) -> bool:
 def _since(gathered: Gathered, worse: HistoryChange) -> str:
     """Where the same figure became better after it first."""
     row = worse.row
-    for each in gathered.changes:
+    for each in gathered.along_history.points:
         same = (each.row.benchmark, each.row.metric, each.row.point, each.row.subject.variant) == (
             row.benchmark,
             row.metric,

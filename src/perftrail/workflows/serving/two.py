@@ -114,7 +114,7 @@ def compare_two(
 ) -> tuple[Compared, ...]:
     """Compare the second subject with the first in every figure that was measured of both.
 
-    By pairs of the same round where a run took them in turns, else all values of the one against all of the other.
+    By pairs of the same block where a run took them side by side, else all values of the one against all of the other.
     """
     pairs = [(one, other, _why_not(one, other)) for one, other in _common(rows_of, first, second)]
     able = sum(not why for _, _, why in pairs)

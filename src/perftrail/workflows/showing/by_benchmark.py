@@ -1,4 +1,4 @@
-"""Subjects held against a reference, in turns: at every point, and over all points of a benchmark together."""
+"""Subjects held against a reference, in pairs: at every point, and over all points of a benchmark together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perftrail.analysis.over import compare_over
 from perftrail.model.quantity import percent
 from perftrail.workflows.showing.intervals import interval_json
 from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling_over, values_of
-from perftrail.workflows.showing.rows import by_round
+from perftrail.workflows.showing.rows import by_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ def sides(rows: Sequence[Row], variants: Sequence[str]) -> Iterator[tuple[Row, R
 
 
 def shifts(view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]) -> Shifts:
-    """Compare rows with their references by pairs of the same round; all comparisons share one report's error."""
+    """Compare rows with their references by pairs of the same block; all comparisons share one report's error."""
     told = [_Told(first=first, row=row, pairs=found) for first, row, found in _paired(view, measured, rows)]
     groups: dict[tuple[object, ...], list[_Told]] = {}
     for each in told:
@@ -140,7 +140,7 @@ def _paired(
     view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]
 ) -> Iterator[tuple[Row, Row, list[Pair]]]:
     for first, row in rows:
-        found = paired(by_round(view, measured, first), by_round(view, measured, row))
+        found = paired(by_block(view, measured, first), by_block(view, measured, row))
         if found:
             yield first, row, found
 

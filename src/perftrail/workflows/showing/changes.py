@@ -1,4 +1,4 @@
-"""What the samples along a history say of it: at which revisions a metric changed."""
+"""At which revisions a metric changed, from the samples along a history."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.analysis.changepoints import points_of
-from perftrail.analysis.levels import Readings
+from perftrail.analysis.changepoints import changes_of
+from perftrail.analysis.levels import SampleColumns
 from perftrail.engines.local import LocalEngine
 from perftrail.workflows.showing.intervals import interval_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.analysis.changepoints import ChangePoint
+    from perftrail.analysis.changepoints import ChangePoint, Changes
+    from perftrail.analysis.levels import Correlation
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
     from perftrail.ports import Engine, Pending
@@ -49,10 +50,38 @@ class HistoryChange:
             "after": self.point.after,
             "effect": interval_json(self.point.effect, self.point.low, self.point.high),
             "p_value": self.point.p_value,
+            "size": interval_json(self.point.size, self.point.size_low, self.point.size_high),
+            "alert": self.point.alert,
         }
 
 
-def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> tuple[HistoryChange, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrelatedSeries:
+    """A series whose neighbours surely resemble each other; `row` is its last one."""
+
+    row: Row
+    correlation: Correlation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryChanges:
+    """The change points of several series, series by series, and the series whose neighbours are correlated."""
+
+    points: tuple[HistoryChange, ...] = ()
+    correlated: tuple[CorrelatedSeries, ...] = ()
+
+    @property
+    def alerts(self) -> tuple[HistoryChange, ...]:
+        """The changes that are worth someone's attention."""
+        return tuple(each for each in self.points if each.point.alert)
+
+    @property
+    def ranked(self) -> tuple[HistoryChange, ...]:
+        """The changes by rank: the largest compared with the noise first."""
+        return tuple(sorted(self.points, key=lambda each: -each.point.size))
+
+
+def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> HistoryChanges:
     """Find the change points of every metric in every variant at every point, each in the order of history.
 
     `revisions` are the whole history, measured or not.
@@ -61,9 +90,9 @@ def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> tuple
 
 
 def looked_for(revisions: Sequence[Revision], parts: Iterable[Iterable[Row]], engine: Engine) -> LookedFor:
-    """Have the change points that `history_changes` gives looked for by an engine.
+    """Let an engine find the change points that `history_changes` returns.
 
-    All that was measured of one thing is in the same part: it is looked through while the next part is made.
+    All rows of a series are in the same part: its points are searched while the next part is read.
     """
     positions = {revision.id: position for position, revision in enumerate(revisions)}
     return LookedFor(
@@ -83,38 +112,46 @@ def _begin(positions: Mapping[str, int], rows: Iterable[Row], engine: Engine) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookedFor:
-    """The change points of several series, each looked for; `revisions` are the whole history."""
+    """The change points of several series, each under way; `revisions` are the whole history."""
 
     revisions: Sequence[Revision]
     begun: tuple[_Begun, ...]
 
-    def outcome(self) -> tuple[HistoryChange, ...]:
-        """Give those that were found, series by series."""
-        return tuple(
-            HistoryChange(
-                row=each.along[point.position],
-                previous=self.revisions[point.previous],
-                candidates=tuple(self.revisions[point.previous + 1 : point.position + 1]),
-                earliest=self.revisions[point.earliest],
-                latest=self.revisions[point.latest],
-                point=point,
-            )
-            for each in self.begun
-            for point in each.outcome()
+    def outcome(self) -> HistoryChanges:
+        """Wait for all of them."""
+        found = [(each, each.found.outcome()) for each in self.begun]
+        return HistoryChanges(
+            points=tuple(
+                HistoryChange(
+                    row=each.along[point.position],
+                    previous=self.revisions[point.previous],
+                    candidates=tuple(self.revisions[point.previous + 1 : point.position + 1]),
+                    earliest=self.revisions[point.earliest],
+                    latest=self.revisions[point.latest],
+                    point=point,
+                )
+                for each, changes in found
+                for point in each.placed(changes)
+            ),
+            correlated=tuple(
+                CorrelatedSeries(row=list(each.along.values())[-1], correlation=changes.correlation)
+                for each, changes in found
+                if changes.correlation is not None and changes.correlation.sure
+            ),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begun:
-    """Rows by position, and the change points among their levels; `lasts` is where a level ends, by its first."""
+    """Rows by position, and the changes among their levels; `lasts` is where a level ends, by its first."""
 
     along: Mapping[int, Row]
     lasts: Mapping[int, int]
-    points: Pending[tuple[ChangePoint, ...]]
+    found: Pending[Changes]
 
-    def outcome(self) -> Iterator[ChangePoint]:
-        """Give the points, each after the last revision of the level before it."""
-        for point in self.points.outcome():
+    def placed(self, changes: Changes) -> Iterator[ChangePoint]:
+        """Place each point after the last revision of the level before it."""
+        for point in changes.points:
             yield replace(
                 point,
                 previous=self.lasts[point.previous],
@@ -123,9 +160,9 @@ class _Begun:
 
 
 def _begun(along: Mapping[int, Row], engine: Engine) -> _Begun:
-    """Have change points looked for among rows by position, of which neighbours may share their samples.
+    """Let an engine find the change points of rows by position, of which neighbours may share their samples.
 
-    Equal artefacts are one level, or one odd reading would speak for each of them.
+    Equal artefacts are one level, or one odd sample would count for each of them.
     """
     positions, rows = list(along), list(along.values())
     levels = stretches([row.runnables for row in rows])
@@ -133,13 +170,13 @@ def _begun(along: Mapping[int, Row], engine: Engine) -> _Begun:
     lasts = {positions[level[0]]: positions[level[-1]] for level in levels}
     samples = [rows[level[0]].values for level in levels]
     values = np.fromiter(chain.from_iterable(samples), np.float64)
-    readings = Readings(
+    columns = SampleColumns(
         positions=np.array(firsts),
         counts=np.fromiter(map(len, samples), np.int64),
         # of zero or less, which has no ratio to others, there is no logarithm
         logs=np.log(values, out=np.full_like(values, np.nan), where=values > 0.0),
     )
-    return _Begun(along=along, lasts=lasts, points=engine.begin(points_of, readings))
+    return _Begun(along=along, lasts=lasts, found=engine.begin(changes_of, columns))
 
 
 def stretches(runnables: Sequence[frozenset[str]]) -> list[range]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,7 @@ DURATIONS = ("seconds", "minutes", "duration", "iterations", "rounds", "repetiti
 """Axes along which only the time grows, not what is asked for at a time: memory that grows is a leak."""
 
 MEMORY = "peak_memory"
+INSTRUCTIONS = "instructions"
 RESOLUTION_BYTES = 131072.0
 """The kernel counts a process's pages in batches for each CPU: its figure is no closer than this."""
 
@@ -59,6 +60,7 @@ class Along:
     """One metric of one subject along one axis, all other parameters fixed.
 
     `host` is the row of the largest value measured. `skipped` were not started, since smaller ones were given up.
+    `work` is how the instructions of the same command grow, of a time whose study counts them.
     """
 
     host: Row
@@ -72,6 +74,7 @@ class Along:
     leak: OverTime | None
     refused: tuple[Refused, ...]
     skipped: tuple[float, ...]
+    work: Growth | None = None
 
     @property
     def subject(self) -> Subject:
@@ -153,7 +156,7 @@ def growth_along(
         if group[0].subject.revision.id in ids or group[0].subject.revision == lasts[_place(axis, group)]
     ]
     return Growths(
-        curves=tuple(each for each in curves if each.subject.revision.id in ids),
+        curves=tuple(_with_work(view, curves, each) for each in curves if each.subject.revision.id in ids),
         rivals=tuple(_rivals(curves)),
         told=told,
         measured=tuple(revisions),
@@ -166,6 +169,23 @@ def grown(benchmark: Benchmark, found: Iterable[Row], axis: str) -> tuple[tuple[
         _curve(benchmark, {float(row.point[axis]): row for row in group}) for group in _groups(found, axis)
     )
     return tuple((curve, known) for curve in curves if (known := growth(curve)) is not None)
+
+
+def _with_work(view: View, curves: Sequence[Along], along: Along) -> Along:
+    """Add how the instructions grow to a curve of time: a benchmark of their own counts those of a command."""
+    if along.unit != "s":
+        return along
+    command = view.study.benchmarks[along.host.benchmark].command
+    place = (along.subject, along.axis, along.fixed)
+    for each in curves:
+        same = (each.subject, each.axis, each.fixed) == place
+        if (
+            same
+            and each.metric == INSTRUCTIONS
+            and view.study.benchmarks[each.host.benchmark].command == command
+        ):
+            return replace(along, work=each.growth)
+    return along
 
 
 def _axes(benchmark: Benchmark) -> list[str]:

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 
 def as_json(along: Along) -> dict[str, Json]:
-    """Give a curve as `show --json` prints it; what could not be told is null."""
+    """Return a curve as `show --json` prints it; what is unknown is null."""
     return {
         "axis": along.axis,
         "metric": along.metric,
         "unit": along.unit,
         "values": along.curve.xs.tolist(),
         "order": _growth(along.growth) if along.growth else None,
+        "work": _growth(along.work) if along.work else None,
         "per_unit": _per_unit(along.unit_cost) if along.unit_cost else None,
         "over_time": _over_time(along.leak) if along.leak else None,
         "given_up": [{"value": each.x, "stage": each.stage, "limit": each.limit} for each in along.refused],
@@ -37,6 +38,7 @@ def _growth(found: Growth) -> dict[str, Json]:
         "exponent": interval_json(exponent.value, exponent.low, exponent.high),
         "start": found.start,
         "misfit": found.misfit,
+        "systematic": found.systematic,
         "break": None
         if bend is None
         else {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -78,4 +79,4 @@ class MeasuredHere:
 
 
 def _joined(one: Samples, other: Samples) -> Samples:
-    return Samples(values={**one.values, **other.values}, flags=other.flags, failures=other.failures)
+    return replace(other, values={**one.values, **other.values})

@@ -1,4 +1,4 @@
-"""Values of two subjects that were taken in the same round, and which of them tell something."""
+"""Values of two subjects that were taken in the same blocks, and which of them tell something."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from perftrail.model.conditions import Marked
 
+Blocks = tuple[str, ...]
+"""The names of the blocks of the samples that a value is read from."""
+
 BUSY = "unclear: the machine was busy"
 """What is said where pairs decide nothing, see `decides`."""
 
@@ -21,22 +24,23 @@ ENOUGH_QUIET_PAIRS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Values of two subjects in the same round, both above zero; `quiet`: nothing else disturbed either."""
+    """Values of two subjects in the same blocks, both above zero; `quiet`: nothing else disturbed either."""
 
     first: float
     second: float
     quiet: bool
 
 
-def paired(first: Mapping[int, Marked], second: Mapping[int, Marked]) -> list[Pair]:
-    """Pair the values of two subjects round by round, in the order of the rounds."""
+def paired(first: Mapping[Blocks, Marked], second: Mapping[Blocks, Marked]) -> list[Pair]:
+    """Pair the values of two subjects block by block, in the order of the first subject's."""
     return [
         Pair(
             first=first[at].value,
             second=second[at].value,
             quiet=all(weight(each[at].flags) > 0.0 for each in (first, second)),
         )
-        for at in sorted(first.keys() & second.keys())
+        for at in first
+        if at in second
         if first[at].value > 0.0 and second[at].value > 0.0
     ]
 

@@ -185,18 +185,35 @@ def marked(samples: Samples, metric: str) -> dict[int, Marked]:
 
 
 def by_round(view: View, measured: MeasuredHere, row: Row) -> dict[int, Marked]:
-    """Give the values that a row's estimate chooses from by the round they were taken in, with their flags."""
+    """Give the values that a row's estimate chooses from by their ordinal, with their flags."""
+    return {at: value for at, (_, value) in _placed(view, measured, row).items()}
+
+
+def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ...], Marked]:
+    """Give the values that lie in a block, in the order taken, by the blocks of the samples they are read from.
+
+    Values of two subjects with the same blocks ran directly one after another. Samples of a search, of a run at another
+    hour, and of versions that kept no blocks are in no block that both subjects have.
+    """
+    return {blocks: value for blocks, value in _placed(view, measured, row).values() if all(blocks)}
+
+
+def _placed(view: View, measured: MeasuredHere, row: Row) -> dict[int, tuple[tuple[str, ...], Marked]]:
+    """Give each value of a row by its ordinal, with the blocks of its samples; no block is empty."""
     if row.metric in view.study.derived:
         targets = derived_targets(view.study, row.metric, row.subject.variant)
-        return _evaluated(
-            measured, row.subject, next(each for each in targets if each.open_point == row.point)
-        )
-    held = measured.samples(row.benchmark, (row.metric,))
+        target = next(each for each in targets if each.open_point == row.point)
+        values, held = _evaluated(measured, row.subject, target), _held(measured, row.subject, target)
+        return {
+            at: (tuple(each.blocks.get(at, "") for each in held.values()), value)
+            for at, value in values.items()
+        }
+    samples = measured.samples(row.benchmark, (row.metric,))
     return {
-        at: value
+        at: ((samples[key].blocks.get(at, ""),), value)
         for key in row.runnables
-        if key in held
-        for at, value in marked(held[key], row.metric).items()
+        if key in samples
+        for at, value in sorted(marked(samples[key], row.metric).items())
     }
 
 
@@ -227,9 +244,7 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
 
 def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, Marked]:
     """Evaluate a target for each round that every point has; a mark of any point is the value's."""
-    used = {reference.name for reference in references(target.expression)}
-    samples, keys = measured.samples(target.benchmark, used), measured.by_subject[subject]
-    held = {point: samples.get(keys.get((target.benchmark, point), ""), NOTHING) for point in target.points}
+    held = _held(measured, subject, target)
     rounds = [{at for values in each.values.values() for at in values} for each in held.values()]
     found: dict[int, Marked] = {}
     for at in sorted(set.intersection(*rounds)):
@@ -243,3 +258,10 @@ def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict
         except (ExpressionError, KeyError):
             continue
     return found
+
+
+def _held(measured: MeasuredHere, subject: Subject, target: Target) -> dict[Point, Samples]:
+    """Give the samples that a target is evaluated from, by point."""
+    used = {reference.name for reference in references(target.expression)}
+    samples, keys = measured.samples(target.benchmark, used), measured.by_subject[subject]
+    return {point: samples.get(keys.get((target.benchmark, point), ""), NOTHING) for point in target.points}

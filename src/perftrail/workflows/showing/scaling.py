@@ -149,12 +149,22 @@ def scaled_metric(benchmark: Benchmark) -> str:
 
 
 def processors(machine: Machine) -> Processors:
-    """Give how many processors this machine lets us use; a quota of a control group may be the tighter limit."""
+    """Return how many processors this machine lets us use; a quota of a control group may be the tighter limit.
+
+    A virtual machine may hide that processors share a core, so its cores are known only where it shows that some do.
+    """
     logical = machine.facts.get("logical_cpus", "")
     limits = [float(logical)] if logical.isdecimal() else []
     with suppress(ValueError):  # no quota, or one that is no number
         limits.append(float(machine.facts.get("cpu_quota", "")))
-    return Processors(count=max(1, int(min(limits, default=1.0))), paired=machine.facts.get("smt") == "on")
+    count = max(1, int(min(limits, default=1.0)))
+    cores = machine.facts.get("physical_cores", "")
+    known = cores.isdecimal() and (machine.facts.get("virtualisation") == "none" or cores != logical)
+    return Processors(
+        count=count,
+        paired=machine.facts.get("smt") == "on",
+        cores=max(1, min(count, int(cores))) if known else None,
+    )
 
 
 def _metrics(benchmark: Benchmark) -> frozenset[str]:

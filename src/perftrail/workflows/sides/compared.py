@@ -1,4 +1,4 @@
-"""Two sides of one benchmark compared from their units, look by look."""
+"""Two sides of one benchmark compared from their units, analysis by analysis."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
 
-from perftrail.analysis.compare import Comparison, Verdict, compare
-from perftrail.workflows.sides.units import Side, Unit, Units, usable
+from perftrail.analysis.compare import Comparison, compare
+from perftrail.workflows.sides.units import Side, Unit, Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,53 +23,44 @@ class Read(Generic[Side]):
     units: Sequence[Unit[Side]]
     comparison: Comparison
 
-    @property
-    def settled(self) -> bool:
-        """Whether the verdict stands, whatever comes after."""
-        return self.comparison.verdict is not Verdict.UNCLEAR
-
 
 class Comparisons(Generic[Side]):
-    """Reads figures of units; only the unmarked ones where so many as `least` and as a verdict takes are."""
+    """Reads figures of units, of one set of them that was fixed in advance (see `Units.of`)."""
 
-    def __init__(self, units: Units[Side], *, least: int) -> None:
+    def __init__(self, units: Units[Side]) -> None:
         self._units = units
-        self._least = least
-        self._known: dict[tuple[str, Side, Side, int, bool], Comparison] = {}
+        self._known: dict[tuple[str, Side, Side, int], Comparison] = {}
 
     def read(self, target: Target, rule: Rule, *, one: Side, other: Side) -> Read[Side] | None:
-        """Compare a figure at each look that there was, up to the one that settles it; `None` without a value.
-
-        Between two looks nothing is read, so that stopping there is no further look; before the first there is none.
-        """
-        units = usable(self._units.of(target), rule, least=self._least)
+        """Compare a figure at each analysis that was due, up to the one that settles it; `None` without a value."""
+        units = self._units.of(target)
         if not units:
             return None
         found: Read[Side] | None = None
         for count in rule.looks:
-            if count > len(units) or (found is not None and found.settled):
+            if count > len(units) or (found is not None and found.comparison.settled):
                 break
-            seen = units[:count]
-            # what was read at a look does not change while units are only added
-            name = (target.name, one, other, count, all(unit.quiet for unit in seen))
+            # the first units do not change while others are added
+            name = (target.name, one, other, count)
             if name not in self._known:
-                self._known[name] = _compared(seen, rule, one, other)
-            found = Read(units=seen, comparison=self._known[name])
-        return found or Read(units=units, comparison=_compared(units, rule, one, other))
+                self._known[name] = compared(units[:count], rule, one, other)
+            found = Read(units=units[:count], comparison=self._known[name])
+        return found or Read(units=units, comparison=compared(units, rule, one, other))
 
     def settled(self, target: Target, rule: Rule, *, one: Side, other: Side) -> bool:
-        """Whether more units can change nothing: the verdict stands, or by the first look there is no ratio to read.
+        """Whether more units can change nothing: the verdict stands, or by the first analysis there is no ratio.
 
         A figure that is never above zero has none.
         """
         found = self.read(target, rule, one=one, other=other)
-        return len(self._units.whole()) >= rule.looks[0] if found is None else found.settled
+        return self._units.done >= rule.looks[0] if found is None else found.comparison.settled
 
     def forget(self) -> None:
         """Forget what was read by a rule that no longer holds."""
         self._known.clear()
 
 
-def _compared(units: Sequence[Unit[Side]], rule: Rule, one: Side, other: Side) -> Comparison:
+def compared(units: Sequence[Unit[Side]], rule: Rule, one: Side, other: Side) -> Comparison:
+    """Compare the second side with the first over units."""
     first, second = ([math.exp(unit.logs[side]) for unit in units] for side in (one, other))
     return compare(first, second, rule)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from perftrail.analysis.compare import FAMILY_ERROR, Rule
@@ -37,6 +36,6 @@ def units_needed(comparisons: int, *, error: float = FAMILY_ERROR) -> int:
     """Give the fewest units of which one of so many verdicts that share an error can be read.
 
     >>> units_needed(1), units_needed(50)
-    (8, 14)
+    (9, 15)
     """
-    return 1 + math.ceil(-math.log2(error / max(1, comparisons)))
+    return Rule(most=1, comparisons=max(1, comparisons), error=error).needed_pairs

@@ -1,10 +1,20 @@
-"""Starts the subjects of one benchmark in turns: units of adjacent starts, every second one backwards."""
+"""Starts the subjects of one benchmark in randomised pairs: adjacent invocations that share one draw.
+
+A coin decides for each pair and point which subject starts first. Path, environment and hash seeds are the same for all
+of a pair. Where the study says how to relink, each pair, or each few pairs, get a layout that no pair before had.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic
 
+from perftrail.model.build import Failure, content_key
+from perftrail.model.circumstances import seed_of
+from perftrail.model.measurement import Draw
 from perftrail.model.plan import larger
 from perftrail.workflows.events import GivenUp, Progress, SameArtefact
 from perftrail.workflows.sides.units import Side, Units
@@ -14,10 +24,26 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.analysis.compare import Rule
-    from perftrail.model.build import Failure
+    from perftrail.model.parameters import Point
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready
+
+
+LAYOUTS_AT_ONCE = 8
+"""Number of layouts linked at once: the smallest number of units that a verdict takes."""
+
+PAIRS_PER_LAYOUT = 4
+"""Pairs of one layout where relinking costs more than `CHEAP` invocations."""
+
+CHEAP = 2.0
+
+MOST_UNLINKED = 3
+"""After this number of layouts that could not be linked, the builds are compared as their recipe links them."""
+
+
+Clock = Callable[[], float]
+"""Seconds that only ever go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +56,39 @@ class Broken(Generic[Side]):
 
 
 class Turns(Generic[Side]):
-    """Starts every side at every point, ABC and then CBA, so that drift hits all alike.
+    """Starts every side at every point in random order, pair after pair.
 
     `begin` comes first, once. Points at which a side cannot be measured are dropped, and larger ones where the
-    study says so.
+    study says so. `clock` gives seconds, for what relinking costs.
     """
 
-    def __init__(self, session: Session, readies: Mapping[Side, Sequence[Ready]]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        readies: Mapping[Side, Sequence[Ready]],
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
         first = next(iter(readies.values()))[0].cell
         self._session = session
+        self._clock = clock
         self.benchmark = first.benchmark
         self.variant = first.subject.variant
-        self.units = Units(session.bench, readies)
+        can_relink = all(
+            session.workshop.can_relink(ready.cell) for each in readies.values() for ready in each
+        )
+        self.units = Units(session.bench, readies, relinked=can_relink)
+        self.unlinked: Failure | None = None
+        self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
+        self._unlinkable: set[int] = set()
+        self._cost = 0.0
+
+    @property
+    def unlinked_words(self) -> str:
+        """Why builds are compared as linked though the study says how to relink; empty where they are not."""
+        if self.units.relinked or self.unlinked is None:
+            return ""
+        return f"{self.benchmark}: relinking failed ({self.unlinked.message}), builds are compared as linked"
 
     @property
     def equal(self) -> tuple[tuple[Side, Side], ...]:
@@ -82,13 +129,76 @@ class Turns(Generic[Side]):
         yield from self._give_up()
 
     def unit(self) -> Generator[Event, None, None]:
-        """Start one unit more."""
+        """Start one pair more."""
+        layout, readies = yield from self._next_layout()
         ordinal = self.units.next()
-        turned = self.units.alive if ordinal % 2 == 0 else self.units.alive[::-1]
+        seed = seed_of("pair", self._session.study.measure.seed, self.benchmark, self.variant, ordinal)
+        draw = Draw(block=secrets.token_hex(8), seed=seed, layout=layout)
+        order = [
+            readies.get((side, point), self.units.ready(side, point))
+            for point in self.units.alive_points
+            for side in sorted(self.units.sides, key=lambda side: content_key(seed, str(point), side))
+        ]
         yield from self._start(
-            Start(ready=ready, key=self._session.bench.key(ready, "sample", ordinal)) for ready in turned
+            Start(
+                ready=ready,
+                key=self._session.bench.key(ready, "sample", ordinal),
+                draw=replace(draw, turn=turn),
+            )
+            for turn, ready in enumerate(order)
         )
         yield from self._give_up()
+
+    def own(self, rule: Rule) -> Rule:
+        """Give a rule for units: with several pairs to a layout there are fewer layouts.
+
+        There are twice as many as a verdict needs at least, since layouts scatter.
+        """
+        if self.units.pairs_per_layout == 1:
+            return rule
+        return replace(rule, most=max(2 * rule.needed_pairs, -(-rule.most // self.units.pairs_per_layout)))
+
+    def _next_layout(self) -> Generator[Event, None, tuple[int, Mapping[tuple[Side, Point], Ready]]]:
+        """Give the layout of the next pair, linked; 0 where there is nothing to relink."""
+        while self.units.relinked:
+            taken = self.units.layouts()
+            if taken and self._linked:
+                self.units.pairs_per_layout = 1 if self._is_cheap() else PAIRS_PER_LAYOUT
+            last = max([0, *taken, *self._unlinkable])
+            layout = last if 0 < taken.get(last, 0) < self.units.pairs_per_layout else last + 1
+            if layout not in self._linked:
+                yield from self._link(layout)
+            if layout in self._linked:
+                return layout, self._linked[layout]
+            self._unlinkable.add(layout)
+            if len(self._unlinkable) >= MOST_UNLINKED:
+                self.units.relinked = False
+        return 0, {}
+
+    def _is_cheap(self) -> bool:
+        return self._cost <= CHEAP * len(self.units.alive) * self.units.seconds_each()
+
+    def _link(self, layout: int) -> Generator[Event, None, None]:
+        """Link a layout and those that probably come next, in one visit to the objects of each subject."""
+        began = self._clock()
+        cells = [ready.cell for ready in self.units.alive]
+        several = range(layout, layout + LAYOUTS_AT_ONCE)
+        yield from self._session.workshop.relink(cells, several)
+        for each in several:
+            found: dict[tuple[Side, Point], Ready] = {}
+            for point in self.units.alive_points:
+                for side in self.units.sides:
+                    ready = yield from self._session.workshop.ready(
+                        self.units.ready(side, point).cell, layout=each
+                    )
+                    if isinstance(ready, Failure):
+                        self.unlinked = ready
+                        break
+                    found[side, point] = ready
+            if len(found) < len(cells):
+                break
+            self._linked[each] = found
+        self._cost = (self._clock() - began) / LAYOUTS_AT_ONCE
 
     def broken(self) -> tuple[Broken[Side], ...]:
         """Who could not be measured at which point, and why."""
@@ -103,7 +213,8 @@ class Turns(Generic[Side]):
 
     def progress(self, rule: Rule) -> Progress:
         """Say how far it is: to the next look at least, to the most units of a rule at most."""
-        done, each = len(self.units.whole()), len(self.units.alive)
+        rule = self.own(rule)
+        done, each = self.units.done, len(self.units.alive) * self.units.pairs_per_layout
         look = next((count for count in rule.looks if count > done), rule.most)
         least, most = max(0, look - done) * each, max(0, rule.most - done) * each
         seconds = self.units.seconds_each()

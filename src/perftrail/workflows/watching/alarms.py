@@ -49,12 +49,14 @@ def by_history(
 ) -> list[Alarm]:
     """Find the change points of a figure's levels at revisions that are not `known` for one.
 
-    They show what is too small for the pairs of one revision, once several lie on the new level.
+    They show what is too small for the pairs of one revision, once several have the new level. Only points at the
+    alert level count: smaller ones are often noise that wanders.
     """
     points = change_points([(number, each.logs) for number, each in enumerate(levels)])
     return [
         Alarm(target=target, before=levels[point.previous].revision, at=levels[point.position].revision)
         for point in points
-        if abs(math.log(point.effect)) >= math.log1p(smallest)
+        if point.alert
+        and abs(math.log(point.effect)) >= math.log1p(smallest)
         and not any(levels[at].revision in known for at in range(point.earliest, point.latest + 1))
     ]

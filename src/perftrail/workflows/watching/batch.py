@@ -55,9 +55,7 @@ class Bout:
         self.reference = reference
         apart = {name: readies[name] for name in dict.fromkeys(self._alike.values())}
         self.turns: Turns[str] = Turns(session, apart)
-        self._comparisons: Comparisons[str] = Comparisons(
-            self.turns.units, least=session.study.measure.invocations.least
-        )
+        self._comparisons: Comparisons[str] = Comparisons(self.turns.units)
         first = next(iter(readies.values()))[0].cell
         there = set(self.turns.units.points)
         wanted = (
@@ -86,8 +84,12 @@ class Bout:
         if not others or not self.targets:
             return
         yield from self.turns.begin()
-        while self.turns.units.alive and len(self.turns.units.whole()) < rule.most:
-            if all(self._settled(target, other, rule) for target in self.targets for other in others):
+        while self.turns.units.alive:
+            self._rule = self.turns.own(rule)
+            settled = (
+                self._settled(target, other, self._rule) for target in self.targets for other in others
+            )
+            if self.turns.units.full(self._rule) or all(settled):
                 return
             yield from self.turns.unit()
             yield self.turns.progress(rule)

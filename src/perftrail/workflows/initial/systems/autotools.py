@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from perftrail.workflows.initial.draft import Building, Step
-from perftrail.workflows.initial.systems.make import first_trial, linked_programs
+from perftrail.workflows.initial.systems.make import first_trial, linked_programs, made_program
 from perftrail.workflows.initial.systems.makefile import rules, variable
-from perftrail.workflows.initial.trials import Program
+from perftrail.workflows.initial.trials import LLD_SHUFFLES, Program
 
 if TYPE_CHECKING:
     from perftrail.workflows.initial.tree import Tree
@@ -48,6 +49,19 @@ def detect(tree: Tree) -> Building | None:
         outputs_why="revisions whose program is the same are measured once",
         env={"NOCONFIGURE": "1"} if any("./" in each.line for each in first) else {},
         trial=trial,
+        relink=_relink(made_program(tree, programs, trial)),
+    )
+
+
+def _relink(program: Program | None) -> tuple[Step, ...]:
+    """How the program is linked again: by the linker's flags, as libtool refuses another compiler."""
+    if program is None:
+        return ()
+    return (
+        Step(
+            line=f'rm -f {shlex.quote(program.path)} && make -j{{cpus}} LDFLAGS="{LLD_SHUFFLES}"',
+            why="lld (package lld) shuffles object files; with CFLAGS=-ffunction-sections in the steps, functions",
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perftrail.workflows.initial.draft import Building, Printed, Step, Trial
 from perftrail.workflows.initial.systems.manifests import names, table, text
 from perftrail.workflows.initial.tree import usable
-from perftrail.workflows.initial.trials import Program, choose, of_program
+from perftrail.workflows.initial.trials import LLD_SHUFFLES, Program, choose, of_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +67,25 @@ def detect(tree: Tree) -> Building | None:
         env=env,
         trial=trial if trial.uses else replace(trial, env=env),
         hints=(f"{_OWN_HINT} {own_flags}" if own_flags else _LENIENT_HINT,),
+        relink=_relink(program, crates, tree, locked) if program is not None and trial.uses else (),
+    )
+
+
+def _relink(
+    program: Program, crates: Mapping[str, Mapping[str, Any]], tree: Tree, locked: str
+) -> tuple[Step, ...]:
+    """How a binary is linked again; cargo compiles the crate itself for that, and none of what it uses."""
+    own = next(
+        (crate for place, crate in crates.items() if program in _programs(tree, place, crate)), crates[""]
+    )
+    package = text(table(own, "package").get("name"))
+    which = f" --package {package}" if len(crates) > 1 and usable(package) else ""
+    flags = " ".join(f'"-Clink-arg={flag}"' for flag in LLD_SHUFFLES.split())
+    return (
+        Step(
+            line=f"cargo rustc --release{locked}{which} --bin {shlex.quote(program.name)} -- {flags}",
+            why="lld shuffles functions; compiles this crate again, and nothing that it uses",
+        ),
     )
 
 

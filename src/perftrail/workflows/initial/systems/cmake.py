@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from perftrail.workflows.initial.draft import Building, Step
 from perftrail.workflows.initial.systems.cmake_calls import Call, calls
 from perftrail.workflows.initial.tree import usable
-from perftrail.workflows.initial.trials import BENCH, Program, choose, nothing, of_program
+from perftrail.workflows.initial.trials import (
+    BENCH,
+    LLD_SHUFFLES,
+    Program,
+    choose,
+    nothing,
+    of_program,
+)
 
 if TYPE_CHECKING:
     from perftrail.workflows.initial.tree import Tree
@@ -55,6 +62,18 @@ def detect(tree: Tree) -> Building | None:
         outputs_why=why,
         trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
         hints=tuple(f"-D{name}=ON makes the benchmarks of this tree" for name in lists.options),
+        relink=_relink(made) if program is not None else (),
+    )
+
+
+def _relink(made: str) -> tuple[Step, ...]:
+    """How programs are linked again, without recompiling: CMake does so when the linker's flags change."""
+    return (
+        Step(
+            line=f'cmake -B {made} "-DCMAKE_EXE_LINKER_FLAGS={LLD_SHUFFLES}"',
+            why="lld (package lld) shuffles object files; functions, with -DCMAKE_C_FLAGS=-ffunction-sections above",
+        ),
+        Step(line=f"cmake --build {made} --parallel {{cpus}}", why="links again and recompiles nothing"),
     )
 
 

@@ -17,6 +17,10 @@ MANIFEST = "go.mod"
 _MADE = "perftrail-bin"
 _MAIN = re.compile(r"^package main\b", re.MULTILINE)
 _BENCHMARK = re.compile(r"^func (Benchmark[A-Z0-9_]\w*)\(\w+ \*testing\.B\)", re.MULTILINE)
+_SHUFFLED = '-ldflags="-randlayout={layout} -funcalign=64"'
+_SHUFFLED_WHY = (
+    "shuffles functions; -funcalign=64 (Go 1.25) steadies them: build with -ldflags=-funcalign=64, too"
+)
 _PER_OPERATION = Printed(pattern=r"\s([0-9.]+) ns/op", unit="ns")
 
 
@@ -28,9 +32,12 @@ def detect(tree: Tree) -> Building | None:
     programs = [Program(name=name, path=f"{_MADE}/{name}") for name in packages]
     program = choose(programs, _module(tree))
     trial = _bench(tree) or (of_program(tree, program, answer="--help") if program else _tests(tree))
+    relink: tuple[Step, ...] = ()
     if program is not None and trial.placeholder:
+        made = f"-trimpath -buildvcs=false -o {_MADE}/ {packages[program.name]}"
+        relink = (Step(line=f"go build {_SHUFFLED} {made}", why=_SHUFFLED_WHY),)
         step = Step(
-            line=f"go build -trimpath -buildvcs=false -o {_MADE}/ {packages[program.name]}",
+            line=f"go build {made}",
             why="no path and no commit gets into the program, so that equal sources make equal programs",
         )
     else:
@@ -43,6 +50,7 @@ def detect(tree: Tree) -> Building | None:
         outputs=trial.uses,
         outputs_why="revisions whose program is the same are measured once",
         trial=trial,
+        relink=relink,
     )
 
 
@@ -80,6 +88,12 @@ def _bench(tree: Tree) -> Trial | None:
                 Step(
                     line=f"cd {where} && go test -c -trimpath -o {{out}}/bench.test .",
                     why="made once, so that no start of it makes it",
+                ),
+            ),
+            relink=(
+                Step(
+                    line=f"cd {where} && go test -c -trimpath {_SHUFFLED} -o {{out}}/bench.test .",
+                    why=_SHUFFLED_WHY,
                 ),
             ),
             printed={"per_operation": _PER_OPERATION},

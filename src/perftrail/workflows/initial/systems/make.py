@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from perftrail.workflows.initial.draft import Building, Step, Trial
 from perftrail.workflows.initial.systems.makefile import Rule, rules
 from perftrail.workflows.initial.tree import usable
-from perftrail.workflows.initial.trials import Program, choose, nothing, of_program, of_script
+from perftrail.workflows.initial.trials import LLD_SHUFFLES, Program, choose, nothing, of_program, of_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ MANIFESTS = ("GNUmakefile", "makefile", "Makefile")
 
 _BENCHES = ("bench", "benchmark", "benchmarks", "perf")
 _TESTS = ("check", "test")
+_CXX = (".cc", ".cpp", ".cxx")
 _LINKS = re.compile(r"\s-o\s*(\S+)")
 _WITHIN = re.compile(r"-C\s+(\w[\w./-]*)|\bcd\s+(\w[\w./-]*)")
 
@@ -44,7 +46,34 @@ def detect(tree: Tree) -> Building | None:
         outputs=trial.uses,
         outputs_why="revisions whose program is the same are measured once",
         trial=trial,
+        relink=_relink(tree, linked_programs(tree, known), trial),
     )
+
+
+def _relink(tree: Tree, programs: Sequence[Program], trial: Trial) -> tuple[Step, ...]:
+    """How the program is linked again: make does not see that flags changed, so it must be gone."""
+    program = made_program(tree, programs, trial)
+    if program is None:
+        return ()
+    compilers = {"CC": "cc", **({"CXX": "c++"} if _has_cxx(tree) else {})}
+    given = " ".join(f'{name}="{compiler} {LLD_SHUFFLES}"' for name, compiler in compilers.items())
+    return (
+        Step(
+            line=f"rm -f {shlex.quote(program.path)} && make -j{{cpus}} {given}",
+            why="lld (package lld) shuffles object files; with CFLAGS=-ffunction-sections in the steps, functions; "
+            'without lld: CC="sh {study}/link-order {layout} cc", a script that docs/how-to/layout-noise has',
+        ),
+    )
+
+
+def made_program(tree: Tree, programs: Sequence[Program], trial: Trial) -> Program | None:
+    """Return the program that a trial runs, `None` where it runs something else."""
+    program = choose(programs, tree.name)
+    return program if program is not None and trial.uses == (tree.path(program.path),) else None
+
+
+def _has_cxx(tree: Tree) -> bool:
+    return any(path.endswith(_CXX) for path in tree)
 
 
 def first_trial(tree: Tree, known: Iterable[Rule], programs: Sequence[Program], *, manifest: str) -> Trial:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from perftrail.workflows.initial.draft import Building, Step
-from perftrail.workflows.initial.trials import Program, choose, nothing, of_program
+from perftrail.workflows.initial.trials import LLD_SHUFFLES, Program, choose, nothing, of_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +55,18 @@ def detect(tree: Tree) -> Building | None:
         outputs=(tree.path(program.path),) if program else (),
         outputs_why="revisions whose program is the same are measured once",
         trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
+        relink=_relink(made) if program else (),
+    )
+
+
+def _relink(made: str) -> tuple[Step, ...]:
+    flags = "[" + ",".join(f"'{flag}'" for flag in LLD_SHUFFLES.split()) + "]"
+    return (
+        Step(
+            line=f'meson configure {made} "-Dc_link_args={flags}" "-Dcpp_link_args={flags}"',
+            why="lld (package lld) shuffles object files; with -Dc_args=-ffunction-sections in the steps, functions",
+        ),
+        Step(line=f"meson compile -C {made} -j {{cpus}}", why="links again and recompiles nothing"),
     )
 
 

@@ -40,6 +40,7 @@ def detect(tree: Tree) -> Building | None:
         steps=_steps(tree, package, scripts, whole=not trial.placeholder),
         trial=trial,
         hints=_HINTS if "build" in scripts else (),
+        never_linked="node compiles while it runs; the path of the build is drawn for every pair of invocations",
     )
 
 

@@ -47,6 +47,7 @@ def detect(tree: Tree) -> Building | None:
         outputs=(tree.path(f"{_SITE}/{module}"), *trial.uses) if module else (),
         outputs_why="revisions whose package is the same are measured once; add what it needs if that matters",
         trial=trial,
+        never_linked="paths and hash seeds, which matter to Python, are drawn anew for every pair of invocations",
     )
 
 

@@ -1,0 +1,193 @@
+"""`python -m benchmarks.layout`: commits that change only the layout, judged by perftrail and by its peers.
+
+    git clone https://github.com/lz4/lz4
+    python -m benchmarks.layout --project lz4=lz4 --into DIR --commits 67 --slower 30 --seconds 1800
+
+makes a history from a project's sources: each commit reorders functions, adds dead code or lengthens a text, and
+nothing else. Each commit is compared with the one before by every method in turn. Upon the first commits one more is
+made, in which `main` computes longer by `--effect` of the program's time: that is compared with the commit that it
+changes.
+
+Every commit and every verdict is kept in `--into` as soon as it is known, and a run that was cut short goes on from
+there. Without `--project` only the table of what is there is printed; `--write` makes it a page of the docs.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.layout.counted import HEAD, Entry, Ledger, rows
+from benchmarks.layout.history import History
+from benchmarks.layout.methods import Interleaved, Pair, methods
+from benchmarks.layout.projects import PROJECTS
+from benchmarks.machine import taken
+from benchmarks.markdown import table
+from benchmarks.planted import SOURCE, calibrate
+from perftrail.launcher import Launcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from benchmarks.layout.counted import Truth
+    from benchmarks.layout.history import Step
+    from benchmarks.layout.methods import Method
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "layout-beside-peers.md"
+CALIBRATION_RUNS = 15
+
+WORDS = """\
+Real projects in C, and commits that change only their layout: functions reordered in a file, a function that nobody
+calls, a longer text. Every other function keeps its size, and the program prints what it printed before. Each commit
+is compared with the one before; **false** counts "slower" and "faster". Other commits compute longer by {effect:.0%}
+of the program's time; **found** counts "slower" of these, **wrong way** "faster". Intervals are Wilson's. **Runs** (of
+each program), **layouts** and **seconds** are means of one comparison. Relinking is part of it, building is not.
+The metric is {metric}.
+
+perftrail takes at most {pairs} pairs and ignores changes below {smallest:.1%}, once with `relink` and once without.
+The peers' tests get interleaved runs from a launcher that adds little noise, which is the better case for them. Welch's
+test decides at p < .05 as in hyperfine's own script, Pinpoint's rule at p ≤ .01 after 10 to 30 runs. `hyperfine` itself
+runs one program after the other.
+"""
+
+
+def _project(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
+    found = {}
+    for text in given:
+        name, _equals, directory = text.partition("=")
+        if name not in PROJECTS or not Path(directory).is_dir() or not directory:
+            raise click.BadParameter(f"{text}: write NAME=DIRECTORY with NAME one of {', '.join(PROJECTS)}")
+        found[name] = Path(directory)
+    return found
+
+
+@click.command()
+@click.option("--project", "projects", multiple=True, callback=_project, help="NAME=DIRECTORY of a clone.")
+@click.option(
+    "--into", required=True, type=click.Path(file_okay=False, path_type=Path), help="Keep all here; resume."
+)
+@click.option("--commits", default=67, show_default=True, help="Commits of each project.")
+@click.option("--slower", default=30, show_default=True, help="Commits that also get a slower version.")
+@click.option("--effect", default=0.03, show_default=True, help="How much slower.")
+@click.option("--seconds", default=float("inf"), help="Stop after so long in each project.")
+@click.option("--metric", type=click.Choice(["wall", "cpu"]), default="wall", show_default=True)
+@click.option("--pairs", default=30, show_default=True, help="Maximum number of pairs for perftrail.")
+@click.option("--smallest", default=0.01, show_default=True, help="The smallest change perftrail looks for.")
+@click.option("--method", "only", multiple=True, help="Only methods whose names contain this.")
+@click.option("--seed", default=1, show_default=True, help="Of the edits.")
+@click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
+def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
+    projects: dict[str, Path],
+    into: Path,
+    commits: int,
+    slower: int,
+    effect: float,
+    seconds: float,
+    metric: str,
+    pairs: int,
+    smallest: float,
+    only: tuple[str, ...],
+    seed: int,
+    write: bool,
+) -> None:
+    """Judge commits that change only the layout, and slower ones, with every method."""
+    into.mkdir(parents=True, exist_ok=True)
+    settings = {"effect": effect, "metric": metric, "pairs": pairs, "smallest": smallest, "seed": seed}
+    _refuse_other_settings(into / "settings.json", settings)
+    ledger = Ledger(into / "verdicts.jsonl")
+    with Launcher() as launcher:
+        asked = [
+            method
+            for method in methods(launcher, pairs=pairs, smallest=smallest, metric=metric)
+            if not only or any(word in method.name for word in only)
+        ]
+        for name, source in projects.items():
+            until = time.monotonic() + seconds
+            history = History(PROJECTS[name], source, into / name, seed=seed)
+            busy = _busy(history, launcher, effect)
+            for step in _steps(history, commits, slower, busy):
+                _compare(history, step, asked, ledger, until)
+                sys.stderr.write(f"\r{name}: {step.number} of {commits} commits")
+                if time.monotonic() > until:
+                    break
+            sys.stderr.write("\n")
+    lines = [HEAD, *rows(ledger.entries)]
+    if write:
+        words = WORDS.format(effect=effect, metric=metric, pairs=pairs, smallest=smallest)
+        PAGE.write_text(
+            "<!-- made by `python -m benchmarks.layout --write`: do not edit -->\n\n"
+            f"# Layout noise beside peers\n\n{taken()}.\n\n{words}\n{table(lines)}\n"
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _refuse_other_settings(file: Path, settings: Mapping[str, object]) -> None:
+    """Write down what all verdicts of a directory have in common. Raises `click.UsageError` for other settings."""
+    if not file.exists():
+        file.write_text(json.dumps(settings))
+    elif (kept := json.loads(file.read_text())) != settings:
+        raise click.UsageError(f"{file} has other settings, {kept}; use them, or another --into")
+
+
+def _busy(history: History, launcher: Launcher, effect: float) -> int:
+    """Give how many steps of the loop take the wanted part of the program's time; worked out once."""
+    kept = history.directory / "busy"
+    if not kept.exists():
+        base = history.steps[0].commit
+        runs = Interleaved(launcher, Pair(history=history, base=base, head=base), metric="wall")
+        seconds = float(runs.values(CALIBRATION_RUNS, CALIBRATION_RUNS)[0].min())
+        loop = history.directory / "loop"
+        subprocess.run(["cc", "-O2", "-o", loop, SOURCE], check=True)
+        kept.write_text(str(calibrate(str(loop), seconds * effect * 1000.0)))
+    return int(kept.read_text())
+
+
+def _steps(history: History, commits: int, slower: int, busy: int) -> Iterator[Step]:
+    """Give the commits but for the first, those that are not there yet as they are made."""
+    for number in range(1, commits + 1):
+        if number == len(history.steps):
+            history.extend(busy=busy if number <= slower else 0)
+        yield history.steps[number]
+
+
+def _compare(history: History, step: Step, asked: Sequence[Method], ledger: Ledger, until: float) -> None:
+    """Let every method judge what a commit changes, and what the slower one upon it does; each begins in turn."""
+    before = history.steps[step.number - 1].commit
+    pairs: dict[Truth, Pair] = {"layout": Pair(history=history, base=before, head=step.commit)}
+    if step.slower:
+        pairs["slower"] = Pair(history=history, base=step.commit, head=step.slower)
+    first = step.number % len(asked)
+    for truth, pair in pairs.items():
+        for method in (*asked[first:], *asked[:first]):
+            if ledger.has(history.directory.name, step.number, truth, method.name):
+                continue
+            if time.monotonic() > until:
+                return
+            method.prepare(pair)
+            begun = time.monotonic()
+            judged = method.judge(pair)
+            ledger.add(
+                Entry(
+                    project=history.directory.name,
+                    number=step.number,
+                    kind=step.kind,
+                    truth=truth,
+                    method=method.name,
+                    verdict=judged.verdict,
+                    runs=judged.runs,
+                    layouts=judged.layouts,
+                    seconds=round(time.monotonic() - begun, 3),
+                )
+            )
+
+
+if __name__ == "__main__":
+    main()

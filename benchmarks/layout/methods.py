@@ -1,0 +1,298 @@
+"""What perftrail and its peers say of two programs: slower, faster, the same or unclear."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Protocol
+
+import click
+import numpy as np
+from scipy.stats import ttest_ind
+
+from benchmarks.search.strategies.pinpoint import DIFFERENT, READINGS, SAME, smaller_p
+from benchmarks.verdicts.tools import WELCH_LEVEL, Hyperfine
+from perftrail.model.process import Command, Exited
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from benchmarks.layout.history import History
+    from perftrail.launcher import Launcher
+
+    Floats = npt.NDArray[np.float64]
+
+WELCH_RUNS = 30
+"""Runs of each program for Welch's test on interleaved runs."""
+
+STUDY = """\
+[study]
+title = "{name}: commits that change only the layout"
+
+[source]
+kind = "git"
+location = "repository"
+range = "{first}..layout"
+
+[build]
+steps = {steps}
+outputs = ["program"]
+{relink}
+
+[benchmark.work]
+command = '{{build}}/program {arguments}'
+timeout = "60s"
+
+[measure]
+invocations = "5..{pairs}"
+precision = {smallest}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two commits of a history that are compared: `head` with `base`."""
+
+    history: History
+    base: str
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A verdict of the head, how many runs of each program it took, and of how many layouts; 0: as it was linked."""
+
+    verdict: str
+    runs: int
+    layouts: int = 0
+
+
+class Method(Protocol):
+    """A way to compare two programs."""
+
+    @property
+    def name(self) -> str:
+        """What the method is called in the table."""
+        ...
+
+    def prepare(self, pair: Pair) -> None:
+        """Do what does not count as comparing: building."""
+        ...
+
+    def judge(self, pair: Pair) -> Judged:
+        """Compare the head with the base."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Perftrail:
+    """`perftrail compare` on a study of the history, with or without relinking.
+
+    Each comparison starts without earlier samples, but with the builds that are there.
+    """
+
+    pairs: int
+    smallest: float
+    metric: str
+    relink: bool
+
+    @property
+    def name(self) -> str:
+        """What the method is called in the table."""
+        return "perftrail, relinked" if self.relink else "perftrail"
+
+    def prepare(self, pair: Pair) -> None:
+        """Write the study and build both commits."""
+        place = self._place(pair.history)
+        self._study(pair.history).write_text(self._text(pair.history))
+        for commit in (pair.base, pair.head):
+            self._run(["build", commit, str(self._study(pair.history)), "--store", str(place)])
+        for file in place.glob("results.db*"):
+            file.unlink()
+
+    def judge(self, pair: Pair) -> Judged:
+        """Take the verdict from its JSON: slower or faster where any figure is."""
+        told = json.loads(
+            self._run(
+                [
+                    "compare", pair.base, pair.head, str(self._study(pair.history)), "--json",
+                    "--store", str(self._place(pair.history)), "--metric", self.metric,
+                ]
+            )
+        )  # fmt: skip
+        verdicts = [each["verdict"] for each in told["comparisons"]]
+        order = ("slower", "faster", "unclear", "same")
+        verdict = next((each for each in order if each in verdicts), "unclear")
+        layouts = max((each.get("layouts", 0) for each in told["comparisons"]), default=0)
+        return Judged(verdict=verdict, runs=told["invocations"] // 2, layouts=layouts)
+
+    def _place(self, history: History) -> Path:
+        return history.directory / ("relinked" if self.relink else "linked")
+
+    def _study(self, history: History) -> Path:
+        return self._place(history).with_suffix(".toml")
+
+    def _text(self, history: History) -> str:
+        project = history.project
+        # a TOML array of texts is a JSON one
+        relink = f"relink = {json.dumps(project.relink)}" if self.relink else ""
+        return STUDY.format(
+            name=history.directory.name,
+            first=history.steps[0].commit,
+            steps=json.dumps(project.steps),
+            relink=relink,
+            arguments=project.arguments.replace("{input}", "{study}/input"),
+            pairs=self.pairs,
+            smallest=self.smallest,
+        )
+
+    @staticmethod
+    def _run(words: Sequence[str]) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "perftrail", *words], check=False, capture_output=True, text=True
+        )
+        if done.returncode not in (0, 3):
+            raise click.ClickException(f"perftrail {' '.join(words)}: exit {done.returncode}: {done.stderr}")
+        return done.stdout
+
+
+class Runs(Protocol):
+    """Runs of two programs, as many as are asked for."""
+
+    def values(self, base: int, head: int) -> tuple[Floats, Floats]:
+        """Return the first `base` and `head` values."""
+        ...
+
+
+class Interleaved:
+    """Runs of two programs in turns (ABBA), as many as are asked for."""
+
+    def __init__(self, launcher: Launcher, pair: Pair, *, metric: str) -> None:
+        self._launcher = launcher
+        self._pair = pair
+        self._metric = metric
+        self._rounds = count()
+        self._values: dict[str, list[float]] = {pair.base: [], pair.head: []}
+        for commit in self._values:  # warm-ups
+            self._run(commit)
+
+    def values(self, base: int, head: int) -> tuple[Floats, Floats]:
+        """Return `base` and `head` values; missing ones are measured first, interleaved."""
+        while len(self._values[self._pair.base]) < max(base, head):
+            order = list(self._values)
+            for commit in order if next(self._rounds) % 2 == 0 else order[::-1]:
+                self._values[commit].append(self._run(commit))
+        return np.array(self._values[self._pair.base][:base]), np.array(self._values[self._pair.head][:head])
+
+    def _run(self, commit: str) -> float:
+        history = self._pair.history
+        command = Command(
+            arguments=history.command(history.program(commit)),
+            environment={},
+            directory=str(history.directory),
+            tree_memory="off",
+        )
+        ran = self._launcher.run(command)
+        if ran.ended != Exited(code=0):
+            raise click.ClickException(f"{command.arguments}: {ran.ended}")
+        return ran.wall_seconds if self._metric == "wall" else ran.cpu_seconds
+
+
+def welch(base: Floats, head: Floats) -> str:
+    """Say what Welch's t-test at p < .05 says, as the script that comes with hyperfine."""
+    p = float(ttest_ind(base, head, equal_var=False).pvalue)
+    if p >= WELCH_LEVEL:
+        return "unclear"
+    return "slower" if head.mean() > base.mean() else "faster"
+
+
+def pinpoint(runs: Runs) -> Judged:
+    """Say what Pinpoint's rule says of two neighbours: ten runs each, and more until it is sure either way."""
+    base = head = READINGS
+    while True:
+        before, after = runs.values(base, head)
+        p = smaller_p(before, after)
+        if p <= DIFFERENT:
+            verdict = "slower" if np.median(after) > np.median(before) else "faster"
+            return Judged(verdict=verdict, runs=max(base, head))
+        if p > SAME.get((base + head) // 2, 0.0):
+            return Judged(verdict="same", runs=max(base, head))
+        if base <= head:
+            base += READINGS
+        else:
+            head += READINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Welch:
+    """Welch's t-test on interleaved runs."""
+
+    launcher: Launcher
+    metric: str
+    name: str = f"Welch p < .05, {WELCH_RUNS} interleaved runs"
+
+    def prepare(self, pair: Pair) -> None:
+        """Do nothing: the history keeps its programs."""
+
+    def judge(self, pair: Pair) -> Judged:
+        """Run both in turns and test."""
+        runs = Interleaved(self.launcher, pair, metric=self.metric)
+        return Judged(verdict=welch(*runs.values(WELCH_RUNS, WELCH_RUNS)), runs=WELCH_RUNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinpoint:
+    """Pinpoint's rule on interleaved runs."""
+
+    launcher: Launcher
+    metric: str
+    name: str = "Pinpoint, interleaved runs"
+
+    def prepare(self, pair: Pair) -> None:
+        """Do nothing: the history keeps its programs."""
+
+    def judge(self, pair: Pair) -> Judged:
+        """Run both in turns for as long as the rule wants."""
+        return pinpoint(Interleaved(self.launcher, pair, metric=self.metric))
+
+
+@dataclass(frozen=True, slots=True)
+class HyperfineWelch:
+    """hyperfine as it comes, one program after the other, and its script's Welch test. Wall time."""
+
+    tool: Hyperfine
+
+    @property
+    def name(self) -> str:
+        """What the method is called in the table."""
+        return self.tool.name
+
+    def prepare(self, pair: Pair) -> None:
+        """Do nothing: the history keeps its programs."""
+
+    def judge(self, pair: Pair) -> Judged:
+        """Let hyperfine run both."""
+        history = pair.history
+        base, head = (" ".join(history.command(history.program(each))) for each in (pair.base, pair.head))
+        judged = self.tool.judge(base, head)
+        return Judged(verdict=judged.verdicts["wall"], runs=judged.pairs)
+
+
+def methods(launcher: Launcher, *, pairs: int, smallest: float, metric: str) -> list[Method]:
+    """Every method; hyperfine counts when it is installed and the metric is one that it measures."""
+    found: list[Method] = [
+        Perftrail(pairs, smallest, metric, relink=True),
+        Perftrail(pairs, smallest, metric, relink=False),
+        Welch(launcher, metric),
+        Pinpoint(launcher, metric),
+    ]
+    if metric == "wall" and shutil.which("hyperfine"):
+        found.append(HyperfineWelch(Hyperfine()))
+    return found

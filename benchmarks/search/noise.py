@@ -1,0 +1,544 @@
+"""Noise that no model assumes, through the whole of `find`: `python -m benchmarks.search noise`.
+
+Each row is a kind of noise and a truth. Histories, builds and the machine are simulated, with a clock of their own;
+everything else is the product: source, workshop, bench, store and search as `perftrail find` runs them. A claim is
+every answer but "unclear"; it is right when all revisions that it names hold the changes that there are, or when it
+says "none" and there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from statistics import mean, median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.markdown import table
+from benchmarks.search.goals import interval
+from perftrail.engines.local import LocalEngine
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.build import Built, Failure, Prepared, content_key
+from perftrail.model.measurement import Machine, Measurement
+from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.recipe import Build, Variant
+from perftrail.model.source import Source
+from perftrail.model.study import Study
+from perftrail.model.subject import Revision
+from perftrail.model.target import resolve
+from perftrail.search import Budget
+from perftrail.store.memory import MemoryStore
+from perftrail.workflows.bench import Bench
+from perftrail.workflows.find import Find
+from perftrail.workflows.finding.request import FindRequest
+from perftrail.workflows.found import FindAnswer
+from perftrail.workflows.session import Session
+from perftrail.workflows.workshop import Workshop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from perftrail.model.build import Recipe
+    from perftrail.model.merge import Merge
+    from perftrail.model.subject import Subject
+    from perftrail.model.trail import Json
+    from perftrail.workflows.workshop import Start
+
+COLUMNS = ("row", "claims", "right", "95 % interval", "whole", "unclear", "builds", "runs", "of certificate")
+BUILD_SECONDS = 10.0
+LEVEL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A truth and the noise it is measured in; sizes are relative, times are in samples.
+
+    `change` is what each change does, up and down in turn, `changes` how many there are; `plateau` places two of them
+    at revisions 30 and 70 % along, and makes the last build the same as the first. `sigma` scatters samples, `tau`
+    layouts. `bursts` is the share of samples in neighbours' bursts of 3 to 9, `burst_size` what they cost. `jump`
+    moves the machine once, `ramp` slowly, `walk` at every sample. `tails`: degrees of freedom of t, 0 for normal.
+    `step`: the metric's own, in units of the level. `slow_share` of the new code's invocations take `slow_size`
+    longer instead of all of them. `shared_core` is the share of time in which somebody uses the core's other thread,
+    which costs `shared_size`. `warm_up` is what the first samples of a build cost more, fading.
+    """
+
+    name: str
+    change: float = 0.1
+    changes: int = 1
+    plateau: bool = False
+    threshold: float = 0.05
+    thorough: bool = False
+    revisions: int = 200
+    unbuildable: float = 0.0
+    sigma: float = 0.03
+    tau: float = 0.0
+    relinks: bool = False
+    bursts: float = 0.0
+    burst_size: float = 0.0
+    jump: float = 0.0
+    ramp: float = 0.0
+    walk: float = 0.0
+    tails: int = 0
+    step: float = 0.0
+    slow_share: float = 0.0
+    slow_size: float = 0.0
+    shared_core: float = 0.0
+    shared_size: float = 0.0
+    warm_up: float = 0.0
+    busy: bool = False
+
+
+ROWS = (
+    Row(
+        name="1 busy machine, runs of a neighbour up to 60 % slower",
+        change=-0.37,
+        sigma=0.04,
+        busy=True,
+        revisions=330,
+    ),
+    Row(name="1 busy machine, no change", change=0.0, sigma=0.04, busy=True, revisions=330),
+    Row(
+        name="2 a plateau of +40 %, ends equal, thorough",
+        change=0.4,
+        plateau=True,
+        thorough=True,
+        revisions=100,
+    ),
+    Row(name="3 layouts of 1.5 %, no change, σ 0.3 %", change=0.0, sigma=0.003, tau=0.015, threshold=0.02),
+    Row(name="3 the same with relinking", change=0.0, sigma=0.003, tau=0.015, threshold=0.02, relinks=True),
+    Row(
+        name="4 half of the new invocations 30 % longer",
+        change=0.0,
+        slow_share=0.5,
+        slow_size=0.3,
+        sigma=0.01,
+    ),
+    Row(name="5 bursts of +10 %, as large as the change", sigma=0.03, bursts=0.15, burst_size=0.1),
+    Row(name="5 one jump of the machine as large as the change", sigma=0.03, jump=0.1),
+    Row(
+        name="the core's other thread in use, +25 %, 30 % of the time",
+        sigma=0.02,
+        shared_core=0.3,
+        shared_size=0.25,
+    ),
+    Row(name="warm-up: a build's first samples 15 % slower", sigma=0.02, warm_up=0.15),
+    Row(name="a slow thermal ramp of 8 %", sigma=0.02, ramp=0.08),
+    Row(name="heavy tails (t, 2 degrees of freedom)", sigma=0.02, tails=2),
+    Row(name="whole seconds of 8", change=0.25, sigma=0.03, step=0.125),
+    *(
+        Row(name=f"layouts of {ratio:g} σ", tau=0.02 * ratio, sigma=0.02)
+        for ratio in (0.0, 0.5, 1.0, 2.0, 3.0)
+    ),
+    *(
+        Row(name=f"layouts of {ratio:g} σ, no change", change=0.0, tau=0.02 * ratio, sigma=0.02)
+        for ratio in (0.0, 0.5, 1.0, 2.0, 3.0)
+    ),
+    *(
+        Row(name=f"layouts of {ratio:g} σ, relinked", tau=0.02 * ratio, sigma=0.02, relinks=True)
+        for ratio in (1.0, 3.0)
+    ),
+    Row(name="plain, d/σ 3.2, 1000 revisions, 15 % unbuildable", revisions=1000, unbuildable=0.15, tau=0.009),
+    Row(
+        name="plain, no change, 1000 revisions",
+        change=0.0,
+        revisions=1000,
+        unbuildable=0.15,
+        tau=0.009,
+        sigma=0.015,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The level of each revision as a logarithm, those that do not build, and where the changes are."""
+
+    levels: tuple[float, ...]
+    unbuildable: frozenset[int]
+    changes: tuple[int, ...]
+    equal_ends: bool
+
+
+def history_of(row: Row, rng: np.random.Generator) -> History:
+    """Draw a history."""
+    count = row.revisions
+    if row.plateau:
+        places = [round(0.3 * count), round(0.7 * count)]
+    else:
+        places = sorted(rng.choice(np.arange(1, count), size=row.changes, replace=False).tolist())
+    has_any = row.change != 0 or row.slow_share > 0
+    levels = np.zeros(count)
+    for number, place in enumerate(places if row.change else ()):
+        levels[place:] += math.log1p(row.change) * (1 if number % 2 == 0 else -1)
+    unbuildable: set[int] = set()
+    while len(unbuildable) < row.unbuildable * count:
+        start = int(rng.integers(1, count - 1))
+        unbuildable |= set(range(start, min(start + int(rng.geometric(1 / 3)), count - 1)))
+    return History(
+        levels=tuple(levels.tolist()),
+        unbuildable=frozenset(unbuildable),
+        changes=tuple(places) if has_any else (),
+        equal_ends=row.plateau,
+    )
+
+
+@dataclass
+class SimulatedMachine:
+    """Runs builds in simulated time, with the noise of a row; takes the place of an invoker."""
+
+    row: Row
+    history: History
+    rng: np.random.Generator
+    clock: float = 0.0
+    busy_until: float = 0.0
+    busy_cost: float = 0.0
+    walked: float = 0.0
+    runs: Counter[int] = field(default_factory=Counter)
+    layouts: dict[tuple[int, int], float] = field(default_factory=dict)
+    jumps_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.jumps_at = float(self.rng.uniform(10, 90))
+
+    def invoke(self, start: Start) -> Measurement:
+        """Run once: a measurement whose wall time is drawn."""
+        number = int(start.ready.cell.subject.revision.id[1:])
+        seconds = LEVEL_SECONDS * math.exp(
+            self.history.levels[number] + self._noise(number, start.ready.layout)
+        )
+        if self.row.step:
+            seconds = max(round(seconds / self.row.step), 1) * self.row.step
+        self.clock += seconds
+        return Measurement(
+            key=start.key,
+            started=f"{self.clock:020.6f}",
+            seconds=seconds,
+            values={"wall": seconds, "foreign_cpu": 0.0},
+            draw=replace(start.draw, layout=start.ready.layout),
+        )
+
+    def _noise(self, number: int, layout: int) -> float:
+        row, rng = self.row, self.rng
+        content = 0 if self.history.equal_ends and number == row.revisions - 1 else number
+        if (content, layout) not in self.layouts:
+            self.layouts[content, layout] = row.tau * float(rng.standard_normal())
+        total = self.layouts[content, layout]
+        total += row.sigma * float(rng.standard_t(row.tails) if row.tails else rng.standard_normal())
+        total += row.ramp * -math.expm1(-self.clock / 60)
+        total += row.jump * (self.clock > self.jumps_at)
+        self.walked += row.walk * float(rng.standard_normal())
+        total += self.walked + self._neighbours()
+        total += row.warm_up * math.exp(-self.runs[content] / 2)
+        self.runs[content] += 1
+        is_new = bool(self.history.changes) and number >= self.history.changes[0]
+        if row.slow_share and is_new and rng.random() < row.slow_share:
+            total += math.log1p(row.slow_size)
+        return total
+
+    def _neighbours(self) -> float:
+        """Return what others cost now: bursts, the core's other thread, or a busy machine."""
+        row, rng = self.row, self.rng
+        share, size, length = row.bursts, row.burst_size, float(rng.uniform(3, 9))
+        if row.shared_core:
+            share, size, length = row.shared_core, row.shared_size, float(rng.exponential(8))
+        if row.busy:
+            share, size, length = 0.35, float(rng.uniform(0.05, 0.6)), float(rng.exponential(6))
+        if not share:
+            return 0.0
+        if self.clock < self.busy_until:
+            return self.busy_cost
+        mean = 8.0 if row.shared_core else 6.0
+        if rng.random() < share / ((1 - share) * mean):
+            self.busy_until, self.busy_cost = self.clock + length, math.log1p(size)
+            return self.busy_cost
+        return 0.0
+
+
+@dataclass(frozen=True)
+class SimulatedSource:
+    """The revisions r0, r1, ... of a history."""
+
+    count: int
+
+    def history(self, range: str | None = None) -> tuple[Revision, ...]:
+        """Return all revisions."""
+        assert range is None
+        return tuple(Revision(id=f"r{number}") for number in np.arange(self.count))
+
+    def within(self, range: str) -> frozenset[str]:
+        """Return nothing: no study of these names a range."""
+        return frozenset()
+
+    def merge(self, revision: Revision) -> Merge | None:
+        """Return nothing: there are no merges."""
+        return None
+
+    def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
+        """Return nothing: no paths are known."""
+        return tuple(() for _ in revisions)
+
+    def content(self, revision: Revision) -> str:
+        """Return the revision's id."""
+        return revision.id
+
+    def materialise(self, revision: Revision, directory: str, log: str) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class SimulatedBuilder:
+    """Builds in simulated time: each build takes ten seconds, each relinking one."""
+
+    history: History
+    machine: SimulatedMachine
+    hands: int = 1
+    made: dict[str, Built | Failure] = field(default_factory=dict)
+
+    def key(self, subject: Subject, recipe: Recipe) -> str:
+        """Name a build."""
+        return content_key(subject.revision.id, list(recipe.steps))
+
+    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+        """Build a revision."""
+        key, number = self.key(subject, recipe), int(subject.revision.id[1:])
+        if key not in self.made:
+            self.machine.clock += BUILD_SECONDS
+            artefact = (
+                "r0" if self.history.equal_ends and number == len(self.history.levels) - 1 else f"r{number}"
+            )
+            self.made[key] = (
+                Failure(stage="build", message="error", seconds=BUILD_SECONDS)
+                if number in self.history.unbuildable
+                else Built(key=key, artefact=artefact, directory=f"/builds/{artefact}", seconds=BUILD_SECONDS)
+            )
+        return self.made[key]
+
+    def begin(self, subjects: Iterable[object]) -> None:
+        """Build one at a time."""
+
+    def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
+        """Name a relinked build."""
+        return content_key("layout", built.key, layout)
+
+    def relink(
+        self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
+    ) -> Mapping[int, Built | Failure]:
+        """Link a build in other orders."""
+        return {
+            layout: Built(
+                key=self.layout_key(built, recipe, layout),
+                artefact=f"{built.artefact} as {layout}",
+                directory=f"{built.directory}.{layout}",
+                seconds=1.0,
+                layout=layout,
+            )
+            for layout in layouts
+        }
+
+    def link_key(self, built: Built, **how: object) -> str:
+        """Name a benchmark's build."""
+        return content_key("link", built.key)
+
+    def prepare(self, built: Built, **how: object) -> Prepared | Failure:
+        """Make a benchmark."""
+        return Prepared(built=built, out=f"{built.directory}/out", artefact="")
+
+    def need(self, subjects: Iterable[object]) -> None:
+        """Keep everything."""
+
+    def news(self) -> tuple[str, ...]:
+        """Say nothing."""
+        return ()
+
+    def confirm(self, witnesses: Iterable[object] = ()) -> None:
+        """Every build is a clean one."""
+
+    def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
+        """Return no placeholders: no command is run."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one search said and cost; `right` is `None` where it claimed nothing."""
+
+    verdict: str
+    right: bool | None
+    complete: bool
+    builds: int
+    invocations: int
+    certificate: int
+    seconds: float
+    certificate_seconds: float
+
+
+def search(row: Row, seed: int) -> Outcome:
+    """Search one history of a row through the product, and judge the answer."""
+    rng = np.random.default_rng([seed, *row.name.encode()])
+    history = history_of(row, rng)
+    machine = SimulatedMachine(row, history, rng)
+    study = Study(
+        title="simulated",
+        file="/study/perftrail.toml",
+        directory="/study",
+        source=Source(kind="git", location="/repository"),
+        benchmarks={"work": Benchmark(command="{build}/work")},
+        variants={"plain": Variant()},
+        build=Build(relink=("relink {layout}",) if row.relinks else ()),
+        measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0),
+    )
+    source, store = SimulatedSource(row.revisions), MemoryStore()
+    here = Machine(id="simulated", facts={})
+    store.add_machine(here)
+    workshop = Workshop(study, source, SimulatedBuilder(history, machine), store)  # type: ignore[arg-type] # simulated
+    session = Session(
+        study=study,
+        machine=here,
+        source=source,
+        store=store,
+        workshop=workshop,
+        bench=Bench(store=store, engine=LocalEngine(), invoker=machine, machine=here),  # type: ignore[arg-type] # simulated
+    )
+    request = FindRequest(
+        goal=(resolve(study, "wall"),),
+        range=None,
+        smallest=row.threshold,
+        confidence=0.99,
+        budget=Budget(),
+        thorough=row.thorough,
+    )
+    finding = Find(session, request).events()
+    while True:
+        try:
+            next(finding)
+        except StopIteration as stop:
+            answer = stop.value
+            break
+    assert isinstance(answer, FindAnswer)
+    return _judge(row, history, answer, machine, store)
+
+
+def _judge(
+    row: Row, history: History, answer: FindAnswer, machine: SimulatedMachine, store: MemoryStore
+) -> Outcome:
+    verdict = str(answer.answer.verdict)
+    named = [set(change.positions) for change in answer.answer.changes]
+    true = set(history.changes)
+    right: bool | None = None
+    if verdict == "none":
+        right = not true or (row.plateau and not row.thorough)
+    elif verdict != "unclear":
+        right = all(positions & true for positions in named)
+    [record] = store.searches()
+    steps = [step for step in store.steps(record.key, record.machine) if step.action.get("certificate")]
+    return Outcome(
+        verdict=verdict,
+        right=right,
+        complete=bool(right)
+        and (len(named) == len(true))
+        and all(len(each) == 1 or _only_broken(each, history) for each in named),
+        builds=answer.builds,
+        invocations=answer.invocations,
+        certificate=sum(len(_list(step.action["order"])) for step in steps),
+        seconds=machine.clock,
+        certificate_seconds=sum(_number(step.news["seconds"]) for step in steps),
+    )
+
+
+def _list(told: Json) -> list[Json]:
+    assert isinstance(told, list)
+    return told
+
+
+def _number(told: Json) -> float:
+    assert isinstance(told, int | float)
+    return told
+
+
+def _only_broken(positions: set[int], history: History) -> bool:
+    """Whether a range is as narrow as it can be: all of it but its last revision does not build."""
+    return positions - {max(positions)} <= history.unbuildable
+
+
+HEAD = (
+    "row",
+    "histories",
+    "claims right",
+    "95 % interval",
+    "found whole",
+    "unclear",
+    "builds",
+    "runs (median)",
+    "of these the certificate's",
+)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Search the histories that are missing in `--into`, then print the table of all that are there."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search noise", description=__doc__)
+    parser.add_argument("--into", type=Path, help="keep each outcome in this file of JSON lines; resume")
+    parser.add_argument("--histories", type=int, default=300, help="of each row")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--only", action="append", default=[], help="rows whose names contain this")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no search after so long")
+    options = parser.parse_args(arguments)
+    rows = [row for row in ROWS if not options.only or any(part in row.name for part in options.only)]
+    first = options.seed * 100_000
+    outcomes = _kept(options.into)
+    until = time.monotonic() + options.seconds
+    missing = [
+        (row, seed)
+        for seed in range(first, first + options.histories)
+        for row in rows
+        if (row.name, seed) not in outcomes
+    ]
+    with ProcessPoolExecutor(options.processes) as pool:
+        for row, seed, outcome in pool.map(_search_until, missing, [until] * len(missing)):
+            if outcome is not None:
+                outcomes[row.name, seed] = outcome
+                _keep(options.into, row, seed, outcome)
+    of_rows = ([found for (name, _), found in outcomes.items() if name == row.name] for row in rows)
+    print(table([HEAD, *(_cells(row, found) for row, found in zip(rows, of_rows, strict=True) if found)]))
+
+
+def _search_until(asked: tuple[Row, int], until: float) -> tuple[Row, int, Outcome | None]:
+    row, seed = asked
+    return row, seed, search(row, seed) if time.monotonic() < until else None
+
+
+def _kept(file: Path | None) -> dict[tuple[str, int], Outcome]:
+    lines = file.read_text().splitlines() if file is not None and file.exists() else []
+    found = (json.loads(line) for line in lines)
+    return {(each["row"], each["seed"]): Outcome(**each["outcome"]) for each in found}
+
+
+def _keep(file: Path | None, row: Row, seed: int, outcome: Outcome) -> None:
+    if file is not None:
+        with file.open("a") as stream:
+            stream.write(json.dumps({"row": row.name, "seed": seed, "outcome": asdict(outcome)}) + "\n")
+
+
+def _cells(row: Row, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    claims = [each for each in outcomes if each.right is not None]
+    right = sum(bool(each.right) for each in claims)
+    low, high = interval(right, len(claims)) if claims else (0.0, 1.0)
+    certificate = sum(each.certificate_seconds for each in outcomes) / sum(each.seconds for each in outcomes)
+    return (
+        row.name,
+        str(len(outcomes)),
+        f"{right} of {len(claims)}",
+        f"[{low:.3f}, {high:.3f}]",
+        f"{sum(each.complete for each in outcomes) / len(outcomes):.0%}",
+        f"{1 - len(claims) / len(outcomes):.0%}",
+        f"{mean(each.builds for each in outcomes):.1f}",
+        f"{median(each.invocations for each in outcomes):.0f}",
+        f"{median(each.certificate for each in outcomes):.0f}, {certificate:.0%} of the time",
+    )

@@ -1,0 +1,113 @@
+"""Programs whose time depends on where they lie: `python -m benchmarks.search paths`.
+
+Real commits that change only a text that nothing uses, real builds, real runs. Time and pages of the program depend on
+the length and the address of its own path, as with tables keyed by file names. Any change named is wrong. With
+`--fixed` the path is not drawn (`vary_path = false`), as if each build lay where it was made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROGRAM = """\
+/* Allocates blocks whose sizes depend on the program's own path, and walks them in an order that does so too. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *volatile revision = "%03d";
+
+int main(int count, char **words)
+{
+    uint32_t hash = 2166136261u;
+    uint64_t steps = 0, sum = 0;
+    for (const char *at = words[0]; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 16777619u;
+    for (size_t block = 0; block < 40; block++, hash = hash * 1664525u + 1013904223u) {
+        size_t bytes = 65536 + (hash ^ (uint32_t)(uintptr_t)words[0]) %% 262144;
+        char *memory = malloc(bytes);
+        if (memory == NULL || count != 1)
+            return 1;
+        memset(memory, (int)block, bytes);
+        for (size_t at = 0; at < bytes; at += 16 + strlen(words[0]) %% 48)
+            sum += (unsigned char)memory[at], steps++;
+    }
+    printf("steps %%llu %%llu\\n", (unsigned long long)steps, (unsigned long long)sum);
+    return 0;
+}
+"""
+
+STUDY = """\
+[source]
+kind = "git"
+location = "{location}"
+
+[build]
+steps = ["cc -O1 -o program program.c"]
+outputs = ["program"]
+
+[benchmark.work]
+command = "{{build}}/program"
+metrics = {{ steps = {{ pattern = 'steps ([0-9]+)' }} }}
+
+[measure]
+vary_path = {vary}
+
+[find]
+metric = ["{metric}"]
+smallest = 0.05
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Search as often as asked; print how often a change was named."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search paths", description=__doc__)
+    parser.add_argument("--searches", type=int, default=50)
+    parser.add_argument("--commits", type=int, default=12)
+    parser.add_argument("--metric", default="wall", choices=("wall", "steps"))
+    parser.add_argument("--fixed", action="store_true", help="leave the path as it is")
+    asked = parser.parse_args(arguments)
+    verdicts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as directory:
+        for number in range(asked.searches):
+            place = Path(directory, str(number))
+            answer = _search(place, commits=asked.commits, metric=asked.metric, vary=not asked.fixed)
+            verdicts[str(answer["verdict"])] += 1
+            print(f"{number + 1}: {answer['verdict']}, {answer['invocations']} runs", flush=True)
+    named = sum(count for verdict, count in verdicts.items() if verdict not in {"none", "unclear"})
+    print(f"a change that does not exist was named in {named} of {asked.searches} searches; {dict(verdicts)}")
+
+
+def _search(place: Path, *, commits: int, metric: str, vary: bool) -> dict[str, object]:
+    repository, study = place / "repository", place / "study"
+    repository.mkdir(parents=True)
+    study.mkdir()
+    _git(repository, "init", "--quiet")
+    for number in range(commits):
+        (repository / "program.c").write_text(PROGRAM % number)
+        _git(repository, "add", "program.c")
+        _git(repository, "commit", "--quiet", "--message", f"text {number}")
+    text = STUDY.format(location=repository, vary=str(vary).lower(), metric=metric)
+    (study / "perftrail.toml").write_text(text)
+    command = [sys.executable, "-m", "perftrail", "find", str(study), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in {0, 1}:
+        raise RuntimeError(done.stderr)
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def _git(directory: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
+    subprocess.run(["git", "-C", str(directory), *identity, *arguments], check=True)

@@ -1,0 +1,361 @@
+r"""Decide by fresh randomised blocks whether a claimed change is real, where it is, and whether it is alone.
+
+A block runs four builds once each, in random order: the old end O, the last build before the change L, the
+first after it H, the new end N. If two builds are equal in effect, exchanging their names only changes the sign of
+their difference in a block, whatever the machine did meanwhile. So bets on that sign are a test martingale
+(`analysis.martingale`), and looking after each block costs nothing.
+Simulated error rates and costs: docs/explanation/searching.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.analysis.martingale import STAKES, Bounds, bounds, centre, current_log_wealth, log_wealth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+EFFECT_CONFIDENCE = 0.95
+"""The confidence of the interval of a change's size."""
+
+ALONE_LEVEL = 0.05
+"""The error allowed to each of the four statements that make a change the only one."""
+
+REJECTION_LEVEL = 0.005
+"""The error allowed to the statement that another change lies between an end and the claimed one."""
+
+SMALL_LEVEL = 0.01
+"""The error allowed to the statement that a change that does not show is below the threshold."""
+
+PROMISING = 20.0
+"""Evidence from which on it is likely that a few more blocks make it enough."""
+
+MOST_FOR_SMALL = 20
+"""Maximum blocks to see whether ends that are equal within the threshold differ by less."""
+
+MOST_BLOCKS = 64
+MOST_BLOCKS_ONCE_LOCATED = 12
+FORECAST_FROM = 16
+FORECAST_NONE_FROM = 32
+"""From this block on (the second for ends that are claimed to be equal), a claim that would need twice
+`MOST_BLOCKS` at its present pace is given up."""
+
+EXACT_BLOCKS = 3
+"""Blocks of a counted metric, which repeats itself."""
+
+EXACT_SPREAD = 0.1
+"""A counted metric decides where its values scatter by less than this share of the difference."""
+
+
+class State(StrEnum):
+    """What the blocks so far say of a claim."""
+
+    OPEN = "open"
+    LOCATED = "located"
+    """The change lies between the inner two builds, or the ends are equal within the threshold."""
+    REJECTED = "rejected"
+    """Another change lies outside the inner two builds, or the inner two differ by less than the threshold."""
+    FUTILE = "futile"
+    """The blocks allowed have not decided it."""
+
+
+NO_BOUNDS = Bounds(low=-math.inf, high=math.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a certificate rests on, for the answer.
+
+    `error` bounds how often evidence as strong comes up where the inner two builds are equal (for ends that are
+    equal: where they differ by the threshold). `layouts` counts the layouts drawn, 1 where the builds were measured
+    as they are. `alone` is whether no other change above `margin` is left between the ends; `possible` is the
+    largest one that is not excluded, as a ratio minus one. `rejected` names earlier claims that failed.
+    """
+
+    blocks: int
+    invocations: int
+    error: float
+    layouts: int
+    alone: bool
+    possible: float
+    spread: float | None
+
+
+class Certificate:
+    """The blocks of one claim, and what they say of it.
+
+    `builds` are the positions O, L, H, N in this order, a position twice where two of them are one build; for the
+    claim that nothing changed they are the two ends. `direction` is +1 or -1: the claimed sign of the change.
+    `level` is the error allowed to the claim, `threshold` the smallest change worth finding and `scale` the spread
+    of samples, layouts included where they are drawn, both in logarithms. A change of at most `resolution`, the
+    metric's own step, is not shown by any sample. A `counted` metric repeats itself and needs no bets.
+    """
+
+    def __init__(
+        self,
+        builds: Sequence[int],
+        *,
+        direction: int,
+        level: float,
+        threshold: float,
+        scale: float,
+        resolution: float = 0.0,
+        counted: bool = False,
+    ) -> None:
+        if len(builds) not in (2, 4):
+            raise ValueError(f"builds = {tuple(builds)!r}: a certificate needs two ends, or O, L, H and N")
+        self.builds = tuple(builds)
+        self.level = level
+        self._direction = direction
+        self._threshold = threshold
+        self._scale = scale
+        self._resolution = resolution
+        self._counted = counted
+        self._pairs = tuple(pairwise(self.builds))
+        self._differences: dict[tuple[int, int], list[float]] = {pair: [] for pair in self._pairs}
+        self._values: dict[int, list[float]] = {build: [] for build in self.builds}
+        self._layouts: set[int] = set()
+        self._blocks = 0
+        self._invocations = 0
+        self._allowed = MOST_BLOCKS
+        self._known: _Reading | None = None
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the claim is that the two ends are equal within the threshold."""
+        return len(self.builds) == 2
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks were taken."""
+        return self._blocks
+
+    @property
+    def evidence(self) -> float:
+        """The wealth of the bets that the claimed change exists, and what it takes is ``1 / level``."""
+        inner = self._of(self.inner) * self._direction
+        return math.exp(min(current_log_wealth(inner, self._scale), 50.0)) if len(inner) else 1.0
+
+    @property
+    def inner(self) -> tuple[int, int]:
+        """The two builds between which the change is claimed to be, or the two ends."""
+        return self._pairs[len(self._pairs) // 2]
+
+    def tell(self, values: Mapping[int, float], *, layout: int = 0, invocations: int = 0) -> None:
+        """Record one block: the logarithms of the builds' values, without those that failed or were noisy."""
+        self._known = None
+        self._blocks += 1
+        self._invocations += invocations
+        self._layouts.add(layout)
+        for build in set(values) & set(self._values):
+            self._values[build].append(values[build])
+        for one, other in self._pairs:
+            if one != other and one in values and other in values:
+                self._differences[one, other].append(values[other] - values[one])
+
+    def extend(self) -> None:
+        """Allow as many blocks again, for a claim that is made once more."""
+        self._allowed = 2 * MOST_BLOCKS
+        self._known = None
+
+    @property
+    def state(self) -> State:
+        """What the blocks so far say."""
+        return self._read().state
+
+    @property
+    def needed(self) -> tuple[int, ...]:
+        """The builds that the next block runs, each once; none when it is decided."""
+        return self._read().needed
+
+    @property
+    def change(self) -> Bounds:
+        """The interval of log(H) - log(L), or of the ends' difference, at `EFFECT_CONFIDENCE`."""
+        return self._bounds(self.inner, (1 - EFFECT_CONFIDENCE) / 2)
+
+    @property
+    def size(self) -> float:
+        """The estimate of log(H) - log(L): the median of the pairs' averages (Hodges and Lehmann 1963)."""
+        return centre(self._of(self.inner))
+
+    @property
+    def levels(self) -> tuple[float, float]:
+        """Estimates of the inner two builds' levels, in logarithms."""
+        one, other = self.inner
+        return float(np.median(self._values[one])), float(np.median(self._values[other]))
+
+    def bounds_at_level(self) -> Bounds:
+        """Return the interval of log(H) - log(L), or of the ends' difference, at the claim's own level."""
+        return self._bounds(self.inner, self.level)
+
+    def shows_small_change(self) -> bool:
+        """Whether the builds differ for sure, by less than the threshold."""
+        found = self._bounds(self.inner, self.level)
+        return found.within(self._threshold) and not found.low <= 0.0 <= found.high
+
+    def outside(self) -> Bounds:
+        """Return the widest bounds of a further change between an end and the inner two builds."""
+        if self.is_none:
+            return self._bounds(self.inner, ALONE_LEVEL)
+        outer = [self._bounds(pair, ALONE_LEVEL) for pair in (self._pairs[0], self._pairs[2])]
+        return Bounds(low=min(each.low for each in outer), high=max(each.high for each in outer))
+
+    def summary(self) -> Summary:
+        """Say what the claim rests on."""
+        read = self._read()
+        left = self.outside()
+        return Summary(
+            blocks=self._blocks,
+            invocations=self._invocations,
+            error=min(self.level, math.exp(-read.log_evidence)),
+            layouts=max(1, len(self._layouts - {0})),
+            alone=read.alone,
+            possible=math.expm1(min(max(-left.low, left.high), 50.0)),
+            spread=self._spread_ratio(),
+        )
+
+    def _of(self, pair: tuple[int, int]) -> Floats:
+        return np.array(self._differences[pair], dtype=np.float64)
+
+    def _bounds(self, pair: tuple[int, int], level: float) -> Bounds:
+        if pair[0] == pair[1]:
+            return Bounds(low=0.0, high=0.0)
+        differences = self._of(pair)
+        if not self._counted:
+            return bounds(differences, self._scale, level)
+        if len(differences) < EXACT_BLOCKS:
+            return NO_BOUNDS
+        return Bounds(low=float(differences.min()), high=float(differences.max()))
+
+    def _read(self) -> _Reading:
+        if self._known is None:
+            self._known = self._read_none() if self.is_none else self._read_change()
+        return self._known
+
+    def _read_none(self) -> _Reading:
+        pair = self.inner
+        equal = self._bounds(pair, self.level).within(self._threshold)
+        pace = 0.0
+        if pair[0] != pair[1] and not self._counted:
+            differences = self._of(pair)
+            pace = min(
+                current_log_wealth(self._threshold + sign * differences, self._scale)
+                if len(differences)
+                else 0.0
+                for sign in (1, -1)
+            )
+        if equal and self._may_show_small_change():
+            state = State.OPEN
+        else:
+            state = State.LOCATED if equal else State.FUTILE if self._is_futile(pace) else State.OPEN
+        return _Reading(
+            state=state,
+            needed=tuple(dict.fromkeys(self.builds)) if state is State.OPEN else (),
+            alone=equal,
+            log_evidence=max(pace, math.log(1 / self.level)) if equal else pace,
+        )
+
+    def _may_show_small_change(self) -> bool:
+        """Whether a few more blocks are likely to show that the ends differ, by less than the threshold."""
+        differences = self._of(self.inner)
+        if self._counted or not 0 < len(differences) < MOST_FOR_SMALL:
+            return False
+        shown = max(log_wealth(sign * differences, self._scale, np.zeros(1))[0] for sign in (1, -1))
+        return bool(math.log(PROMISING) <= shown < math.log(1 / self.level))
+
+    def _read_change(self) -> _Reading:
+        left, inner, right = self._pairs
+        change = self._of(inner) * self._direction
+        log_evidence = current_log_wealth(change, self._scale) if len(change) else 0.0
+        located, smaller = self._is_located(change), self._is_smaller(change, log_evidence)
+        least = self._bounds(inner, self.level)
+        least_change = max(least.low if self._direction > 0 else -least.high, 0.0)
+        margin = max(self._threshold, least_change / 2)
+        sides = {pair: self._bounds(pair, ALONE_LEVEL).within(margin) for pair in (left, right)}
+        elsewhere = any(not sides[pair] and self._differs(pair, margin / 2) for pair in (left, right))
+        alone = all(sides.values())
+        if elsewhere or (smaller and not located):
+            state = State.REJECTED
+        elif located and (alone or self._blocks >= min(self._allowed, MOST_BLOCKS_ONCE_LOCATED)):
+            state = State.LOCATED
+        elif not located and self._is_futile(log_evidence):
+            state = State.FUTILE
+        else:
+            state = State.OPEN
+        needed: dict[int, None] = {}
+        if state is State.OPEN:
+            for pair, is_open in ((left, not sides[left]), (inner, not located), (right, not sides[right])):
+                if is_open and pair[0] != pair[1]:
+                    needed |= dict.fromkeys(pair)
+        return _Reading(
+            state=state,
+            needed=tuple(build for build in dict.fromkeys(self.builds) if build in needed),
+            alone=alone,
+            log_evidence=max(log_evidence, math.log(1 / self.level)) if located else log_evidence,
+        )
+
+    def _is_located(self, change: Floats) -> bool:
+        if self._counted:
+            return len(change) >= EXACT_BLOCKS and bool(
+                np.ptp(change) <= EXACT_SPREAD * abs(float(np.median(change))) and change.min() > 0
+            )
+        if len(change) == 0:
+            return False
+        shown = log_wealth(change, self._scale, np.array([self._resolution]))[0]
+        return bool(shown >= math.log(1 / self.level))
+
+    def _is_smaller(self, change: Floats, log_evidence: float) -> bool:
+        """Whether the claimed change does not show, and is below the threshold."""
+        if self._counted:
+            return len(change) >= EXACT_BLOCKS and float(change.max()) < self._threshold
+        if len(change) == 0 or log_evidence >= 0:
+            return False
+        less = log_wealth(self._threshold - change, self._scale, np.zeros(1))[0]
+        return bool(less >= math.log(1 / SMALL_LEVEL))
+
+    def _differs(self, pair: tuple[int, int], by: float) -> bool:
+        found = self._bounds(pair, REJECTION_LEVEL / 2)
+        return found.low > by or found.high < -by
+
+    def _is_futile(self, log_evidence: float) -> bool:
+        if self._blocks >= self._allowed:
+            return True
+        if self._blocks < (FORECAST_NONE_FROM if self.is_none else FORECAST_FROM):
+            return False
+        pace = (log_evidence + math.log(len(STAKES))) / self._blocks
+        return pace * 2 * MOST_BLOCKS < math.log(len(STAKES) / self.level)
+
+    def _spread_ratio(self) -> float | None:
+        """Return how many times the later build's values scatter as much as the earlier's; `None` with too few."""
+        one, other = (np.array(self._values[build]) for build in self.inner)
+        if self.inner[0] == self.inner[1] or min(len(one), len(other)) < 6:
+            return None
+        before, after = (float(np.median(np.abs(each - np.median(each)))) for each in (one, other))
+        return after / before if before > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    state: State
+    needed: tuple[int, ...]
+    alone: bool
+    log_evidence: float
+
+
+def blocks_left(evidence: float, blocks: int, level: float) -> int | None:
+    """Forecast how many more blocks a claim takes at its present pace; `None` where it gains nothing."""
+    pace = (math.log(max(evidence, 1e-300)) + math.log(len(STAKES))) / max(blocks, 1)
+    if pace <= 0:
+        return None
+    return max(1, math.ceil(math.log(len(STAKES) / level) / pace) - blocks)

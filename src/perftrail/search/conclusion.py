@@ -1,0 +1,285 @@
+"""The answer of a search: what its certificates confirmed, what they did not, and what they leave possible."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.search.answer import Answer, Change, Effect, Kind, Outlier, Suspicion, Verdict
+from perftrail.search.certificate import State, blocks_left
+from perftrail.search.noise import likely_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.search.certificate import Certificate
+    from perftrail.search.evidence import Evidence
+    from perftrail.search.posterior import Likely, Posterior
+    from perftrail.search.question import Question
+    from perftrail.search.ramp import Ramp
+
+LEAST_SAMPLES = 3
+"""A build with fewer samples is not called an outlier: they might be outliers themselves."""
+
+_LEAST_BUILDS = 3
+"""With fewer builds on a side it cannot be seen which of them is unlike the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A likely change, narrowed to neighbouring gaps of the posterior's builds.
+
+    `before` and `after` are the positions around them, `direction` the sign of the change, `confidence` the
+    posterior probability that the change is there.
+    """
+
+    change: Likely
+    gaps: range
+    before: int
+    after: int
+    direction: int
+    confidence: float
+
+
+Claimed = tuple[Claim, tuple[int, ...], "Certificate | None"]
+"""A claim, the possible culprits in its gaps, and its certificate, `None` where there were too many claims."""
+
+
+def no_change(
+    question: Question, evidence: Evidence, posterior: Posterior, certificate: Certificate
+) -> Answer:
+    """Return the answer that the ends are equal within the threshold, as a certificate has shown."""
+    low, high = posterior.positions[0], posterior.positions[-1]
+    bounds = certificate.bounds_at_level()
+    largest = math.expm1(max(-bounds.low, bounds.high))
+    if evidence.build_of(low) == evidence.build_of(high):
+        reason = "the ends are the same build"
+    else:
+        reason = f"the ends are equal within {100 * largest:.2g} %"
+    if question.thorough:
+        reason += f", and none of the {len(posterior.positions) - 2} revisions measured between them differs"
+    below = _effect(certificate) if certificate.shows_small_change() else None
+    whole = low == 0 and high == question.revisions - 1
+    if not whole:
+        reason += "; what lies beyond the outermost revisions that could be built is not known"
+    return Answer(
+        verdict=Verdict.NONE if whole else Verdict.UNCLEAR,
+        changes=(),
+        confidence=max(posterior.no_change, 1 - certificate.level),
+        minimum_detectable=largest,
+        reason=reason,
+        certificate=certificate.summary(),
+        below=below,
+        outliers=outliers(question, evidence, ()),
+    )
+
+
+def conclude(
+    question: Question,
+    evidence: Evidence,
+    posterior: Posterior,
+    claims: Sequence[Claimed],
+    *,
+    none: Certificate | None,
+    reason: str,
+) -> Answer:
+    """Return the answer from the claims made; `none` is the certificate of the ends, if there was one.
+
+    `reason` says why the search ended; empty where every claim was decided.
+    """
+    changes: list[Change] = []
+    below: list[Effect] = []
+    suspected: list[Suspicion] = []
+    isolated = True
+    for claim, positions, certificate in claims:
+        if certificate is None or certificate.state is not State.LOCATED:
+            suspected.append(_suspicion(claim, positions, certificate, question))
+        elif certificate.shows_small_change():
+            below.append(_effect(certificate))
+        elif claim.confidence < question.sure and certificate.summary().layouts < LAYOUTS_ENOUGH:
+            suspected.append(_suspicion(claim, positions, certificate, question))
+        else:
+            changes.append(_change(claim, positions, certificate, question))
+            isolated &= len(positions) == 1
+    if len(changes) > 1:
+        verdict = Verdict.SEVERAL
+    elif changes:
+        verdict = Verdict.FOUND if isolated else Verdict.RANGE
+    else:
+        verdict = Verdict.UNCLEAR
+    confidence = math.prod(change.confidence for change in changes)
+    if not changes:
+        confidence = max([posterior.no_change, *(each.confidence for each in suspected)])
+    return Answer(
+        verdict=verdict,
+        changes=tuple(changes),
+        confidence=confidence,
+        minimum_detectable=_minimum_detectable(question, evidence, posterior),
+        reason=reason or _reason(changes, suspected, evidence),
+        certificate=none.summary()
+        if none is not None and none.state is State.LOCATED and not changes
+        else None,
+        below=below[0] if below else None,
+        suspected=tuple(suspected),
+        outliers=outliers(question, evidence, changes),
+    )
+
+
+def conclude_ramp(
+    question: Question,
+    evidence: Evidence,
+    posterior: Posterior,
+    ramp: Ramp,
+    certificate: Certificate | None,
+) -> Answer:
+    """Return the answer that the level moves little by little, if the certificate shows that the ends differ."""
+    begin, end = ramp.span
+    positions = tuple(range(begin + 1, end + 1))
+    if certificate is None or certificate.state is not State.LOCATED:
+        doubt = Suspicion(
+            positions=positions,
+            confidence=ramp.probability,
+            evidence=1.0 if certificate is None else certificate.evidence,
+            needed=2 / (1 - question.confidence) if certificate is None else 1 / certificate.level,
+            blocks_left=None,
+            possible=math.inf,
+        )
+        changes: tuple[Change, ...] = ()
+        suspected: tuple[Suspicion, ...] = (doubt,)
+    else:
+        before, after = certificate.levels
+        suspected = ()
+        changes = (
+            Change(
+                positions=positions,
+                confidence=ramp.probability,
+                before=math.exp(before),
+                after=math.exp(after),
+                effect=_effect(certificate),
+                kind=Kind.RAMP,
+                certificate=certificate.summary(),
+            ),
+        )
+    return Answer(
+        verdict=Verdict.RANGE if changes else Verdict.UNCLEAR,
+        changes=changes,
+        confidence=ramp.probability,
+        minimum_detectable=_minimum_detectable(question, evidence, posterior),
+        reason="the level moves little by little over many revisions: no single one is the culprit",
+        suspected=suspected,
+    )
+
+
+LAYOUTS_ENOUGH = 9
+"""A change certified over this number of layouts needs no confirmation by the model of layouts."""
+
+
+def _reason(changes: Sequence[Change], suspected: Sequence[Suspicion], evidence: Evidence) -> str:
+    if not changes and any(each.evidence >= each.needed for each in suspected):
+        return "builds differ, but the layout of their code may explain it: `[build] relink` would tell"
+    if not changes:
+        return "no change could be certified"
+    if suspected:
+        return "a further change is likely, and could not be certified"
+    if all(len(change.positions) == 1 for change in changes):
+        return "the builds before and after the change were measured in random order"
+    if all(position in evidence.unusable for change in changes for position in change.positions[:-1]):
+        return "only revisions that could not be built and run lie between the builds that were measured"
+    return "the revisions between those measured could not be told apart, or are not likely to build"
+
+
+def _change(claim: Claim, positions: tuple[int, ...], certificate: Certificate, question: Question) -> Change:
+    before, after = certificate.levels
+    layouts = certificate.summary().layouts
+    confidence = claim.confidence if layouts < LAYOUTS_ENOUGH else max(claim.confidence, question.confidence)
+    return Change(
+        positions=positions,
+        confidence=min(confidence, 1.0),
+        before=math.exp(before),
+        after=math.exp(after),
+        effect=_effect(certificate),
+        certificate=certificate.summary(),
+    )
+
+
+def _effect(certificate: Certificate) -> Effect:
+    size, interval = certificate.size, certificate.change
+    return Effect(
+        value=math.exp(size), low=math.exp(min(interval.low, size)), high=math.exp(max(interval.high, size))
+    )
+
+
+def _suspicion(
+    claim: Claim, positions: tuple[int, ...], certificate: Certificate | None, question: Question
+) -> Suspicion:
+    if certificate is None:
+        return Suspicion(
+            positions=positions,
+            confidence=claim.confidence,
+            evidence=1.0,
+            needed=2 / (1 - question.confidence),
+            blocks_left=None,
+            possible=math.inf,
+        )
+    bounds = certificate.change
+    return Suspicion(
+        positions=positions,
+        confidence=claim.confidence,
+        evidence=certificate.evidence,
+        needed=1 / certificate.level,
+        blocks_left=blocks_left(certificate.evidence, certificate.blocks, certificate.level),
+        possible=math.expm1(min(max(-bounds.low, bounds.high), 50.0)),
+    )
+
+
+def _minimum_detectable(question: Question, evidence: Evidence, posterior: Posterior) -> float:
+    """Return the relative change between the ends that their samples would have shown at the confidence asked for.
+
+    With the ends' standard errors s0 and s1, ``exp(z sqrt(s0^2 + s1^2)) - 1``, z the normal quantile; each contains
+    the layout noise of one build.
+    """
+    ends = (posterior.positions[0], posterior.positions[-1])
+    variance = sum(posterior.sigma**2 / max(evidence.count(end), 1) + posterior.tau**2 for end in ends)
+    return math.expm1(min(NormalDist().inv_cdf((1 + question.confidence) / 2) * math.sqrt(variance), 50.0))
+
+
+def outliers(question: Question, evidence: Evidence, changes: Sequence[Change]) -> tuple[Outlier, ...]:
+    """Return the builds whose middle samples all lie a threshold or more from their side's level.
+
+    A side's level is the median of its builds' medians; builds with equal artefacts are one. What lies among the
+    candidates of a change is on no side.
+    """
+    taken = sorted((change.positions[0], change.positions[-1]) for change in changes)
+    bounds = [-1, *(bound for candidates in taken for bound in candidates), question.revisions]
+    found: list[Outlier] = []
+    for start, stop in list(pairwise(bounds))[::2]:
+        found += _outliers_among(question, evidence, range(max(start, 0), stop))
+    return tuple(found)
+
+
+def _outliers_among(question: Question, evidence: Evidence, side: range) -> list[Outlier]:
+    builds = [
+        position
+        for position in evidence.positions
+        if position in side and evidence.build_of(position) == position and evidence.count(position)
+    ]
+    if len(builds) < _LEAST_BUILDS:
+        return []
+    medians = [float(np.median(evidence.all_samples(build))) for build in builds]
+    usual = float(np.median(medians))
+    found: list[Outlier] = []
+    for build, level in zip(builds, medians, strict=True):
+        away = likely_levels(evidence.all_samples(build)) - usual
+        one_side = bool((away > 0).all() or (away < 0).all())
+        if (
+            evidence.count(build) >= LEAST_SAMPLES
+            and one_side
+            and np.abs(away).min() >= question.threshold_log
+        ):
+            found.append(Outlier(position=build, level=float(np.exp(level)), usual=float(np.exp(usual))))
+    return found

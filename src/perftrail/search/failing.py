@@ -1,0 +1,337 @@
+"""Where a program began to fail: a search over tries that work or fail, now and then by chance.
+
+One change at an unknown position, from one unknown probability to fail to another. With w_p tries of position p
+that worked and f_p that failed,
+
+``P(tries | culprit c, rates a, b) = prod_{p<c} a^f_p (1-a)^w_p prod_{p>=c} b^f_p (1-b)^w_p``
+
+summed over a grid of both rates, most of whose weight is on programs that never, or always, fail. Rates are capped
+on both sides, so one try never decides. Unlike in the Beta-Bernoulli search of git_bayesect, a revision whose
+failure is certain to come again is not asked for twice, and what a try costs counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.search.answer import Answer, Change, Measure, Settled, Verdict
+from perftrail.search.posterior import SHOWN, Belief
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.search.question import Question
+
+    Floats = npt.NDArray[np.float64]
+
+RATES = np.array([0.0005, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.9995])
+"""Probabilities to fail. The first and the last are the cap: so often, chance makes a fool of anything."""
+
+_WEIGHTS = np.array([40.0, 4.0, 3.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 4.0, 40.0])
+_WEIGHTS /= _WEIGHTS.sum()
+
+SMALLEST = 0.14
+"""The smallest difference of two rates that counts as a change."""
+
+MOST_TRIES = 1000
+"""A search that so many tries did not settle is about rates that hardly differ."""
+
+_FOR_RATES = 0.1
+"""What a bit about the rates is worth beside one about the place."""
+
+_LITTLE = 1e-4
+"""Bits: what tells less than this is not worth a try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """New tries of one revision: how many worked and how many failed, and what that cost.
+
+    `final`: it failed so that another try would say the same, as when it cannot be built.
+    """
+
+    position: int
+    worked: int = 0
+    failed: int = 0
+    final: bool = False
+    seconds: float = 0.0
+    build_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.worked, self.failed) < 0 or self.worked + self.failed == 0:
+            raise ValueError(
+                f"position {self.position}: {self.worked} tries worked, {self.failed} failed; tell one or more"
+            )
+
+
+class FailureSearch:
+    """The search for the first revision that fails, or works again, as an ask/tell object.
+
+    The same news in the same order lead to the same question. Of the question, `threshold` is not used.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        weights = np.ones(question.revisions) if question.prior is None else np.array(question.prior)
+        weights[0] = 0.0
+        self._cumulative = np.cumsum(weights / weights.sum())
+        self._tries: dict[int, list[int]] = {}
+        self._final: set[int] = set()
+        self._spent: dict[str, list[float]] = {"build": [], "try": []}
+        self._held: Chances | None = None
+
+    def tell(self, news: Tried) -> None:
+        """Take tries in, asked for or not; raise `ValueError` for a position outside the history."""
+        if not 0 <= news.position < self.question.revisions:
+            raise ValueError(
+                f"position {news.position}: the history has positions 0 to {self.question.revisions - 1}"
+            )
+        counts = self._tries.setdefault(news.position, [0, 0])
+        counts[0] += news.worked
+        counts[1] += news.failed
+        if news.final:
+            self._final.add(news.position)
+        if news.build_seconds is not None:
+            self._spent["build"].append(news.build_seconds)
+        self._spent["try"].extend([news.seconds / (news.worked + news.failed)] * (news.worked + news.failed))
+        self._held = None
+
+    def ask(self) -> Measure | Settled:
+        """Say which revision to try next, or that the search is settled; the same until something is told."""
+        for end in (0, self.question.revisions - 1):
+            if end not in self._tries:
+                return self._afford(end)
+        held = self._posterior
+        wanted = self.question.confidence
+        if held.nothing >= wanted:
+            return self._unchanged(held)
+        gap = int(np.argmax(held.gaps))
+        single = held.positions[gap + 1] - held.positions[gap] == 1
+        if single and held.gaps[gap] >= wanted:
+            return self._located(held, range(gap, gap + 1), "the revisions on both sides were tried")
+        bits, costs = self._bits(held), self._costs()
+        best = int(np.argmax(bits / costs))
+        if self.invocations >= MOST_TRIES:
+            return self._end(f"{MOST_TRIES} tries did not tell before and after apart")
+        if bits[best] < _LITTLE:
+            return self._end("more tries would tell next to nothing")
+        return self._afford(best)
+
+    @property
+    def belief(self) -> Belief | None:
+        """What is believed now, `None` before two revisions were tried. The levels are P(works)."""
+        if len(self._tries) < 2:
+            return None
+        held = self._posterior
+        stretch = narrowest(held, SHOWN * float(held.gaps.sum()))
+        sums = np.minimum(np.concatenate([[0.0], np.cumsum(held.gaps)]), 1.0)
+        return Belief(
+            at_or_before=tuple(zip(held.positions.tolist(), sums.tolist(), strict=True)),
+            no_change=held.nothing,
+            candidates=int(held.positions[stretch.stop] - held.positions[stretch.start]),
+            before=1.0 - mean(held.before, held.gaps),
+            after=1.0 - mean(held.after, held.gaps),
+            sigma=0.0,
+            tau=0.0,
+        )
+
+    @property
+    def builds(self) -> int:
+        """How many revisions were tried."""
+        return len(self._tries)
+
+    @property
+    def invocations(self) -> int:
+        """How many tries were told, those included that did not get as far as an invocation."""
+        return sum(map(sum, self._tries.values()))
+
+    @property
+    def seconds(self) -> float:
+        """How long building and trying took."""
+        return sum(map(sum, self._spent.values()))
+
+    @property
+    def _posterior(self) -> Chances:
+        if self._held is None:
+            self._held = infer_chances(self.question, self._tries, self._cumulative)
+        return self._held
+
+    def _bits(self, held: Chances) -> Floats:
+        """Return what one try of each position tells of which gap holds the culprit, in bits, (revisions,).
+
+        The mutual information of the outcome and the gap, each gap with its own mean rates; inside a gap, of
+        which part of it. What it tells of the rates counts a little: gaps with equal means differ by them.
+        """
+        gap, share = self._places(held)
+
+        def outcome(before: Floats, after: Floats, always: float) -> Floats:
+            """Sum something over the gaps, which lie before, around and after each position."""
+            earlier = np.concatenate([[0.0], np.cumsum(held.gaps * after)])[gap]
+            later = np.cumsum((held.gaps * before)[::-1])[::-1][gap] - (held.gaps * before)[gap]
+            around = held.gaps[gap] * (share * after[gap] + (1 - share) * before[gap])
+            total: Floats = earlier + around + later + held.nothing * always
+            return total
+
+        fails = outcome(held.before, held.after, held.always)
+        always = float(entropy(np.array([held.always]))[0])
+        of_gaps = entropy(fails) - outcome(entropy(held.before), entropy(held.after), always)
+        of_all = entropy(fails) - outcome(*held.chance)
+        bits: Floats = of_gaps + _FOR_RATES * of_all
+        bits[sorted(self._final)] = 0.0
+        return bits
+
+    def _places(self, held: Chances) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return of each position the gap that it lies in, and how much of that gap is at or before it."""
+        everywhere = np.arange(self.question.revisions)
+        gap = np.clip(np.searchsorted(held.positions, everywhere) - 1, 0, len(held.gaps) - 1)
+        low, high = self._cumulative[held.positions[gap]], self._cumulative[held.positions[gap + 1]]
+        share = np.divide(self._cumulative - low, high - low, out=np.ones_like(low), where=high > low)
+        return gap, np.clip(share, 0.0, 1.0)
+
+    def _costs(self) -> Floats:
+        costs = self.question.costs
+        one = _average(self._spent["try"], costs.sample)
+        seconds = np.full(self.question.revisions, one + _average(self._spent["build"], costs.build))
+        seconds[sorted(self._tries)] = one
+        return seconds
+
+    def _afford(self, position: int) -> Measure | Settled:
+        refusal = self.question.budget.refusal(
+            builds=self.builds,
+            invocations=self.invocations,
+            seconds=self.seconds,
+            fresh=int(position not in self._tries),
+        )
+        if refusal is not None:
+            return self._end(refusal)
+        return Measure(order=(position,))
+
+    def _end(self, reason: str) -> Settled:
+        """Answer with what is known: the narrowest range that holds the culprit, or that it is unclear."""
+        if len(self._tries) < 2:
+            return Settled(answer=_answer(Verdict.UNCLEAR, (), 0.0, reason))
+        held = self._posterior
+        best = narrowest(held, self.question.confidence)
+        whole = best.stop - best.start == len(held.gaps) and len(held.positions) > 2
+        if float(held.gaps[best.start : best.stop].sum()) < self.question.confidence or whole:
+            confidence = max(held.nothing, float(held.gaps.max()))
+            return Settled(answer=_answer(Verdict.UNCLEAR, (), confidence, reason))
+        return self._located(held, best, reason)
+
+    def _unchanged(self, held: Chances) -> Settled:
+        worked, failed = np.sum(list(self._tries.values()), axis=0)
+        if failed == 0:
+            reason = f"all {worked} tries worked, at both ends and wherever it was tried"
+        elif worked == 0:
+            reason = f"all {failed} tries failed, at both ends and wherever it was tried"
+        else:
+            reason = f"{failed} of {worked + failed} tries failed, as often before as after"
+        return Settled(answer=_answer(Verdict.NONE, (), held.nothing, reason))
+
+    def _located(self, held: Chances, gaps: range, reason: str) -> Settled:
+        chosen = held.gaps[gaps.start : gaps.stop]
+        first, last = int(held.positions[gaps.start]) + 1, int(held.positions[gaps.stop])
+        confidence = float(chosen.sum())
+        possible = np.diff(self._cumulative, prepend=0.0)[first : last + 1] > 0
+        change = Change(
+            positions=tuple((np.nonzero(possible)[0] + first).tolist()),
+            confidence=confidence,
+            before=1.0 - mean(held.before[gaps.start : gaps.stop], chosen),
+            after=1.0 - mean(held.after[gaps.start : gaps.stop], chosen),
+            effect=None,
+        )
+        verdict = Verdict.FOUND if len(change.positions) == 1 else Verdict.RANGE
+        return Settled(answer=_answer(verdict, (change,), confidence, reason))
+
+
+def _answer(verdict: Verdict, changes: tuple[Change, ...], confidence: float, reason: str) -> Answer:
+    return Answer(
+        verdict=verdict, changes=changes, confidence=confidence, minimum_detectable=SMALLEST, reason=reason
+    )
+
+
+def _average(seconds: list[float], guess: float) -> float:
+    return max(sum(seconds) / len(seconds), 1e-9) if sum(seconds) > 0 else max(guess, 1e-9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chances:
+    """What is believed: of the K tried positions, of the gaps between them, of the rates to fail.
+
+    `gaps` (K-1,) is P(the culprit is in (p_k, p_k+1]), `nothing` that the rate never changed. `before` and
+    `after` (K-1,) are the mean rates given a gap, `always` the mean rate given no change. `chance` holds the
+    same three, of the entropy of a try at the rate instead of the rate: what would be left if it were known.
+    """
+
+    positions: npt.NDArray[np.int64]
+    gaps: Floats
+    nothing: float
+    before: Floats
+    after: Floats
+    always: float
+    chance: tuple[Floats, Floats, float]
+
+
+def infer_chances(question: Question, tries: Mapping[int, Sequence[int]], cumulative: Floats) -> Chances:
+    """Infer them from how many tries of each position worked and failed; needs two positions or more."""
+    positions = np.array(sorted(tries), dtype=np.int64)
+    counts = np.array([tries[position] for position in positions.tolist()], dtype=np.float64)
+    each = counts @ np.log(np.array([1.0 - RATES, RATES]))
+    upto = np.cumsum(each, axis=0)
+    left, right = upto[:-1], upto[-1] - upto[:-1]
+    pair = np.outer(_WEIGHTS, _WEIGHTS) * (np.abs(RATES[:, None] - RATES[None, :]) >= SMALLEST - 1e-9)
+    pair /= pair.sum()
+    peak = max(float((left.max(axis=1) + right.max(axis=1)).max()), float(upto[-1].max()))
+    before = np.exp(left - left.max(axis=1, keepdims=True))
+    after = np.exp(right - right.max(axis=1, keepdims=True))
+    joint = before[:, :, None] * pair * after[:, None, :]
+    height = np.exp(left.max(axis=1) + right.max(axis=1) - peak)
+    total = joint.sum(axis=(1, 2))
+    gaps = (1 - question.no_change) * np.diff(cumulative[positions]) * height * total
+    same = _WEIGHTS * np.exp(upto[-1] - peak)
+    # a change outside what was tried looks like none
+    seen = float(cumulative[positions[-1]] - cumulative[positions[0]])
+    nothing = (question.no_change + (1 - question.no_change) * (1 - seen)) * float(same.sum())
+    evidence = float(gaps.sum()) + nothing
+    of_before, of_after = joint.sum(axis=2) / total[:, None], joint.sum(axis=1) / total[:, None]
+    of_same = same / same.sum()
+    chance = entropy(RATES)
+    return Chances(
+        positions=positions,
+        gaps=gaps / evidence,
+        nothing=nothing / evidence,
+        before=of_before @ RATES,
+        after=of_after @ RATES,
+        always=float(of_same @ RATES),
+        chance=(of_before @ chance, of_after @ chance, float(of_same @ chance)),
+    )
+
+
+def narrowest(held: Chances, probability: float) -> range:
+    """Return the neighbouring gaps with the fewest revisions that hold the culprit with a probability."""
+    sums = np.concatenate([[0.0], np.cumsum(held.gaps)])
+    best, size = range(len(held.gaps)), math.inf
+    for start in range(len(held.gaps)):
+        stop = int(np.searchsorted(sums, sums[start] + probability - 1e-12))
+        if start < stop <= len(held.gaps) and held.positions[stop] - held.positions[start] < size:
+            best, size = range(start, stop), held.positions[stop] - held.positions[start]
+    return best
+
+
+def mean(rates: Floats, weights: Floats) -> float:
+    """Give the weighted mean, or the plain one where nothing weighs anything."""
+    total = float(weights.sum())
+    return float(rates @ weights / total) if total > 0 else float(rates.mean())
+
+
+def entropy(rates: Floats) -> Floats:
+    """Return the entropy of outcomes that fail at these rates, in bits."""
+    sure = np.clip(rates, 1e-12, 1 - 1e-12)
+    bits: Floats = -sure * np.log2(sure) - (1 - sure) * np.log2(1 - sure)
+    return bits

@@ -1,0 +1,207 @@
+"""Several metrics over one history: each has its own search, and all share builds, and invocations where they can.
+
+What needs no build is measured first. Otherwise the revision is built that says most over all metrics that are not
+settled; a metric that would have one revision built takes another one that is there, or is about to be built for
+others, if that splits its candidates nearly as well.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.search.answer import Measure, Settled
+from perftrail.search.evidence import BootSession, Built, CannotRelink, Unusable
+from perftrail.search.search import Search
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from perftrail.search.answer import Answer
+    from perftrail.search.evidence import Batch
+    from perftrail.search.posterior import Belief
+    from perftrail.search.question import Question
+
+SEARCHES = 0.5
+"""A build that splits the candidates of one search by this many bits may be replaced by a better one for all."""
+
+AS_GOOD = 0.6
+"""The share of the bits that a position must give to replace another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One batch, whose invocations give the metrics of these names."""
+
+    names: tuple[str, ...]
+    measure: Measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllSettled:
+    """Nothing more is to be measured for any metric."""
+
+    answers: Mapping[str, Answer]
+
+
+class ManySearch:
+    """The searches for several metrics, or one, as one ask/tell object.
+
+    `together` names metrics that the same invocations give (time and memory of one benchmark): a sample of one is a
+    sample of all. A revision that could not be built is `Unusable` for all metrics; one that cannot be used
+    for one metric (its benchmark crashes) to that one only. Each question's budget is one for all: a build counts
+    once, and so do invocations that give several metrics.
+    """
+
+    def __init__(
+        self, questions: Mapping[str, Question], *, together: Collection[frozenset[str]] = ()
+    ) -> None:
+        if len({question.revisions for question in questions.values()}) != 1:
+            raise ValueError("a search needs one metric or more, all over the same history")
+        self._questions = dict(questions)
+        self._searches = {name: Search(question) for name, question in questions.items()}
+        self._groups = _groups(questions, together)
+        self._seconds = 0.0
+        self._next: Visit | AllSettled | None = None
+
+    def tell(
+        self, news: Built | Unusable | BootSession | CannotRelink, names: Iterable[str] | None = None
+    ) -> None:
+        """Record news that concerns some metrics, or all."""
+        for name in self._searches if names is None else names:
+            self._searches[name].tell(news)
+        self._next = None
+
+    def tell_batch(self, batches: Mapping[str, Batch]) -> None:
+        """Record one batch: the same invocations as samples of each metric that they give."""
+        for name, batch in batches.items():
+            self._searches[name].tell(batch)
+        self._next = None
+
+    def spend(self, seconds: float) -> None:
+        """Record what the whole search has cost so far; from the time budget on, no metric asks for more."""
+        self._seconds = seconds
+        self._next = None
+
+    def ask(self) -> Visit | AllSettled:
+        """Return what to measure next, or the answers; the same until new results are added."""
+        if self._next is None:
+            self._next = self._decide()
+        return self._next
+
+    def builds_ahead(self, begun: Collection[int], count: int) -> tuple[int, ...]:
+        """Return up to `count` positions whose builds would say most while those `begun` are being built."""
+        visit = self.ask()
+        if isinstance(visit, AllSettled):
+            return ()
+        return self._searches[visit.names[0]].builds_ahead(begun, count)
+
+    def search(self, name: str) -> Search:
+        """Return the search for one metric."""
+        return self._searches[name]
+
+    def belief(self, name: str) -> Belief | None:
+        """What is believed of a metric, `None` before two revisions were measured for it."""
+        return self._searches[name].belief
+
+    @property
+    def builds(self) -> int:
+        """How many revisions were attempted for any metric, failed ones included."""
+        return len(self._attempted())
+
+    @property
+    def invocations(self) -> int:
+        """How many invocations the samples took, those that give several metrics counted once."""
+        return sum(max(self._searches[name].evidence.invocations for name in group) for group in self._groups)
+
+    def _attempted(self) -> frozenset[int]:
+        return frozenset().union(*(search.evidence.attempted for search in self._searches.values()))
+
+    def _decide(self) -> Visit | AllSettled:
+        self._share_budgets()
+        actions = {name: search.ask() for name, search in self._searches.items()}
+        wanted = {name: action for name, action in actions.items() if isinstance(action, Measure)}
+        if not wanted:
+            return AllSettled(
+                answers={
+                    name: action.answer for name, action in actions.items() if isinstance(action, Settled)
+                }
+            )
+        built = self._built()
+        ready = [name for name, action in wanted.items() if built.issuperset(action.positions)]
+        name = ready[0] if ready else self._best_to_build(wanted, built)
+        return Visit(names=self._group_of(name), measure=wanted[name])
+
+    def _built(self) -> frozenset[int]:
+        unusable = [search.evidence.unusable for search in self._searches.values()]
+        broken = set.intersection(*unusable) if unusable else set()
+        return self._attempted() - broken
+
+    def _best_to_build(self, wanted: Mapping[str, Measure], built: frozenset[int]) -> str:
+        """Return whose build says most per second over all metrics."""
+        beliefs = {name: self._searches[name].belief for name in wanted}
+        fresh = {
+            name: next(position for position in action.positions if position not in built)
+            for name, action in wanted.items()
+        }
+
+        def bits(name: str) -> float:
+            return sum(_gain(beliefs[other], fresh[name], fresh[other]) for other in wanted)
+
+        costs = {name: self._searches[name].expected_seconds(wanted[name]) for name in wanted}
+        return max(wanted, key=lambda name: (bits(name) / costs[name], -fresh[name]))
+
+    def _group_of(self, name: str) -> tuple[str, ...]:
+        group = next(group for group in self._groups if name in group)
+        return (name, *(other for other in self._questions if other in group and other != name))
+
+    def _share_budgets(self) -> None:
+        """Leave to each search what all the others have not spent."""
+        builds, invocations = self.builds, self.invocations
+        for name, search in self._searches.items():
+            budget, own = self._questions[name].budget, search.evidence
+            over = budget.seconds is not None and self._seconds >= budget.seconds
+            search.allow(
+                budget.without(
+                    builds=builds - own.builds,
+                    invocations=invocations - own.invocations,
+                    seconds=self._seconds if over else 0.0,
+                )
+            )
+
+
+def _groups(names: Iterable[str], together: Collection[frozenset[str]]) -> tuple[frozenset[str], ...]:
+    """Return which metrics come from the same invocations; groups that share a name are joined."""
+    groups = [frozenset({name}) for name in names]
+    for ties in together:
+        touched = [group for group in groups if group & ties]
+        groups = [group for group in groups if not group & ties]
+        if touched:
+            groups.append(frozenset().union(*touched))
+    return tuple(groups)
+
+
+def _gain(belief: Belief | None, place: int, wanted: int) -> float:
+    """Return the bits that a build gives one metric; none if what it wants itself is much better."""
+    own = _split(belief, wanted)
+    if place == wanted:
+        return max(own, SEARCHES)
+    other = _split(belief, place)
+    return other if own >= SEARCHES and other >= AS_GOOD * own else 0.0
+
+
+def _split(belief: Belief | None, place: int) -> float:
+    """Return the bits that knowing the side of a place would give, the candidates of a gap taken as equally likely."""
+    if belief is None:
+        return 0.0
+    positions = [position for position, _ in belief.at_or_before]
+    shares = [share for _, share in belief.at_or_before]
+    if not positions[0] < place < positions[-1] or shares[-1] <= 0:
+        return 0.0
+    share = float(np.interp(place, positions, shares)) / shares[-1]
+    if not 0 < share < 1:
+        return 0.0
+    return -(share * math.log2(share) + (1 - share) * math.log2(1 - share))

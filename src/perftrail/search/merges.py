@@ -1,0 +1,263 @@
+"""Inside a merge: where its change came from, and which revision of the branch made it.
+
+A branch with the merge's first parent before it and the merge after it is a line: the change lies between two
+neighbours on it. Between the last revision of the branch and the merge, only their combination has it. Between the
+first parent and the point where the branch left the trunk, the trunk moved since, and the branch did not. Nowhere:
+the first parent has the new level already. Else a revision of the branch made it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.search.answer import Answer, Measure, Settled, Verdict
+from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Evidence, Unusable
+from perftrail.search.search import Search
+
+if TYPE_CHECKING:
+    from perftrail.search.answer import Action
+    from perftrail.search.evidence import News
+    from perftrail.search.posterior import Belief
+    from perftrail.search.question import Question
+
+COMBINED = 0.1
+"""The prior probability that only the combination of branch and trunk makes the change."""
+
+MOVED = 0.05
+"""The prior probability that the trunk's level moved since the branch left it."""
+
+_LOOK = 2
+
+
+class Origin(StrEnum):
+    """Where a merge's change came from."""
+
+    BRANCH = "branch"
+    """A revision of a branch made it."""
+    TRUNK = "trunk"
+    """The first parent has the new level already: the trunk made it, before the merge."""
+    COMBINATION = "combination"
+    """No parent has it alone, or the merge undid what the trunk had done since the branch left it."""
+    UNCLEAR = "unclear"
+    """It is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where the change came from: which branch (from 0) if it was one, and why."""
+
+    origin: Origin
+    branch: int | None
+    reason: str
+
+
+class MergeSearch:
+    """The search inside one merge, with the interface of `Search`.
+
+    `branches` holds for each parent but the first how many revisions it brings, at least one. The positions:
+
+    - 0 is the first parent;
+    - for each branch in turn, one for the revision where it left the trunk (the merge base), then its own
+      revisions, oldest first, the last of them the parent itself;
+    - the last is the merge.
+
+    So ``question.revisions == 2 + sum(branches) + len(branches)``; a prior weighs these positions. Tell what
+    is known first: batches with the merge, the first parent, and merge bases that the search along the trunk has
+    measured. Where there is no merge base, or it is not to be built, tell it as `Unusable`. The settled answer's
+    changes are in these positions, and `found` is where the change came from.
+    """
+
+    def __init__(self, question: Question, *, branches: tuple[int, ...]) -> None:
+        if not branches or min(branches) < 1:
+            raise ValueError(f"branches = {branches!r}: a merge brings one revision or more from each branch")
+        if question.revisions != 2 + sum(branches) + len(branches):
+            raise ValueError(
+                f"question.revisions = {question.revisions}: branches {branches!r} have "
+                f"{2 + sum(branches) + len(branches)} positions, merge bases and both ends included"
+            )
+        self.question = question
+        self._evidence = Evidence(question)
+        self._lines: list[_Line] = []
+        start = 1
+        for length in branches:
+            self._lines.append(_Line(question, start, start + length))
+            start += length + 1
+
+    def tell(self, news: News) -> None:
+        """Record news, asked for or not. Raises `ValueError` for a position outside."""
+        self._evidence.add(news)
+        for line in self._lines:
+            line.tell(news)
+
+    def ask(self) -> Action:
+        """Return what to measure next, or the answer; the same until new results are added."""
+        action = self._settle()
+        return Settled(answer=action.answer) if isinstance(action, _Settled) else action
+
+    @property
+    def found(self) -> Found | None:
+        """Where the change came from, once the search is settled; `None` before."""
+        action = self._settle()
+        return action.found if isinstance(action, _Settled) else None
+
+    @property
+    def belief(self) -> Belief | None:
+        """What is believed of the branch that most likely carries the change, in positions of its line."""
+        return max(self._lines, key=_Line.carries).search.belief
+
+    @property
+    def evidence(self) -> Evidence:
+        """Everything told so far."""
+        return self._evidence
+
+    def _settle(self) -> Measure | _Settled:
+        ends = (0, self.question.revisions - 1)
+        if all(self._evidence.is_tried(end) for end in ends):
+            for line in self._lines:
+                if not self._evidence.is_tried(line.tip) and self._allows_first_look():
+                    return Measure(order=(line.tip, 0, line.tip))
+        settled: list[_Settled] = []
+        for line in sorted(self._lines, key=_Line.carries, reverse=True):
+            action = line.ask(self._evidence)
+            if isinstance(action, Measure):
+                return action
+            found = self._judge(action.answer, line)
+            if found.origin is Origin.BRANCH:
+                return _Settled(answer=action.answer, found=found)
+            settled.append(_Settled(answer=action.answer, found=found))
+        unclear = [one for one in settled if one.found.origin is Origin.UNCLEAR]
+        return (unclear or settled)[0]
+
+    def _allows_first_look(self) -> bool:
+        evidence = self._evidence
+        refusal = self.question.budget.refusal(
+            builds=evidence.builds,
+            invocations=evidence.invocations,
+            seconds=evidence.seconds,
+            fresh=1,
+            more=(_LOOK + 1) * self.question.invocations_per_sample,
+        )
+        return refusal is None
+
+    def _judge(self, answer: Answer, line: _Line) -> Found:
+        merge = self.question.revisions - 1
+        places = {position for change in answer.changes for position in change.positions}
+        if answer.verdict is Verdict.NONE or _cancel(answer, self.question):
+            return Found(
+                origin=Origin.TRUNK, branch=None, reason="the first parent has the level of the merge already"
+            )
+        if places and places <= set(range(line.base + 1, line.tip + 1)):
+            return Found(
+                origin=Origin.BRANCH,
+                branch=self._lines.index(line),
+                reason="the branch has the new level before it is merged, and the old one where it leaves the trunk",
+            )
+        if places == {merge}:
+            return Found(
+                origin=Origin.COMBINATION,
+                branch=None,
+                reason="neither the first parent nor the branch has the new level: only their combination",
+            )
+        if places == {line.base}:
+            return Found(
+                origin=Origin.COMBINATION,
+                branch=None,
+                reason="the trunk's level moved since the branch left it, and the merge has the one from before",
+            )
+        if not places:
+            return Found(origin=Origin.UNCLEAR, branch=None, reason=answer.reason)
+        return Found(
+            origin=Origin.UNCLEAR,
+            branch=None,
+            reason="the revisions that would tell the branch from the merge could not be told apart",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settled:
+    answer: Answer
+    found: Found
+
+
+class _Line:
+    """One branch, from the first parent by its merge base to the merge; all positions are those of `MergeSearch`."""
+
+    def __init__(self, question: Question, base: int, tip: int) -> None:
+        self.base = base
+        self.tip = tip
+        self._places = (0, *range(base, tip + 1), question.revisions - 1)
+        self._number = {place: number for number, place in enumerate(self._places)}
+        self._budget = question.budget
+        prior = question.prior
+        prior = _prior(tip - base) if prior is None else tuple(prior[place] for place in self._places)
+        built = frozenset(self._number[place] for place in question.built & self._number.keys())
+        self.search = Search(
+            replace(question, revisions=len(self._places), prior=prior, built=built, distance=None)
+        )
+
+    def tell(self, news: News) -> None:
+        """Pass on what concerns this line."""
+        match news:
+            case Batch():
+                samples = tuple(
+                    replace(sample, position=self._number[sample.position])
+                    for sample in news.samples
+                    if sample.position in self._number
+                )
+                if samples:
+                    self.search.tell(replace(news, samples=samples))
+            case Built():
+                if news.position in self._number:
+                    like = None if news.like is None else self._number.get(news.like)
+                    self.search.tell(replace(news, position=self._number[news.position], like=like))
+            case Unusable():
+                if news.position in self._number:
+                    self.search.tell(replace(news, position=self._number[news.position]))
+            case BootSession() | CannotRelink():
+                self.search.tell(news)
+            case _:
+                assert_never(news)
+
+    def ask(self, spent: Evidence) -> Action:
+        """Ask this line's search, which may spend what the other branches have not."""
+        own = self.search.evidence
+        self.search.allow(
+            self._budget.without(
+                builds=spent.builds - own.builds,
+                invocations=spent.invocations - own.invocations,
+                seconds=spent.seconds - own.seconds,
+            )
+        )
+        action = self.search.ask()
+        match action:
+            case Measure():
+                return replace(action, order=tuple(self._places[number] for number in action.order))
+            case Settled():
+                changes = tuple(
+                    replace(change, positions=tuple(self._places[number] for number in change.positions))
+                    for change in action.answer.changes
+                )
+                return Settled(answer=replace(action.answer, changes=changes, outliers=(), suspected=()))
+            case _:
+                assert_never(action)
+
+    def carries(self) -> float:
+        """Return P(the change is at the branch's last revision or before) from what is known."""
+        belief = self.search.belief
+        share = None if belief is None else belief.after_the_change(len(self._places) - 2)
+        return 0.5 if share is None else share
+
+
+def _cancel(answer: Answer, question: Question) -> bool:
+    """Whether several changes on a line undo each other, so that its ends do not differ."""
+    sizes = [math.log(change.effect.value) for change in answer.changes if change.effect is not None]
+    return len(sizes) > 1 and abs(sum(sizes)) < question.threshold_log / 2
+
+
+def _prior(revisions: int) -> tuple[float, ...]:
+    """Weigh the positions of a line: the merge base, the branch's revisions alike, the merge."""
+    each = (1 - COMBINED - MOVED) / revisions
+    return (0.0, MOVED, *[each] * revisions, COMBINED)

@@ -1,0 +1,541 @@
+r"""The posterior over any number of changes between built revisions.
+
+The level stays from one built revision to the next, or changes in the gap between them. With M(a, b) the marginal
+likelihood of the builds a..b as one segment (its level and the shape of its noise integrated out) and mu_k the
+prior mass of gap k, the evidence of c changes is
+
+``sum over k_1 < ... < k_c of M(0, k_1) mu_k_1 M(k_1+1, k_2) mu_k_2 ... M(k_c+1, K-1)``
+
+computed forwards and backwards: a product-partition model (Barry and Hartigan 1992; Fearnhead 2006). The cost
+depends on the number of builds, not of revisions. It guides the search; what is claimed, the certificate decides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.search.noise import HALVED, ODD_BUILDS, SHAPES_PRIOR, Likelihoods, lay_grid, lay_lattice
+from perftrail.search.ramp import find_ramp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.search.evidence import Evidence
+    from perftrail.search.noise import Grid, Lattice
+    from perftrail.search.question import Question
+    from perftrail.search.ramp import Ramp
+
+    Floats = npt.NDArray[np.float64]
+    Indices = npt.NDArray[np.int64]
+
+ANOTHER = 0.15
+"""The prior probability of one more change, once there is one."""
+
+EXCLUDED = 1e-8
+"""A noise that an earlier posterior found less likely than this is not considered again while the grid stays."""
+
+RARE = 1e-5
+"""A noise less likely than this does not count even where only its tail matters."""
+
+MOST_CHANGES = 6
+
+QUANTILES = (0.1587, 0.5, 0.8413)
+"""The median, and one standard deviation of a normal density on both sides of it."""
+
+MATTERS = 1e-3
+"""A gap less likely than this is no hypothesis of the policy, and a noise less likely than this is left out."""
+
+
+SHOWN = 0.95
+"""The candidates that are counted hold the culprit with this probability, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side of a change under each hypothesis, (H,): the mean sample, its variance, and the scatter of samples.
+
+    `mean` is the level where samples scatter around one, and their average where a share of them is elsewhere.
+    `scatter` is the variance of a sample around its build's mean.
+    """
+
+    mean: Floats
+    variance: Floats
+    scatter: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Likely:
+    """One change that is likely there, among the builds `first` to `last` of the posterior, both included.
+
+    `gaps` (K-1,) is the probability that the change is in each gap between neighbouring builds, given that it is
+    there; `worth` the probability that it is there and at least as large as the threshold; `size` and `spread` are
+    mean and standard deviation of its logarithm. `kept` (H,) are the gaps that matter, the hypotheses of `before`
+    and `after`.
+    """
+
+    first: int
+    last: int
+    gaps: Floats
+    exists: float
+    worth: float
+    size: float
+    spread: float
+    kept: Indices
+    before: Side
+    after: Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Further:
+    """One more change than the likely ones: how probable it is, and the gap where it most likely is."""
+
+    probability: float
+    gap: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posterior:
+    """The belief of a search, for its policy and its answer.
+
+    `positions` (K,) are the built ones; `counts` (C+1,) the probability of 0, 1, ... changes between them.
+    `guesses` are as many changes as are likely, at least one where there can be any; `changes` are those that are
+    there with more than even odds. `further` is the possible next one. `no_change` is the probability that no
+    change of the threshold or more lies between the builds. `level` is the first build's; `sigma` and `tau` are the
+    spread of samples and of layouts, `grid_sigma` the robust estimate of sigma. `noise` (S,) weighs the
+    combinations of sigma and tau, of which only those `kept` were considered.
+    """
+
+    positions: tuple[int, ...]
+    counts: Floats
+    guesses: tuple[Likely, ...]
+    changes: tuple[Likely, ...]
+    further: Further | None
+    no_change: float
+    level: float
+    sigma: float
+    tau: float
+    grid_sigma: float
+    likelihoods: Likelihoods
+    chain: _Chain
+    noise: Floats
+    kept: Indices
+
+    def ramp(self, question: Question) -> Ramp | None:
+        """Return the belief that one even ramp explains the samples better than steps; `None` with too few builds."""
+        return find_ramp(
+            question,
+            self.chain.lattice,
+            self.chain.grid,
+            levels=self.chain.levels,
+            positions=np.asarray(self.positions),
+            noise=self.noise[self.kept],
+            steps=self.chain.log_evidence,
+        )
+
+
+def infer(
+    question: Question,
+    evidence: Evidence,
+    cumulative_prior: Floats,
+    *,
+    cautious: bool,
+    known: Posterior | None = None,
+) -> Posterior:
+    """Return the posterior given all samples; needs two usable positions.
+
+    `cautious`: large layout noise is not taken to be unusual. Likelihoods of an earlier posterior, `known`, are
+    used again where they fit, and noises that it excluded are left out.
+    """
+    positions = evidence.positions
+    builds = [evidence.build_of(position) for position in positions]
+    layouts = {build: evidence.samples(build) for build in builds}
+    grid = lay_grid(question, evidence, cautious=cautious)
+    lattice = lay_lattice(question, grid, [values for each in layouts.values() for values in each])
+    likelihoods = (
+        known.likelihoods
+        if known is not None and known.likelihoods.fits(lattice, grid)
+        else Likelihoods(lattice, grid)
+    )
+    kept = _noises(grid, known)
+    prior = np.diff(cumulative_prior[np.asarray(positions)])
+    chain = _Chain(
+        likelihoods.lattice,
+        grid.only(kept),
+        _levels(likelihoods, builds, layouts, kept),
+        np.asarray(builds),
+        [evidence.all_samples(build) for build in builds],
+        _mass_between(prior, builds),
+        question.no_change,
+    )
+    joint = chain.weigh(max(0.0, 1.0 - float(prior.sum())))
+    counts = joint.sum(axis=1)
+    noise = np.zeros(len(grid.sigma))
+    noise[kept] = joint.sum(axis=0)
+    count = int(np.searchsorted(np.cumsum(counts), 0.5))
+    guesses = _guesses(chain, question, joint, count)
+    return Posterior(
+        positions=positions,
+        counts=counts,
+        guesses=guesses,
+        changes=guesses if count else (),
+        further=_further(chain, question, joint, count, guesses),
+        no_change=math.prod(1.0 - each.worth for each in guesses),
+        level=float(np.median(evidence.all_samples(builds[0]))),
+        sigma=math.sqrt(float(noise @ grid.sigma**2)),
+        tau=math.sqrt(float(noise @ grid.tau**2)),
+        grid_sigma=grid.centre,
+        likelihoods=likelihoods,
+        chain=chain,
+        noise=noise,
+        kept=kept,
+    )
+
+
+def _noises(grid: Grid, known: Posterior | None) -> Indices:
+    """Return the numbers of the grid's noises that an earlier posterior did not exclude."""
+    if known is None or not grid.is_like(known.likelihoods.grid):
+        return np.arange(len(grid.sigma))
+    return np.nonzero(known.noise > EXCLUDED * known.noise.max())[0]
+
+
+def _guesses(chain: _Chain, question: Question, joint: Floats, count: int) -> tuple[Likely, ...]:
+    """Return the likeliest `count` changes, or the only one that there may be where none is likelier."""
+    if len(joint) == 1:
+        return ()
+    found = chain.changes(question, max(count, 1), joint[max(count, 1)])
+    if count > 1:
+        return found
+    exists = float(joint[1:].sum())
+    return tuple(replace(each, exists=exists, worth=each.worth * exists) for each in found)
+
+
+def _levels(
+    likelihoods: Likelihoods,
+    builds: Sequence[int],
+    layouts: Mapping[int, tuple[Floats, ...]],
+    kept: Indices,
+) -> Floats:
+    """Return the log likelihood of each position's build under the noises kept, (K, S, Q, G).
+
+    An end that is unlike all the others cannot be told from a change next to it, and is one.
+    """
+    ends = {builds[0], builds[-1]} if builds[0] != builds[-1] else set()
+    by_build = {
+        build: likelihoods.of_segment(each, odd=0.0 if build in ends else ODD_BUILDS)[kept]
+        for build, each in layouts.items()
+    }
+    return np.stack([by_build[build] for build in builds])
+
+
+def _mass_between(prior: Floats, builds: Sequence[int]) -> Floats:
+    """Return the prior of a change in each gap: none between equal builds, whose share goes to the other gaps.
+
+    Revisions that change nothing in the build make the others likelier, not a change less likely.
+    """
+    mass = np.where(np.diff(builds) != 0, prior, 0.0)
+    return mass * (prior.sum() / mass.sum()) if mass.sum() > 0 else mass
+
+
+def _further(
+    chain: _Chain, question: Question, joint: Floats, count: int, guesses: tuple[Likely, ...]
+) -> Further | None:
+    more = float(joint[count + 1 :].sum())
+    if more < MATTERS:
+        return None
+    others = chain.changes(question, count + 1, joint[count + 1])
+    if not others:
+        return None
+    there = sum((each.gaps for each in guesses), np.zeros(len(others[0].gaps))) if count else 0.0
+    apart = sum((each.gaps for each in others), np.zeros(len(others[0].gaps))) - there
+    # The least of them decides whether all of them are worth it.
+    return Further(probability=more * min(each.worth for each in others), gap=int(np.argmax(apart)))
+
+
+class _Chain:
+    """The marginal likelihoods of all segments, and the recursions over them.
+
+    `levels` (K, S, Q, G) are the logarithms of the builds' likelihoods; equal `builds` count once in a segment.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        grid: Grid,
+        levels: Floats,
+        builds: Indices,
+        values: list[Floats],
+        mass: Floats,
+        no_change: float,
+    ) -> None:
+        self.lattice = lattice
+        self.grid = grid
+        self.levels = levels
+        self._values = values
+        self._builds = builds
+        self._mass = mass
+        self._no_change = no_change
+        self.log_evidence = 0.0
+        self._most = min(MOST_CHANGES, int((mass > 0).sum()))
+        self._segments = self._table()
+        with np.errstate(divide="ignore"):
+            self._log_mass = np.log(mass)
+        self._forward = self._run()
+        self._backward = self._run_back()
+
+    def _density(self) -> Floats:
+        """Return the prior density of a segment's shape and level times the lattice's weights, (Q, G)."""
+        density: Floats = SHAPES_PRIOR[:, None] * (self.lattice.weights / self.lattice.reach)[None, :]
+        return density
+
+    def _table(self) -> Floats:
+        """Return log M(a, b), (K, K, S); only a <= b is used."""
+        builds = len(self.levels)
+        table = np.full((builds, builds, self.levels.shape[1]), -np.inf)
+        density = self._density()
+        for first in range(builds):
+            total = self._sums(range(first, builds))
+            top = total.max(axis=(2, 3))
+            total -= top[:, :, None, None]
+            np.exp(total, out=total)
+            table[first, first:] = np.log(np.einsum("bsqg,qg->bs", total, density)) + top
+        return table
+
+    def _sums(self, positions: Sequence[int], kept: Indices | slice = slice(None)) -> Floats:
+        """Return the log likelihoods of the first position, the first two, ... together, (len(positions), S', Q, G)."""
+        totals: Floats = np.repeat(self.levels[positions[0]][kept][None], len(positions), axis=0)
+        seen = {self._builds[positions[0]]}
+        for row, at in enumerate(positions[1:], start=1):
+            totals[row] = totals[row - 1]
+            if self._builds[at] not in seen:
+                seen.add(self._builds[at])
+                totals[row] += self.levels[at][kept]
+        return totals
+
+    def _run(self) -> list[Floats]:
+        """Return for each number of changes the log evidence of the builds up to each one, (C+1) of (K, S)."""
+        rows = [self._segments[0]]
+        for count in range(1, self._most + 1):
+            before = rows[-1][:-1] + self._log_mass[:, None]
+            row = np.full_like(rows[0], -np.inf)
+            for at in range(count, len(row)):
+                row[at] = _log_sum(before[:at] + self._segments[1 : at + 1, at])
+            rows.append(row)
+        return rows
+
+    def _run_back(self) -> list[Floats]:
+        """Return for each number of changes the log evidence of the builds from each one on, (C+1) of (K, S)."""
+        last = len(self.levels) - 1
+        rows = [self._segments[:, last]]
+        for count in range(1, self._most + 1):
+            after = rows[-1][1:] + self._log_mass[:, None]
+            row = np.full_like(rows[0], -np.inf)
+            for at in range(last - count, -1, -1):
+                row[at] = _log_sum(self._segments[at, at:last] + after[at:])
+            rows.append(row)
+        return rows
+
+    def weigh(self, outside: float) -> Floats:
+        """Return the probability of each number of changes and each noise, (C+1, S)."""
+        prior = [self._no_change + outside * (1 - self._no_change)]
+        for count in range(1, self._most + 1):
+            # A set of changes can be drawn in `count!` orders.
+            share = (1 - ANOTHER) * ANOTHER ** (count - 1) * math.factorial(count)
+            prior.append((1 - self._no_change) * share)
+        logs = np.log(prior)[:, None] + np.array([row[-1] for row in self._forward])
+        logs = logs + self.grid.log_prior
+        weight: Floats = np.exp(logs - logs.max())
+        total = float(weight.sum())
+        self.log_evidence = float(logs.max()) + math.log(total)
+        return weight / total
+
+    def changes(self, question: Question, count: int, noise: Floats) -> tuple[Likely, ...]:
+        """Return the changes if there are `count` of them; `noise` (S,) weighs the combinations of sigma and tau."""
+        total = self._forward[count][-1]
+        kept = np.nonzero((noise > MATTERS * noise.max()) & np.isfinite(total))[0]
+        if len(kept) == 0:
+            return ()
+        weight = noise[kept] / noise[kept].sum()
+        places = []
+        for number in range(1, count + 1):
+            left = self._forward[number - 1][:-1, kept] + self._log_mass[:, None]
+            right = self._backward[count - number][1:, kept]
+            places.append(np.exp(left + right - total[kept]) @ weight)
+        gaps = np.array(places)
+        gaps /= np.maximum(gaps.sum(axis=1, keepdims=True), 1e-300)
+        likeliest = gaps.argmax(axis=1)
+        edges = [-1, *likeliest.tolist(), len(self.levels) - 1]
+        best = kept[np.argsort(-noise[kept], kind="stable")[:8]]
+        return tuple(
+            self._change(question, gaps[number], edges[number] + 1, edges[number + 2], best, noise)
+            for number in range(count)
+        )
+
+    def _change(
+        self, question: Question, gaps: Floats, first: int, last: int, kept: Indices, noise: Floats
+    ) -> Likely:
+        inside = np.zeros(len(gaps), dtype=np.bool_)
+        inside[first:last] = True
+        hypotheses = np.nonzero(inside & (gaps > MATTERS))[0]
+        if len(hypotheses) == 0:
+            hypotheses = np.array([int(gaps.argmax())])
+        first, last = min(first, int(hypotheses[0])), max(last, int(hypotheses[-1]) + 1)
+        before = self._side([range(first, gap + 1) for gap in hypotheses.tolist()], kept, noise)
+        # From the last one backwards, so that each segment starts with the next shorter one.
+        after = self._side([range(last, gap, -1) for gap in hypotheses.tolist()], kept, noise)
+        share = gaps[hypotheses] / gaps[hypotheses].sum()
+        differences = after.mean - before.mean
+        size = float(share @ differences)
+        variance = float(share @ (before.variance + after.variance + (differences - size) ** 2))
+        likeliest = int(hypotheses[np.argmax(share)])
+        worth = self._worth(question, (first, likeliest), (likeliest + 1, last), noise)
+        return Likely(
+            first=first,
+            last=last,
+            gaps=gaps,
+            exists=1.0,
+            worth=worth,
+            size=size,
+            spread=math.sqrt(variance),
+            kept=hypotheses,
+            before=before,
+            after=after,
+        )
+
+    def _worth(
+        self, question: Question, before: tuple[int, int], after: tuple[int, int], noise: Floats
+    ) -> float:
+        """Return P(the levels of two segments differ by the threshold or more), given that there is a change."""
+        nodes = self.lattice.nodes
+        kept = np.nonzero(noise > RARE * noise.max())[0]
+        weight = noise[kept] / noise[kept].sum()
+        one, other = (
+            self._given(self._sums(range(first, last + 1), kept)[-1]).sum(axis=1)
+            for first, last in (before, after)
+        )
+        below = np.cumsum(other, axis=1)
+        edges = np.searchsorted(nodes, nodes + question.threshold_log, side="left") - 1
+        starts = np.searchsorted(nodes, nodes - question.threshold_log, side="right") - 1
+        padded = np.concatenate([np.zeros((len(kept), 1)), below], axis=1)
+        within = padded[:, edges + 1] - padded[:, starts + 1]
+        return float(np.clip(1.0 - weight @ (one * within).sum(axis=1), 0.0, 1.0))
+
+    def _given(self, logs: Floats) -> Floats:
+        """Return the posterior of a segment's shape and level on the lattice from its log likelihoods, (S', Q, G)."""
+        part: Floats = np.exp(logs - logs.max(axis=(1, 2), keepdims=True)) * self._density()
+        part /= part.sum(axis=(1, 2), keepdims=True)
+        return part
+
+    def _side(self, segments: Sequence[range], kept: Indices, noise: Floats) -> Side:
+        """Return mean and variance of the mean sample of each segment, and the scatter of its samples.
+
+        All segments start at one position and run in one direction.
+        """
+        nodes = self.lattice.nodes
+        sigma = self.grid.sigma[kept]
+        weight = noise[kept] / noise[kept].sum()
+        usual = float(weight @ sigma**2)
+        sums = self._sums(max(segments, key=len), kept)
+        rows = []
+        for segment in segments:
+            part = self._given(sums[len(segment) - 1])
+            mixed = np.einsum("s,sqg->g", weight, part)
+            # Quantiles, because outliers make a second hump.
+            low, level, high = np.interp(QUANTILES, np.cumsum(mixed) - mixed / 2, nodes).tolist()
+            variance = max(((high - low) / 2) ** 2, usual / 1600)
+            plain = 1.0 - float(weight @ part[:, HALVED].sum(axis=1))
+            values = np.concatenate([self._values[at] for at in segment])
+            apart = max(float(values.var()), usual)
+            rows.append(
+                (
+                    plain * level + (1 - plain) * float(values.mean()),
+                    plain * variance + (1 - plain) * apart / len(values),
+                    plain * usual + (1 - plain) * apart,
+                )
+            )
+        means, variances, scatters = np.array(rows).T
+        return Side(mean=means, variance=variances, scatter=scatters)
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """Return the logarithm of the sum of exponentials over the first axis."""
+    top = logs.max(axis=0)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        total: Floats = np.log(np.exp(logs - safe).sum(axis=0)) + safe
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """A snapshot of the posterior.
+
+    `at_or_before` is, for each built position, ascending, the probability that the change searched for is at or
+    before it. `no_change` is the probability that nothing as large as the threshold changed. `candidates` counts
+    the revisions of the smallest range that holds 95 % of the culprit's probability. `before` and `after` are
+    levels in the metric's own unit. `sigma` and `tau` are the spread of samples and of layouts, relative (0.01 is 1
+    %).
+    """
+
+    at_or_before: tuple[tuple[int, float], ...]
+    no_change: float
+    candidates: int
+    before: float
+    after: float
+    sigma: float
+    tau: float
+
+    def after_the_change(self, position: int) -> float | None:
+        """Return P(the culprit is at or before a position, which is thus after the change); `None` if not built."""
+        return dict(self.at_or_before).get(position)
+
+
+def believe(posterior: Posterior) -> Belief:
+    """Take a snapshot of a posterior: of several changes, the one whose place is least sure."""
+    if not posterior.guesses:
+        level = math.exp(posterior.level)
+        return Belief(
+            at_or_before=tuple((position, 0.0) for position in posterior.positions),
+            no_change=posterior.no_change,
+            candidates=posterior.positions[-1] - posterior.positions[0],
+            before=level,
+            after=level,
+            sigma=posterior.sigma,
+            tau=posterior.tau,
+        )
+    change = min(posterior.guesses, key=lambda each: float(each.gaps.max()))
+    shares = np.minimum(np.concatenate([[0.0], np.cumsum(change.gaps) * change.exists]), 1.0)
+    stretch = narrowest(posterior.positions, change.gaps, SHOWN) or range(len(change.gaps))
+    return Belief(
+        at_or_before=tuple(zip(posterior.positions, shares.tolist(), strict=True)),
+        no_change=posterior.no_change,
+        candidates=posterior.positions[stretch.stop] - posterior.positions[stretch.start],
+        before=math.exp(_level(change, change.before.mean)),
+        after=math.exp(_level(change, change.after.mean)),
+        sigma=posterior.sigma,
+        tau=posterior.tau,
+    )
+
+
+def _level(change: Likely, means: Floats) -> float:
+    share = change.gaps[change.kept]
+    return float(share @ means / share.sum())
+
+
+def narrowest(positions: Sequence[int], gaps: Floats, probability: float) -> range | None:
+    """Return the neighbouring gaps with the fewest revisions that hold a change with a probability."""
+    best: range | None = None
+    size = math.inf
+    sums = np.concatenate([[0.0], np.cumsum(gaps)])
+    for start in range(len(gaps)):
+        stop = int(np.searchsorted(sums, sums[start] + probability - 1e-12))
+        if start < stop <= len(gaps):
+            length = positions[stop] - positions[start]
+            if length < size:
+                best, size = range(start, stop), length
+    return best

@@ -1,0 +1,86 @@
+"""How growth is described: an order describes the time, and only counted instructions say whether the work grows so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from perftrail.analysis.curve import Curve, curve_of
+from perftrail.analysis.growth import growth
+from perftrail.cli.growth_words import cause_hint, curve_words
+from perftrail.model.parameters import Point
+from perftrail.model.subject import Revision, Subject
+from perftrail.workflows.showing.growth import Along
+from perftrail.workflows.showing.rows import Row
+from tests.analysis.test_growth import SIZES, missing_caches
+
+ROW = Row(
+    subject=Subject(revision=Revision(id="r1"), variant="plain"),
+    benchmark="work",
+    point=Point((("size", 100_000),)),
+    metric="wall",
+    unit="s",
+    failures=0,
+)
+
+
+def a_curve(levels: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Curve:
+    rng = np.random.default_rng(1)
+    values = levels[:, None] * np.exp(rng.normal(size=(len(SIZES), 5)) * 0.01)
+    return curve_of(list(zip(SIZES.tolist(), map(tuple, values.tolist()), strict=True)))
+
+
+def along(levels: np.ndarray[tuple[int], np.dtype[np.float64]], *, unit: str = "s") -> Along:
+    curve = a_curve(levels)
+    return Along(
+        host=ROW,
+        axis="size",
+        fixed=Point(),
+        metric="wall",
+        unit=unit,
+        curve=curve,
+        growth=growth(curve),
+        unit_cost=None,
+        leak=None,
+        refused=(),
+        skipped=(),
+    )
+
+
+@pytest.mark.parametrize(("unit", "said"), [("s", "time grows like n over"), ("1", "grows like n over")])
+def test_an_order_is_a_description(unit: str, said: str) -> None:
+    [line] = curve_words(along(SIZES, unit=unit))
+    assert line.startswith(said)
+
+
+def test_points_that_fit_no_order_are_said_to() -> None:
+    [line] = curve_words(along(missing_caches(SIZES)))
+    assert line.startswith("time grows like n log n (")
+    assert " or n (" in line
+    assert "no order fits: points lie " in line
+
+
+@pytest.mark.parametrize(
+    ("time", "work", "said"),
+    [
+        (missing_caches(SIZES), SIZES, "its instructions grow like n, less than its time: each takes longer"),
+        (SIZES, SIZES, "its instructions grow like n, as its time does: the work itself grows so"),
+        (SIZES, SIZES**2, "its instructions grow like n², more than its time"),
+    ],
+)
+def test_instructions_say_whether_the_work_grows_as_the_time_does(
+    time: np.ndarray[tuple[int], np.dtype[np.float64]],
+    work: np.ndarray[tuple[int], np.dtype[np.float64]],
+    said: str,
+) -> None:
+    *_, line = curve_words(replace(along(time), work=growth(a_curve(work))))
+    assert line.startswith(said)
+
+
+def test_what_would_show_the_cause_is_said_where_no_instructions_were_counted() -> None:
+    growing, level = along(SIZES), along(np.ones_like(SIZES))
+    assert 'counters = ["instructions"]' in cause_hint([growing, level])
+    assert cause_hint([level]) == ""
+    assert cause_hint([replace(growing, work=growing.growth)]) == ""

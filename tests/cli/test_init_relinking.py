@@ -1,0 +1,189 @@
+"""The relink lines that `init` writes as comments: taken at their word, they relink real projects."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.test_commands import perftrail
+from tests.sources.repositories import Repository
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MAIN = """\
+#include <stdio.h>
+int one(int); int two(int); int three(int);
+int main(int count, char **words)
+{
+    printf("tiny %d\\n", one(count) + two(count) + three(count));
+    return words == NULL; /* "--version" */
+}
+"""
+PARTS = {
+    f"{name}.c": f"int {name}(int n) {{ return n * {factor}; }}\n"
+    for name, factor in (("one", 3), ("two", 5), ("three", 7))
+}
+C = {"main.c": MAIN, **PARTS}
+OBJECTS = "main.o one.o two.o three.o"
+SOURCES = OBJECTS.replace(".o", ".c")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project of several functions, and the tools that its relinking takes."""
+
+    name: str
+    files: Mapping[str, str]
+    tools: tuple[str, ...] = field(default=("cc", "ld.lld"))
+
+
+PROJECTS = (
+    Project(
+        name="make",
+        files={**C, "Makefile": f"all: tiny\ntiny: {OBJECTS}\n\t$(CC) -o $@ {OBJECTS}\n"},
+        tools=("make", "cc", "ld.lld"),
+    ),
+    Project(
+        name="make with C++",
+        files={
+            **C,
+            "four.cc": "int four(int n) { return n; }\n",
+            "Makefile": f"all: tiny\ntiny: {OBJECTS} four.o\n\t$(CXX) -o $@ {OBJECTS} four.o\n",
+        },
+        tools=("make", "c++", "ld.lld"),
+    ),
+    Project(
+        name="autotools",
+        files={
+            **C,
+            "configure.ac": "AC_INIT([tiny], [1.0])\nAM_INIT_AUTOMAKE([foreign])\nAC_PROG_CC\n"
+            "AC_CONFIG_FILES([Makefile])\nAC_OUTPUT\n",
+            "Makefile.am": f"bin_PROGRAMS = tiny\ntiny_SOURCES = {SOURCES}\n",
+        },
+        tools=("make", "cc", "autoconf", "automake", "ld.lld"),
+    ),
+    Project(
+        name="cmake",
+        files={
+            **C,
+            "CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(tiny C)\n"
+            f"add_executable(tiny {SOURCES})\n",
+        },
+        tools=("cmake", "make", "cc", "ld.lld"),
+    ),
+    Project(
+        name="meson",
+        files={**C, "meson.build": f"project('tiny', 'c')\nexecutable('tiny', {SOURCES.split()!r})\n"},
+        tools=("meson", "ninja", "cc", "ld.lld"),
+    ),
+    Project(
+        name="cargo",
+        files={
+            "Cargo.toml": '[package]\nname = "tiny"\nversion = "1.0.0"\nedition = "2021"\n',
+            "src/main.rs": 'fn main() { println!("tiny 1.0"); }\n',
+        },
+        tools=("cargo", "cc", "ld.lld"),
+    ),
+    Project(
+        name="cargo workspace",
+        files={
+            "Cargo.toml": '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n',
+            "crates/part/Cargo.toml": '[package]\nname = "part"\nversion = "1.0.0"\nedition = "2021"\n',
+            "crates/part/src/lib.rs": "pub fn part(n: usize) -> usize { n * 3 }\n",
+            "crates/tiny/Cargo.toml": '[package]\nname = "tiny"\nversion = "1.0.0"\nedition = "2021"\n'
+            '[dependencies]\npart = { path = "../part" }\n',
+            "crates/tiny/src/main.rs": 'fn main() { println!("tiny {}", part::part(1)); }\n',
+        },
+        tools=("cargo", "cc", "ld.lld"),
+    ),
+    Project(
+        name="go",
+        files={
+            "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
+            "cmd/tiny/main.go": 'package main\n\nimport "flag"\n\nfunc main() { flag.Parse() }\n',
+        },
+        tools=("go",),
+    ),
+    Project(
+        name="go benchmark",
+        files={
+            "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
+            "sum/sum.go": "package sum\n\nfunc Sum(n int) (s int) {\n\tfor i := 0; i < n; i++ {\n\t\ts += i\n\t}\n"
+            "\treturn\n}\n",
+            "sum/sum_test.go": 'package sum\n\nimport "testing"\n\nfunc BenchmarkSum(b *testing.B) {\n'
+            "\tfor i := 0; i < b.N; i++ {\n\t\tSum(100)\n\t}\n}\n",
+        },
+        tools=("go",),
+    ),
+)
+
+
+def uncommented(text: str) -> str:
+    """Return a study file with the comments of its relink lines taken away, and nothing else."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        inside = inside or line == "# relink = ["
+        lines.append(line.removeprefix("# ") if inside else line)
+        inside = inside and line != "# ]"
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
+def test_the_lines_that_init_writes_relink_and_what_they_make_differs_and_runs(
+    project: Project, tmp_path: Path
+) -> None:
+    lacking = [tool for tool in project.tools if shutil.which(tool) is None]
+    if lacking:
+        pytest.skip(f"not installed here: {', '.join(lacking)}")
+    repository = Repository(tmp_path / "tiny")
+    repository.commit(project.files)
+    assert perftrail("init", cwd=repository.path).returncode == 0
+    file = repository.path / "perftrail.toml"
+    written = file.read_text()
+    assert "# relink = [" in written
+    file.write_text(uncommented(written))
+    tried = perftrail("check", "--try", "1", "--json", cwd=repository.path)
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    report = json.loads(tried.stdout)
+    assert (report["built"], report["started"], report["relinked"]) == (1, 1, 1), report["failures"]
+    assert "relink has no effect" not in tried.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (
+            {"pyproject.toml": '[project]\nname = "tiny"\nversion = "1"\n', "tiny/__init__.py": ""},
+            "# nothing to relink: paths and hash seeds, which matter to Python, are drawn anew",
+        ),
+        (
+            {"package.json": '{"name": "tiny", "bin": "cli.js"}', "cli.js": ""},
+            "# nothing to relink: node compiles while it runs",
+        ),
+    ],
+    ids=["python", "npm"],
+)
+def test_interpreters_have_nothing_to_relink_and_init_says_so(
+    files: Mapping[str, str], told: str, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "tiny")
+    repository.commit(files)
+    assert perftrail("init", cwd=repository.path).returncode == 0
+    written = (repository.path / "perftrail.toml").read_text()
+    assert told in written
+    assert "relink = [" not in written
+
+
+def test_what_runs_no_program_of_the_build_gets_no_relink_lines(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    makefile = "tiny: main.c\n\t$(CC) -o $@ main.c\nbench: tiny\n\t./tiny\n.PHONY: bench\n"
+    repository.commit({"Makefile": makefile, "main.c": MAIN})
+    assert perftrail("init", cwd=repository.path).returncode == 0
+    assert "relink" not in (repository.path / "perftrail.toml").read_text()

@@ -1,0 +1,45 @@
+"""A benchmark's standard input is the study's own file, wherever perftrail is started."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.starting import start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STUDY = """\
+[source]
+kind = "directory"
+location = "source"
+
+[benchmark.count]
+command = "cat"
+stdin = "{size}.txt"
+parameters = { size = [3, 7] }
+
+[benchmark.count.metrics]
+read = { pattern = '^(\\d+)$' }
+
+[measure]
+invocations = 1
+warmups = 0
+"""
+
+
+def test_a_relative_standard_input_is_read_from_the_study_s_directory(tmp_path: Path) -> None:
+    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
+    (study / "source").mkdir(parents=True)
+    elsewhere.mkdir()
+    for size in (3, 7):
+        (study / f"{size}.txt").write_text(f"{size}\n")
+        (elsewhere / f"{size}.txt").write_text("0\n")
+    (study / "perftrail.toml").write_text(STUDY)
+    ended = start("run", study, cwd=elsewhere)
+    assert ended.returncode == 0, ended.stderr
+    exported = start("export", study, "--format", "jsonl", cwd=elsewhere)
+    samples = [json.loads(line) for line in exported.stdout.splitlines()]
+    read = {each["point"]["size"]: each["value"] for each in samples if each["metric"] == "read"}
+    assert read == {3: 3.0, 7: 7.0}

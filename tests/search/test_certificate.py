@@ -1,0 +1,266 @@
+"""The certificate: its error rates under any noise of the machine, its power, what it says of other changes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from perftrail.analysis.martingale import bounds, centre, log_wealth
+from perftrail.search.certificate import Certificate, State, blocks_left
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+    Rng = np.random.Generator
+
+LEVEL = 0.05
+SIMULATED = 3000
+MOST = 64
+THRESHOLD = math.log1p(0.05)
+
+
+def normal(rng: Rng, count: int) -> Floats:
+    return rng.normal(size=count)
+
+
+def heavy(rng: Rng, count: int) -> Floats:
+    return rng.standard_t(1.5, count)
+
+
+def bimodal(rng: Rng, count: int) -> Floats:
+    return rng.normal(size=count) + 30.0 * (rng.random(count) < 0.5)
+
+
+def following(rng: Rng, count: int) -> Floats:
+    """AR(1) with a correlation of 0.5."""
+    values = rng.normal(size=count)
+    for at in range(1, count):
+        values[at] += 0.5 * values[at - 1]
+    return values
+
+
+def bursts(rng: Rng, count: int) -> Floats:
+    """A neighbour takes 3 to 9 samples long, 15 % of the time."""
+    values = rng.normal(size=count)
+    at = int(rng.integers(40))
+    while at < count:
+        length = int(rng.integers(3, 10))
+        values[at : at + length] += 10.0
+        at += length + int(rng.geometric(1 / 34))
+    return values
+
+
+def drifting(rng: Rng, count: int) -> Floats:
+    return rng.normal(size=count) + np.linspace(0.0, 20.0, count)
+
+
+NOISES = [normal, heavy, bimodal, following, bursts, drifting]
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.__name__)
+def test_equal_builds_are_called_different_no_more_often_than_allowed(
+    noise: Callable[[Rng, int], Floats],
+) -> None:
+    rng = np.random.default_rng(7)
+    wrong = 0
+    for _ in range(SIMULATED):
+        pairs = noise(rng, 2 * MOST).reshape(MOST, 2)
+        signs = rng.choice([-1.0, 1.0], MOST)
+        shown = log_wealth(signs * (pairs[:, 1] - pairs[:, 0]), 1.0, np.zeros(1))[0]
+        wrong += shown >= math.log(1 / LEVEL)
+    # Ville's inequality says that it is at most LEVEL; three standard errors for chance.
+    assert wrong / SIMULATED <= LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / SIMULATED)
+    # A test that never fires says nothing.
+    assert wrong / SIMULATED > LEVEL / 20
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.__name__)
+def test_bounds_hold_the_true_shift(noise: Callable[[Rng, int], Floats]) -> None:
+    rng = np.random.default_rng(8)
+    missed = 0
+    for _ in range(200):
+        pairs = noise(rng, 2 * 24).reshape(24, 2)
+        signs = rng.choice([-1.0, 1.0], 24)
+        found = bounds(2.0 + signs * (pairs[:, 1] - pairs[:, 0]), 1.0, LEVEL)
+        missed += not found.low <= 2.0 <= found.high
+    assert missed / 200 <= 2 * LEVEL
+
+
+def taken(
+    levels: tuple[float, ...],
+    *,
+    seed: int,
+    noise: Callable[[Rng, int], Floats] = normal,
+    sigma: float = 0.02,
+    threshold: float = THRESHOLD,
+    level: float = 0.005,
+) -> Certificate:
+    """Run a certificate of builds with these levels to its end, its blocks in random order."""
+    rng = np.random.default_rng(seed)
+    builds = (0, 40, 41, 99) if len(levels) == 4 else (0, 99)
+    own = dict(zip(builds, levels, strict=True))
+    certificate = Certificate(builds, direction=1, level=level, threshold=threshold, scale=sigma)
+    while certificate.state is State.OPEN:
+        order = rng.permutation(certificate.needed)
+        values = sigma * noise(rng, len(order))
+        block = {int(build): own[int(build)] + value for build, value in zip(order, values, strict=True)}
+        certificate.tell(block, invocations=len(order))
+    return certificate
+
+
+def test_a_change_of_three_sigma_takes_about_ten_blocks() -> None:
+    done = [taken((0.0, 0.0, 0.06, 0.06), seed=seed, threshold=0.06) for seed in range(60)]
+    assert all(certificate.state is State.LOCATED for certificate in done)
+    assert np.mean([certificate.blocks for certificate in done]) < 11
+    assert np.mean([certificate.summary().invocations for certificate in done]) < 37
+    assert all(certificate.summary().error <= 0.005 for certificate in done)
+    assert sum(certificate.summary().alone for certificate in done) >= 58
+    covered = [certificate.change.low <= 0.06 <= certificate.change.high for certificate in done]
+    assert np.mean(covered) >= 0.9
+    assert np.mean([certificate.size for certificate in done]) == pytest.approx(0.06, rel=0.05)
+
+
+def test_a_change_that_slows_half_of_the_invocations_is_located() -> None:
+    rng = np.random.default_rng(1)
+    right = 0
+    for _ in range(20):
+        certificate = Certificate((0, 4, 5, 9), direction=1, level=0.005, threshold=0.05, scale=0.01)
+        while certificate.state is State.OPEN:
+            slow = {build: 0.26 * float(build >= 5 and rng.random() < 0.5) for build in certificate.needed}
+            certificate.tell({build: value + rng.normal(0, 0.01) for build, value in slow.items()})
+        right += certificate.state is State.LOCATED
+    assert right >= 19
+
+
+@pytest.mark.parametrize("noise", [normal, heavy, bursts], ids=lambda noise: noise.__name__)
+def test_equal_builds_in_whole_certificates_are_hardly_ever_located(
+    noise: Callable[[Rng, int], Floats],
+) -> None:
+    done = [taken((0.0,) * 4, seed=seed, noise=noise, level=LEVEL) for seed in range(80)]
+    assert np.mean([certificate.state is State.LOCATED for certificate in done]) <= LEVEL + 0.03
+    assert not any(certificate.state is State.OPEN for certificate in done)
+
+
+@pytest.mark.parametrize("levels", [(0.0, 0.06, 0.06, 0.06), (0.0, 0.0, 0.0, 0.06)])
+def test_a_change_that_lies_elsewhere_rejects_the_claim(levels: tuple[float, ...]) -> None:
+    done = [taken(levels, seed=seed, threshold=0.06) for seed in range(40)]
+    assert np.mean([certificate.state is State.REJECTED for certificate in done]) >= 0.97
+
+
+def test_a_second_change_beside_the_claimed_one_is_not_overlooked() -> None:
+    done = [taken((0.0, 0.06, 0.12, 0.12), seed=seed, threshold=0.06) for seed in range(40)]
+    assert not any(certificate.summary().alone for certificate in done)
+
+
+def test_equal_ends_are_shown_to_be_equal() -> None:
+    done = [taken((0.0, 0.0), seed=seed, threshold=0.06) for seed in range(40)]
+    assert all(certificate.state is State.LOCATED for certificate in done)
+    assert np.mean([certificate.blocks for certificate in done]) < 11
+    assert all(certificate.bounds_at_level().within(0.06) for certificate in done)
+
+
+def test_ends_that_differ_by_the_threshold_are_hardly_ever_shown_to_be_equal() -> None:
+    done = [taken((0.0, 0.06), seed=seed, threshold=0.06, level=LEVEL) for seed in range(80)]
+    assert np.mean([certificate.state is State.LOCATED for certificate in done]) <= LEVEL + 0.03
+
+
+def test_pairs_that_are_closed_are_not_run_again() -> None:
+    certificate = Certificate((0, 40, 41, 99), direction=1, level=0.005, threshold=0.05, scale=0.01)
+    assert certificate.needed == (0, 40, 41, 99)
+    asked: list[tuple[int, ...]] = []
+    while certificate.state is State.OPEN:
+        asked.append(certificate.needed)
+        wobble = 0.001 * (-1) ** certificate.blocks
+        own = {0: wobble, 40: -wobble, 41: 0.1, 99: 0.1 + wobble}
+        certificate.tell({build: own[build] for build in certificate.needed})
+    # Outer pairs, at an error of 5 %, close before the inner one, at 0.5 %.
+    assert asked[0] == (0, 40, 41, 99)
+    assert asked[-1] == (40, 41)
+    assert not certificate.needed
+
+
+def test_a_failed_sample_cancels_its_pairs_only() -> None:
+    certificate = Certificate((0, 40, 41, 99), direction=1, level=0.005, threshold=0.05, scale=0.01)
+    for _ in range(12):
+        certificate.tell({40: 0.0, 41: 0.1, 99: 0.1})
+    assert certificate.evidence >= 200
+    assert certificate.outside().low == -math.inf
+
+
+def test_a_build_at_an_end_needs_no_outer_pair() -> None:
+    certificate = Certificate((0, 0, 1, 1), direction=-1, level=0.005, threshold=0.05, scale=0.01)
+    while certificate.state is State.OPEN:
+        assert certificate.needed == (0, 1)
+        certificate.tell({0: 0.1, 1: 0.0})
+    assert certificate.summary().alone
+    assert certificate.summary().possible == 0.0
+    assert certificate.change.high < 0
+
+
+def test_a_counted_metric_needs_three_blocks() -> None:
+    certificate = Certificate(
+        (0, 4, 5, 9), direction=1, level=0.005, threshold=0.05, scale=1e-4, counted=True
+    )
+    while certificate.state is State.OPEN:
+        certificate.tell({0: 0.0, 4: 0.0, 5: 0.1, 9: 0.1})
+    assert certificate.state is State.LOCATED
+    assert certificate.blocks == 3
+
+
+def test_a_change_of_one_step_of_the_metric_is_not_shown() -> None:
+    def state(step: float) -> State:
+        certificate = Certificate(
+            (0, 4, 5, 9), direction=1, level=0.005, threshold=0.02, scale=0.01, resolution=0.1
+        )
+        for _ in range(20):
+            certificate.tell({0: 0.0, 4: 0.0, 5: step, 9: step})
+        return certificate.state
+
+    assert state(0.1) is not State.LOCATED
+    assert state(0.3) is State.LOCATED
+
+
+def test_a_hopeless_claim_is_given_up_and_says_what_it_would_take() -> None:
+    certificate = taken((0.0, 0.0, 0.004, 0.004), seed=3, threshold=0.004)
+    assert certificate.state is State.FUTILE
+    assert certificate.blocks < MOST
+    left = blocks_left(certificate.evidence, certificate.blocks, certificate.level)
+    assert left is None or left > MOST
+    assert blocks_left(150.0, 10, 0.005) == 1
+
+
+def test_a_certificate_says_how_many_times_as_much_the_new_builds_values_scatter() -> None:
+    rng = np.random.default_rng(4)
+    certificate = Certificate((0, 4, 5, 9), direction=1, level=0.005, threshold=0.05, scale=0.01)
+    for _ in range(60):
+        certificate.tell({4: rng.normal(0, 0.01), 5: 0.1 + rng.normal(0, 0.05)})
+    assert certificate.summary().spread == pytest.approx(5.0, rel=0.4)
+
+
+def test_a_small_change_is_known_to_be_small() -> None:
+    certificate = taken((0.0, 0.0, 0.02, 0.02), seed=1, sigma=0.004)
+    assert certificate.state is State.LOCATED
+    assert certificate.shows_small_change()
+    assert not taken((0.0, 0.0, 0.1, 0.1), seed=1, sigma=0.004).shows_small_change()
+
+
+def test_layouts_are_counted() -> None:
+    certificate = Certificate((0, 4, 5, 9), direction=1, level=0.005, threshold=0.05, scale=0.01)
+    for layout in (5, 6, 6, 7):
+        certificate.tell({4: 0.0, 5: 0.1}, layout=layout)
+    assert certificate.summary().layouts == 3
+
+
+def test_the_size_is_the_median_of_the_pairs_averages() -> None:
+    assert centre(np.array([1.0, 2.0, 30.0])) == pytest.approx(np.median([1, 1.5, 2, 15.5, 16, 30]))
+
+
+def test_a_certificate_is_of_two_or_four_builds() -> None:
+    with pytest.raises(ValueError, match="two ends"):
+        Certificate((1, 2, 3), direction=1, level=0.005, threshold=0.05, scale=0.01)

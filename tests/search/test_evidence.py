@@ -1,0 +1,177 @@
+"""What the search was told: corrections by the reference, equal artefacts, disturbed batches, what things cost."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from perftrail.search import BootSession, Built, CannotRelink, News, Question, Sample, Unusable
+from perftrail.search.evidence import Evidence, pooled_spread
+from tests.search.oracle import batch
+
+QUESTION = Question(revisions=100)
+
+
+def gathered(*news: News, reference: int = 0) -> Evidence:
+    evidence = Evidence(QUESTION)
+    evidence.reference = reference
+    for each in news:
+        evidence.add(each)
+    return evidence
+
+
+def calm(count: int, *, level: float = 0.0, seed: int = 1, position: int = 99) -> list[News]:
+    """Batches of the reference and another build, whose level is 0.5, on a machine at this level."""
+    rng = np.random.default_rng(seed)
+    return [
+        batch(
+            (position, level + 0.5 + rng.normal(0, 0.01)),
+            (0, level + rng.normal(0, 0.01)),
+            (position, level + 0.5 + rng.normal(0, 0.01)),
+            (0, level + rng.normal(0, 0.01)),
+        )
+        for _ in range(count)
+    ]
+
+
+def test_a_machine_that_moves_between_batches_moves_no_build() -> None:
+    rng = np.random.default_rng(2)
+    moves = np.cumsum(rng.normal(0, 0.1, 30))
+    evidence = gathered(*[calm(1, level=move, seed=seed)[0] for seed, move in enumerate(moves)])
+    assert np.std(evidence.all_samples(99)) < 0.03
+    level = np.median(evidence.all_samples(99)) - np.median(evidence.all_samples(0))
+    assert level == pytest.approx(0.5, abs=0.02)
+
+
+def test_on_a_calm_machine_a_correction_adds_hardly_any_noise() -> None:
+    evidence = gathered(*calm(40))
+    assert np.std(evidence.all_samples(99)) < 0.0115
+
+
+def test_a_reference_that_is_an_outlier_once_spoils_its_batch_only() -> None:
+    spoilt = batch((50, 0.2), (0, 0.7))
+    evidence = gathered(*calm(6), spoilt, *calm(6))
+    assert not evidence.is_usable(50)
+    assert evidence.unheard == 50
+    assert evidence.count(99) == 24
+
+
+def test_a_machine_that_is_slow_throughout_a_batch_is_corrected_whole() -> None:
+    evidence = gathered(*calm(6), batch((50, 0.9), (0, 0.7), (0, 0.71)), *calm(6))
+    assert evidence.all_samples(50)[0] == pytest.approx(0.2, abs=0.03)
+
+
+def test_a_batch_without_the_reference_shares_its_neighbours_while_the_machine_is_calm() -> None:
+    before, after = calm(4), calm(4, seed=2)
+    shared = gathered(*before, batch((50, 0.2)), *after)
+    assert shared.all_samples(50)[0] == pytest.approx(0.2, abs=0.02)
+    assert gathered(*before).shares_reference
+    assert not shared.is_usable(7)
+    moved = gathered(*before, batch((50, 0.2)), *calm(4, level=0.3))
+    assert not moved.is_usable(50)
+
+
+def test_a_block_of_a_certificate_without_the_reference_says_nothing_to_the_guide() -> None:
+    evidence = gathered(*calm(4), batch((50, 0.2), (51, 0.3), certificate=True), *calm(4))
+    assert not evidence.is_usable(50)
+    assert evidence.invocations == 34
+
+
+def test_another_boot_session_has_another_level() -> None:
+    evidence = gathered(*calm(3), BootSession(name="second"), *calm(3, level=0.4))
+    assert np.std(evidence.all_samples(99)) < 0.03
+    assert evidence.count(99) == 12
+
+
+def test_equal_artefacts_are_one_build_whichever_is_told_first() -> None:
+    for first, second in ((30, 60), (60, 30)):
+        evidence = gathered(
+            *calm(3), Built(position=first), batch((first, 0.2), (0, 0.0)), Built(position=second, like=first)
+        )
+        assert evidence.build_of(60) == evidence.build_of(30) == 30
+        np.testing.assert_array_equal(evidence.all_samples(30), evidence.all_samples(60))
+        assert evidence.positions == (0, 30, 60, 99)
+
+
+def test_equal_artefacts_are_joined_over_chains_and_with_the_reference() -> None:
+    evidence = gathered(
+        *calm(3, position=99),
+        Built(position=5),
+        Built(position=7, like=5),
+        Built(position=9, like=7),
+        Built(position=5, like=0),
+    )
+    assert [evidence.build_of(position) for position in (5, 7, 9)] == [0, 0, 0]
+    assert evidence.reference == 0
+
+
+def test_failed_and_noisy_samples_are_counted_and_the_failed_ones_have_no_value() -> None:
+    evidence = Evidence(QUESTION)
+    news = batch((0, 0.0), (3, 0.1))
+    bad = Sample(position=3, value=None), Sample(position=3, value=0.1, noisy=True)
+    evidence.add(type(news)(samples=(*news.samples, *bad), seconds=4.0))
+    assert evidence.count(3) == 2
+    assert evidence.invocations == 4
+    assert evidence.noisy_share == 0.25
+
+
+def test_layouts_of_a_build_are_apart() -> None:
+    evidence = gathered(*calm(2), batch((50, 0.2), (0, 0.0), layout=3), batch((50, 0.3), (0, 0.0), layout=4))
+    assert [len(values) for values in evidence.samples(50)] == [1, 1]
+
+
+def test_costs_are_learnt_from_what_things_took() -> None:
+    evidence = Evidence(QUESTION)
+    assert (evidence.seconds_per_build, evidence.seconds_per_sample) == (10.0, 1.0)
+    evidence.add(Built(position=3, seconds=40.0))
+    evidence.add(Unusable(position=4, seconds=20.0))
+    evidence.add(batch((3, 0.0), (3, 0.0)))
+    assert (evidence.seconds_per_build, evidence.seconds_per_sample) == (30.0, 1.0)
+    assert evidence.seconds == 62.0
+    assert evidence.builds == 2
+
+
+def test_the_metrics_own_step_is_seen() -> None:
+    whole = gathered(*[batch((0, math.log(value))) for value in (21, 22, 21, 23)])
+    assert whole.resolution == pytest.approx(math.log1p(1 / 21.5))
+    fine = gathered(*[batch((0, math.log(value))) for value in (21.1234567, 22.2345, 21.3, 23.4)])
+    assert fine.resolution < 1e-3
+
+
+def test_a_build_that_cannot_be_relinked_after_all_is_known() -> None:
+    evidence = Evidence(Question(revisions=10, relinks=True))
+    assert evidence.relinks
+    evidence.add(CannotRelink(reason="no lld"))
+    assert not evidence.relinks
+
+
+@pytest.mark.parametrize(
+    "news", [batch((10, 0.0)), Built(position=10), Built(position=3, like=10), Unusable(position=-1)]
+)
+def test_positions_outside_the_history_are_rejected(news: News) -> None:
+    with pytest.raises(ValueError, match="positions 0 to 9"):
+        Evidence(Question(revisions=10)).add(news)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_values_that_are_no_logarithms_are_rejected(value: float) -> None:
+    with pytest.raises(ValueError, match="sample of position 3"):
+        Sample(position=3, value=value)
+
+
+def test_a_position_is_not_the_same_as_itself() -> None:
+    with pytest.raises(ValueError, match="same as itself"):
+        Built(position=3, like=3)
+
+
+def test_the_pooled_spread_is_unbiased_and_unmoved_by_outliers() -> None:
+    rng = np.random.default_rng(1)
+    builds = [np.sort(rng.normal(rng.normal(), 0.03, 3)) for _ in range(400)]
+    assert pooled_spread(builds)[0] == pytest.approx(0.03, rel=0.05)
+    for build in builds[:40]:
+        build[-1] += 0.7
+    assert pooled_spread(builds)[0] == pytest.approx(0.03, rel=0.25)
+    assert pooled_spread(builds)[1] == 800
+    assert pooled_spread([np.array([1.0]), np.array([2.0])]) == (0.0, 0)

@@ -1,0 +1,136 @@
+"""Inside a merge: where its change came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.search import (
+    Answer,
+    Batch,
+    Budget,
+    Built,
+    Found,
+    MergeSearch,
+    Origin,
+    Question,
+    Unusable,
+    Verdict,
+)
+from tests.search.oracle import Oracle, batch, normal
+
+if TYPE_CHECKING:
+    from tests.search.oracle import Level
+
+OLD, NEW = 1.0, 1.2
+
+
+def settle(
+    level: Level, branches: tuple[int, ...], *, budget: Budget | None = None, seed: int = 1
+) -> tuple[Answer, Found, Oracle]:
+    """Tell what the search along the trunk measured of the merge and its first parent, then settle."""
+    oracle = Oracle(level, normal(seed, 0.02))
+    revisions = 2 + sum(branches) + len(branches)
+    inside = MergeSearch(Question(revisions=revisions, budget=budget or Budget()), branches=branches)
+    samples = [oracle.sample(end) for end in (0, revisions - 1) * 5]
+    oracle.built |= {0: 0, revisions - 1: revisions - 1}
+    inside.tell(Batch(samples=tuple(samples), seconds=0.0))
+    answer = oracle.settle(inside)
+    found = inside.found
+    assert found is not None
+    return answer, found, oracle
+
+
+def test_a_revision_of_the_branch_is_found() -> None:
+    answer, found, oracle = settle(lambda place: NEW if place >= 31 else OLD, (50,))
+    assert found.origin is Origin.BRANCH
+    assert found.branch == 0
+    assert answer.changes[0].positions == (31,)
+    assert oracle.told[0] == Built(position=51, seconds=10.0)
+    assert oracle.builds <= 10
+
+
+def test_what_only_the_merge_has_is_a_combination() -> None:
+    answer, found, oracle = settle(lambda place: NEW if place == 52 else OLD, (50,))
+    assert found.origin is Origin.COMBINATION
+    assert answer.changes[0].positions == (52,)
+    assert oracle.builds <= 2
+
+
+def test_a_first_parent_at_the_new_level_contradicts_the_walk() -> None:
+    answer, found, _ = settle(lambda place: NEW, (50,))
+    assert found.origin is Origin.TRUNK
+    assert answer.verdict is Verdict.NONE
+
+
+def test_a_trunk_that_moved_since_the_branch_left_is_no_fault_of_the_branch() -> None:
+    answer, found, _ = settle(lambda place: OLD if place == 0 else NEW, (8,))
+    assert found.origin is Origin.COMBINATION
+    assert "moved since" in found.reason
+    assert answer.changes[0].positions == (1,)
+
+
+def test_two_changes_inside_one_branch_are_both_named() -> None:
+    answer, found, _ = settle(lambda place: 1.0 + 0.2 * (place >= 10) + 0.2 * (place >= 40), (50,))
+    assert found.origin is Origin.BRANCH
+    assert [change.positions for change in answer.changes] == [(10,), (40,)]
+
+
+@pytest.mark.parametrize("branch", [0, 1, 2])
+def test_of_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> None:
+    starts = (1, 12, 23)
+
+    def level(place: int) -> float:
+        own = starts[branch] + 6 <= place <= starts[branch] + 10
+        return NEW if own or place == 34 else OLD
+
+    answer, found, oracle = settle(level, (10, 10, 10))
+    assert found.origin is Origin.BRANCH
+    assert found.branch == branch
+    assert answer.changes[0].positions == (starts[branch] + 6,)
+    assert oracle.builds <= 9
+
+
+def test_an_octopus_of_which_no_branch_has_it_is_a_combination() -> None:
+    _, found, _ = settle(lambda place: NEW if place == 23 else OLD, (10, 10))
+    assert found.origin is Origin.COMBINATION
+
+
+def test_a_branch_whose_end_cannot_be_built_is_not_told_from_the_merge() -> None:
+    answer, found, _ = settle(
+        lambda place: None if place >= 8 and place < 12 else NEW if place == 12 else OLD, (10,)
+    )
+    assert found.origin is Origin.UNCLEAR
+    assert set(answer.changes[0].positions) == {8, 9, 10, 11, 12}
+
+
+def test_a_spent_budget_is_unclear_and_says_so() -> None:
+    _, found, oracle = settle(lambda place: NEW if place >= 31 else OLD, (50,), budget=Budget(invocations=22))
+    assert found.origin is Origin.UNCLEAR
+    assert "invocations" in found.reason
+    # Ten were told.
+    assert oracle.runs <= 12
+
+
+def test_what_is_told_of_places_outside_the_branch_costs_and_says_nothing_there() -> None:
+    inside = MergeSearch(Question(revisions=13 + 11), branches=(10, 10))
+    inside.tell(batch((0, OLD), (23, NEW), (0, OLD), (23, NEW), (0, OLD), (23, NEW)))
+    inside.tell(Built(position=15, seconds=30.0))
+    assert inside.evidence.seconds == 36.0
+    assert inside.evidence.builds == 3
+
+
+def test_a_merge_without_a_merge_base_is_searched_from_its_first_parent() -> None:
+    answer, found, _ = settle(lambda place: None if place == 1 else NEW if place >= 5 else OLD, (10,))
+    assert found.origin is Origin.BRANCH
+    assert answer.changes[0].positions == (5,)
+
+
+def test_questions_that_do_not_fit_the_branches_are_rejected() -> None:
+    with pytest.raises(ValueError, match="13 positions"):
+        MergeSearch(Question(revisions=12), branches=(10,))
+    with pytest.raises(ValueError, match="one revision or more"):
+        MergeSearch(Question(revisions=12), branches=())
+    with pytest.raises(ValueError, match="positions 0 to 12"):
+        MergeSearch(Question(revisions=13), branches=(10,)).tell(Unusable(position=13))

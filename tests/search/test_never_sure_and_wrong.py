@@ -1,0 +1,192 @@
+"""Cases in which the search was once sure and wrong, as seeded simulations."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from perftrail.search import Question, Search, Verdict
+from tests.search.oracle import Oracle, batch, layouts, normal, step, steps
+
+if TYPE_CHECKING:
+    from perftrail.search import Answer
+    from tests.search.oracle import Noise
+
+CASE = json.loads((Path(__file__).parent / "cases" / "wrong-none.json").read_text(encoding="utf-8"))
+
+
+def names_only(answer: Answer, culprits: set[int]) -> bool:
+    """Whether every change that it names holds a culprit."""
+    return all(culprits.intersection(change.positions) for change in answer.changes)
+
+
+def recorded() -> dict[int, list[float]]:
+    """Return the samples of the recorded search by position, as logarithms."""
+    found: dict[int, list[float]] = {}
+    for each in CASE["steps"]:
+        found.setdefault(each["position"], []).extend(map(math.log, each["values"]))
+    return found
+
+
+def drawn(seed: int) -> Oracle:
+    """Draw samples from those recorded of the position, or of any one on its side of the change.
+
+    Positions that were not measured share no layout with their neighbours, as real builds do not.
+    """
+    samples, rng = recorded(), np.random.default_rng(seed)
+
+    def sample(position: int) -> float:
+        side = [each for each in samples if (each >= CASE["culprit"]) == (position >= CASE["culprit"])]
+        like = position if position in samples else int(np.random.default_rng([seed, position]).choice(side))
+        return float(rng.choice(samples[like]))
+
+    return Oracle(lambda position: 0.0, sample)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_row_1_a_real_history_on_a_busy_machine_is_never_none(seed: int) -> None:
+    question = Question(revisions=CASE["revisions"], threshold=CASE["threshold"], seed=seed)
+    answer = drawn(seed).settle(question)
+    assert answer.verdict in {Verdict.FOUND, Verdict.UNCLEAR, Verdict.RANGE}
+    assert names_only(answer, {CASE["culprit"]})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_row_1_the_recorded_samples_told_in_their_order_do_not_lead_to_none(seed: int) -> None:
+    search = Search(Question(revisions=CASE["revisions"], threshold=CASE["threshold"], seed=seed))
+    first, *others = sorted(CASE["steps"], key=lambda each: each["position"] != 0)
+    search.tell(batch(*((first["position"], math.log(value)) for value in first["values"])))
+    search.ask()
+    # The recorded search took no reference with each build: its neighbour in time stands for it.
+    for each, next_one in pairwise(others):
+        samples = [(one["position"], math.log(value)) for one in (each, next_one) for value in one["values"]]
+        search.tell(batch(*samples))
+        assert search.ask() == search.ask()
+    answer = drawn(seed).settle(search)
+    assert answer.verdict is not Verdict.NONE
+    assert names_only(answer, {CASE["culprit"]})
+
+
+def test_row_2_equal_ends_with_a_slow_stretch_between_them_are_not_none() -> None:
+    for seed in range(2):
+        oracle = Oracle(
+            steps((30, math.log(1.4)), (70, -math.log(1.4))),
+            normal(seed, 0.03),
+            content=lambda position: 0 if position >= 70 else position,
+        )
+        answer = oracle.settle(Question(revisions=100, thorough=True))
+        assert answer.verdict is Verdict.SEVERAL
+        assert [change.positions for change in answer.changes] == [(30,), (70,)]
+
+
+@pytest.mark.parametrize("relinks", [False, True])
+def test_row_3_layouts_alone_name_nobody(relinks: bool) -> None:
+    for seed in range(5):
+        oracle = Oracle(lambda position: 1.0, normal(seed, 0.003), layouts(100 + seed, 0.015))
+        question = Question(revisions=100, threshold=0.02, relinks=relinks, seed=seed)
+        answer = oracle.settle(question)
+        assert answer.changes == ()
+        if answer.verdict is Verdict.NONE:
+            assert answer.certificate is not None
+
+
+def test_layouts_that_hide_any_change_end_a_search_that_cannot_redraw_them() -> None:
+    for seed in range(3):
+        oracle = Oracle(step(60, 0.1), normal(seed, 0.02), layouts(100 + seed, 0.06))
+        answer = oracle.settle(Question(revisions=200, threshold=0.05, seed=seed))
+        assert answer.changes == ()
+        assert oracle.builds <= 40
+    assert "builds differ by about" in answer.reason
+
+
+def test_a_change_is_not_named_from_two_builds_on_a_side_that_layouts_may_have_moved() -> None:
+    # Revision 6 and the first are alike by chance; a third build beside them shows it.
+    by_chance = {0: 0.078, 6: 0.083, 100: 0.049}
+    oracle = Oracle(lambda position: math.exp(by_chance.get(position, 0.005)), normal(3, 0.02))
+    answer = oracle.settle(Question(revisions=200, threshold=0.05))
+    assert answer.changes == ()
+
+
+def slower_in_half(seed: int, culprit: int, sigma: float) -> Noise:
+    rng = np.random.default_rng(seed)
+    return lambda position: float(
+        rng.normal(0, sigma) + math.log(1.3) * (position >= culprit and rng.random() < 0.5)
+    )
+
+
+def test_row_4_a_change_in_half_of_the_invocations_is_found_or_unclear() -> None:
+    found = 0
+    for seed in range(6):
+        answer = Oracle(lambda position: 1.0, slower_in_half(seed, 37, 0.01)).settle(
+            Question(revisions=100, seed=seed)
+        )
+        assert answer.verdict is not Verdict.NONE
+        assert names_only(answer, {37})
+        found += answer.verdict is Verdict.FOUND
+    # The others are unclear: half of the samples of the new builds are like all samples of the old ones.
+    assert found >= 2
+
+
+def bursts(seed: int, sigma: float, size: float, share: float = 0.15) -> Noise:
+    """A neighbour's bursts of 3 to 9 samples, so long a share of the time."""
+    rng = np.random.default_rng(seed)
+    left = 0
+
+    def sample(position: int) -> float:
+        nonlocal left
+        if left == 0 and rng.random() < share / 6 / (1 - share):
+            left = int(rng.integers(3, 10))
+        slow, left = left > 0, max(0, left - 1)
+        return float(rng.normal(0, sigma) + size * slow)
+
+    return sample
+
+
+def test_row_5_a_neighbours_bursts_as_large_as_the_change_name_nobody_else() -> None:
+    found = 0
+    for seed in range(8):
+        culprit = 20 + 7 * seed
+        answer = Oracle(step(culprit, math.log(1.1)), bursts(seed, 0.02, math.log(1.1))).settle(
+            Question(revisions=100, seed=seed)
+        )
+        assert answer.verdict is not Verdict.NONE
+        assert names_only(answer, {culprit})
+        found += answer.verdict is Verdict.FOUND
+    assert found >= 6
+
+
+def jump(seed: int, sigma: float, size: float) -> Noise:
+    """The machine becomes slower for good, after some samples."""
+    rng = np.random.default_rng(seed)
+    after, count = int(rng.integers(5, 45)), 0
+
+    def sample(position: int) -> float:
+        nonlocal count
+        count += 1
+        return float(rng.normal(0, sigma) + size * (count > after))
+
+    return sample
+
+
+def test_row_5_a_machine_that_becomes_slower_by_the_size_of_the_change_names_nobody_else() -> None:
+    for seed in range(6):
+        culprit = 20 + 7 * seed
+        answer = Oracle(step(culprit, math.log(1.1)), jump(seed, 0.02, math.log(1.1))).settle(
+            Question(revisions=100, seed=seed)
+        )
+        assert answer.verdict is Verdict.FOUND
+        assert [change.positions for change in answer.changes] == [(culprit,)]
+
+
+def test_bursts_alone_name_nobody() -> None:
+    for seed in range(6):
+        answer = Oracle(lambda position: 1.0, bursts(50 + seed, 0.02, math.log(1.1))).settle(
+            Question(revisions=100, seed=seed)
+        )
+        assert answer.changes == ()

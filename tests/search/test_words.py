@@ -1,0 +1,107 @@
+"""A search in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perftrail.search import (
+    BootSession,
+    Built,
+    CannotRelink,
+    Question,
+    Sample,
+    Search,
+    Summary,
+    Unusable,
+    words,
+)
+from tests.search.oracle import Oracle, batch, layouts, normal, step, steps
+
+LABEL = "r{}".format
+SUMMARY = Summary(blocks=10, invocations=33, error=0.005, layouts=10, alone=True, possible=0.02, spread=None)
+
+
+def test_steps_are_worded() -> None:
+    search = Search(Question(revisions=1000))
+    lines = []
+    for news, what in (
+        (batch((0, 1.0)), "2.72 s"),
+        (batch((999, 1.3), (0, 1.0), (999, 1.3), (0, 1.0), (999, 1.3)), "3.67 s"),
+        (batch((512, 1.3), (0, 1.0), (512, 1.3)), "3.67 s"),
+        (Unusable(position=511), "build"),
+        (Built(position=510, like=0), ""),
+    ):
+        search.ask()
+        search.tell(news)
+        lines.append(words.step(news, search.belief, LABEL, what=what))
+    assert lines[0] == "measured r0 once: 2.72 s"
+    assert lines[1].startswith("measured r999 three times and r0 twice: 3.67 s")
+    assert lines[2].startswith("measured r512 twice and r0 once: 3.67 s, 99")
+    assert lines[2].endswith(" % sure that it is after the change; 512 candidates left")
+    assert lines[3] == "r511 is not usable (build); 512 candidates left"
+    assert lines[4].startswith("built r510: the same artefact as r0; ")
+
+
+def test_blocks_of_a_certificate_are_worded_with_layouts_and_what_failed() -> None:
+    news = batch((40, 1.0), (99, 1.1), (0, 1.0), (41, 1.1), certificate=True, layout=7)
+    block = "certificate block: ran r0, r40, r41 and r99 in random order, in a new layout"
+    assert words.step(news, None, LABEL) == block
+    bad = Sample(position=40, value=None), Sample(position=41, value=1.0, noisy=True)
+    assert words.step(replace(news, samples=(*news.samples, *bad)), None, LABEL) == (
+        f"{block} (1 run failed, 1 noisy sample)"
+    )
+
+
+def test_what_changes_the_machine_or_the_builds_is_worded() -> None:
+    assert words.step(BootSession(name="x"), None, LABEL) == (
+        "a new boot session begins: levels are compared within it"
+    )
+    assert words.step(CannotRelink(reason="the recipe has no relink"), None, LABEL) == (
+        "no relink: the recipe has no relink"
+    )
+
+
+def test_answers_are_worded() -> None:
+    found = words.verdict(Oracle(step(40, 0.2)).settle(Question(revisions=100)), LABEL)
+    assert found.startswith("r40, 99.")
+    assert ", times 1.22 [1.22, 1.22], certified in " in found
+    assert "error at most 0.48 %; these builds differ" in found
+    broken = Oracle(step(40, 0.2, frozenset({39, 40}))).settle(Question(revisions=100))
+    assert words.verdict(broken, LABEL).startswith("one of 3, r39 to r41, 99.")
+    none = words.verdict(Oracle(step(40, 0.0)).settle(Question(revisions=100)), LABEL)
+    assert none.startswith("no change of ")
+    assert "certified in " in none
+    several = Oracle(steps((20, 0.3), (70, 0.2))).settle(Question(revisions=100))
+    assert words.verdict(several, LABEL).count("certified in ") == 2
+    unclear = words.verdict(Oracle(lambda position: None).settle(Question(revisions=5)), LABEL)
+    assert unclear == "unclear: none of the 5 revisions tried could be built and run"
+
+
+def test_a_change_below_the_threshold_is_worded() -> None:
+    answer = Oracle(step(15, -0.024), normal(1, 0.002)).settle(Question(revisions=30))
+    assert "; a change below the threshold: times 0.97" in words.verdict(answer, LABEL)
+
+
+def test_a_certificate_over_layouts_makes_no_reservation() -> None:
+    question = Question(revisions=60, relinks=True)
+    answer = Oracle(step(30, 0.2), normal(1, 0.01), layouts(1, 0.01)).settle(question)
+    said = words.verdict(answer, LABEL)
+    assert " layouts, error at most " in said
+    assert "relink" not in said
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        (SUMMARY, ()),
+        (replace(SUMMARY, alone=False, possible=0.042), ("another change up to 4.2 % is possible",)),
+        (replace(SUMMARY, alone=False, possible=9.0), ("another change is possible",)),
+        (replace(SUMMARY, spread=3.1), ("samples scatter 3.1 times as much after it",)),
+        (replace(SUMMARY, spread=0.9), ()),
+    ],
+)
+def test_what_a_certificate_leaves_open_is_worded(summary: Summary, said: tuple[str, ...]) -> None:
+    assert words.reservations(summary) == said
+    assert words.certified(summary) == "certified in 10 blocks (33 runs) over 10 layouts, error at most 0.5 %"
