@@ -19,7 +19,7 @@ def perftrail(*, alerts: bool = False) -> Callable[[list[float]], list[int]]:
     """Return perftrail's detector, on logarithms as it is used; of its points, all or the alerts."""
     import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # before the clock starts, as any peer
 
-    from perftrail.analysis.changepoints import change_points  # noqa: PLC0415
+    from perftrail.stats.changepoints import change_points  # noqa: PLC0415
 
     def detect(values: list[float]) -> list[int]:
         logs = [math.log(value) if value > 0.0 else math.nan for value in values]

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import perftrail.analysis
+import perftrail.stats
 from benchmarks.contention.programs import NOT_MEASURED, OR, SOURCE
 from perftrail.workflows.showing import scaling
 
@@ -101,7 +101,7 @@ def _tell(directory: Path, programs: Iterable[str], code: str) -> dict[str, str]
 
 def _telling() -> str:
     """Name the code that tells, so that what older code told is not taken for what today's does."""
-    files = [Path(scaling.__file__), *sorted(Path(perftrail.analysis.__file__).parent.glob("*.py"))]
+    files = [Path(scaling.__file__), *sorted(Path(perftrail.stats.__file__).parent.glob("*.py"))]
     return _digest(file.read_bytes() for file in files)
 
 

@@ -6,16 +6,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Rule, compare_once
 from perftrail.model.process import Command, Exited
+from perftrail.stats.comparison import Rule, compare_once
 from perftrail.workflows.invoker import OUTPUT_CAP_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.analysis.compare import Comparison
     from perftrail.model.process import Ran
     from perftrail.ports import Starter
+    from perftrail.stats.comparison import Comparison
 
 FIGURES = ("wall", "cpu", "peak_memory", "peak_memory_tree", "around it")
 """What is compared; the last is what a start takes beside the program's own time."""

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perftrail.analysis.curve import Curve, curve_of
-from perftrail.analysis.growth import growth
 from perftrail.cli.growth_words import cause_hint, curve_words
 from perftrail.model.parameters import Point
 from perftrail.model.subject import Revision, Subject
+from perftrail.stats.curves import Curve, curve_of
+from perftrail.stats.growth import growth
 from perftrail.workflows.showing.growth import Along
 from perftrail.workflows.showing.rows import Row
-from tests.analysis.test_growth import SIZES, missing_caches
+from tests.stats.test_growth import SIZES, missing_caches
 
 ROW = Row(
     subject=Subject(revision=Revision(id="r1"), variant="plain"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from perftrail.analysis.causes import Cause
-from perftrail.analysis.contention import contention
-from perftrail.analysis.scaling import Processors, ThreadSamples, scaling
 from perftrail.cli.scaling_words import CAUSES, FIGURES, contention_lines, scaling_lines
 from perftrail.model.metrics import COUNTED, MEASURED
+from perftrail.stats.contention import Cause, contention
+from perftrail.stats.scaling import Processors, ThreadSamples, scaling
 
 
 def samples(**waits: float) -> ThreadSamples:

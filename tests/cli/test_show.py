@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from perftrail.analysis.changepoints import ChangePoint
-from perftrail.analysis.levels import Correlation
 from perftrail.cli.tables import print_changes
 from perftrail.model.parameters import Point
 from perftrail.model.subject import Revision, Subject
+from perftrail.stats.changepoints import ChangePoint, Correlation
 from perftrail.workflows.showing.changes import CorrelatedSeries, HistoryChange, HistoryChanges
 from perftrail.workflows.showing.rows import Row
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from perftrail.charts.history import Events, Mark, history
 from perftrail.engines.local import LocalEngine
-from perftrail.figures.history import history
-from perftrail.figures.marks import Events, Mark
 from perftrail.report import page as report
 from perftrail.report.page import Section, Verdict
 from perftrail.report.page_files import write_page
 from perftrail.report.page_images import Drawings
 from tests.browsing import Scheme, visiting
+from tests.charts.drawn import LABELS, PALETTE, along
 from tests.e2e.histories import HOSTILE, make_history, write_study
 from tests.e2e.printing import perftrail
-from tests.figures.drawn import LABELS, PALETTE, along
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

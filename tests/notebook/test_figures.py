@@ -11,10 +11,10 @@ import pytest
 import vl_convert
 
 import perftrail
+from perftrail.charts.frame import themed
 from perftrail.errors import UsageError
-from perftrail.figures.frame import themed
 from perftrail.notebook.figure import SVG, TEXT, VEGA_LITE, ShownFigure
-from tests.figures.drawn import HOSTILE, examples
+from tests.charts.drawn import HOSTILE, examples
 
 
 def shown(name: str) -> ShownFigure:

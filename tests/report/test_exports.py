@@ -9,11 +9,10 @@ import statistics
 
 import pytest
 
-from perftrail.analysis.course import Course
-from perftrail.analysis.findings import Findings, findings
 from perftrail.model.trial import Pace, Surroundings, Taken, Trial
 from perftrail.report import hyperfine, markdown
 from perftrail.report.contract import as_json
+from perftrail.stats.trial import Course, Findings, findings
 from perftrail.workflows.entries import Asked, enter
 
 HOSTILE = "evil '| a `b` \x1b[31m <script>' "

@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from perftrail.analysis.compare import Comparison, Verdict
-from perftrail.analysis.estimate import Estimate
 from perftrail.model.build import Failure
 from perftrail.model.expression import Reference
 from perftrail.model.measurement import Machine
@@ -26,6 +24,8 @@ from perftrail.report.gates.metrics import to_metrics
 from perftrail.report.gates.plain import to_plain
 from perftrail.report.gates.result import FailOn, Gate, Lost, Row, SideName
 from perftrail.report.gates.words import STRIP, headline, machine, reach, strip, sureness
+from perftrail.stats.comparison import Comparison, Verdict
+from perftrail.stats.estimate import Estimate
 
 HOSTILE = ']]>\x1b[31m</b>\n::error::x\n##[debug] @all <script>\u202e| `a` "%" # 1 $(x) www.a.b GH-1 !2 ~"z" %3 \ud800'
 

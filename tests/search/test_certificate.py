@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from perftrail.analysis.martingale import bounds, centre, log_wealth
 from perftrail.search.certificate import Certificate, State, blocks_left
+from perftrail.stats.comparison import bounds, centre, log_wealth
 
 if TYPE_CHECKING:
     from collections.abc import Callable

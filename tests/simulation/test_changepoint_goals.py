@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.changepoints.scoring import Score, score
 from benchmarks.changepoints.series import Series, Settings, draw
-from perftrail.analysis.changepoints import ChangePoint, change_points
+from perftrail.stats.changepoints import ChangePoint, change_points
 
 
 def found(settings: Settings, seed: int, trials: int) -> list[tuple[Series, tuple[ChangePoint, ...]]]:

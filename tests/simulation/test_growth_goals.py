@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perftrail.analysis.growth import Order, growth
-from tests.analysis.test_growth import SIZES, TRUE, curve
+from perftrail.stats.growth import Order, growth
+from tests.stats.test_growth import SIZES, TRUE, curve
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perftrail import studyfile
+from perftrail.charts.frame import Along
 from perftrail.errors import UsageError
-from perftrail.figures.thinning import Along
 from perftrail.model.measurement import InvocationKey, Machine, Measurement
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.asked import Part

@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
-from perftrail.analysis.compare import Verdict
 from perftrail.model.measurement import Samples
 from perftrail.model.parameters import Point
 from perftrail.model.recipe import Variant
 from perftrail.model.subject import Revision, Subject
+from perftrail.stats.comparison import Verdict
 from perftrail.workflows.session import View
 from perftrail.workflows.showing.by_benchmark import Shifts, shifts, sides
 from perftrail.workflows.showing.measured import MeasuredHere

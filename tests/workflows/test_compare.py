@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.analysis.compare import Verdict
 from perftrail.errors import UsageError
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.conditions import Conditions
@@ -20,6 +19,7 @@ from perftrail.model.source import Source
 from perftrail.model.study import Study
 from perftrail.model.target import parse_metric
 from perftrail.report.gates.result import Gate, Row
+from perftrail.stats.comparison import Verdict
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.compare import Compare, CompareRequest
 from perftrail.workflows.events import Invoked, SameArtefact

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.analysis.compare import Verdict
-from perftrail.analysis.course import Why
 from perftrail.launcher import Launcher
 from perftrail.model.circumstances import PADDING
 from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
 from perftrail.model.trial import Pace, Surroundings, Trial
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.trial import Why
 from perftrail.workflows.entries import Asked, enter
 from perftrail.workflows.measure import Measure, Tried
 from perftrail.workflows.trying import CommandFailed, Noticed
@@ -23,7 +23,7 @@ from tests.fakes.workshop import FakeStarter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perftrail.analysis.findings import Findings
+    from perftrail.stats.trial import Findings
 
 SECONDS = {"slow": 2.0, "sh": 0.5}
 

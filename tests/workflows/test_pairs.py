@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perftrail.analysis.compare import Rule, compare
 from perftrail.model.conditions import Marked
+from perftrail.stats.comparison import Rule, compare
 from perftrail.workflows.reporting.beside import Beside
 from perftrail.workflows.showing.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling_over
 

@@ -18,8 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.analysis.compare import Verdict
-from perftrail.analysis.layout_noise import layout_noise
 from perftrail.model.build import Failure
 from perftrail.model.conditions import Conditions
 from perftrail.model.measurement import Measurement
@@ -33,6 +31,7 @@ from perftrail.model.subject import Revision, Subject
 from perftrail.model.target import parse_metric
 from perftrail.report.gates import FORMATS
 from perftrail.report.gates.result import Gate, Row
+from perftrail.stats.comparison import Verdict, layout_noise
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.backport import Backport
 from perftrail.workflows.backporting.patch import Carriage

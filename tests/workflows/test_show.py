@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.analysis.growth import Order
 from perftrail.cli.growth_words import print_growth
 from perftrail.cli.report_findings import findings
 from perftrail.cli.scaling_words import print_scalings
@@ -18,6 +17,7 @@ from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.recipe import Variant
 from perftrail.model.subject import Revision
 from perftrail.model.trail import Json, SearchRecord
+from perftrail.stats.growth import Order
 from perftrail.workflows.report import make_report
 from perftrail.workflows.run import Run
 from perftrail.workflows.selection import Selection

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.analysis.changepoints import change_points
-from perftrail.analysis.compare import Comparison, Verdict
 from perftrail.errors import NoticeFailed, StoreError, UsageError
 from perftrail.model.expression import Reference
 from perftrail.model.parameters import Point
@@ -23,6 +21,8 @@ from perftrail.model.target import Target
 from perftrail.model.watching import Receivers
 from perftrail.notices import Message
 from perftrail.search.answer import Verdict as Found
+from perftrail.stats.changepoints import change_points
+from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import Event
 from perftrail.workflows.find import Find

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from perftrail.analysis.carried import Share
 from perftrail.cli.changes import change_words
 from perftrail.cli.console import output
 from perftrail.cli.failures import telling
@@ -17,13 +16,14 @@ from perftrail.cli.found_words import revision_name
 from perftrail.cli.obstacles import told_obstacle
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import change, counted, decimals, number, percent, quantity
+from perftrail.stats.retained_gain import Share
 from perftrail.workflows.backporting.report import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.analysis.carried import Carried
-    from perftrail.analysis.compare import Comparison
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.retained_gain import Carried
     from perftrail.workflows.backporting.patch import Blocked, Carriage
     from perftrail.workflows.backporting.report import BackportReport, Judgement, Stand
 

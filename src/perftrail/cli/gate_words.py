@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from perftrail.analysis.compare import Verdict
 from perftrail.cli.console import output
 from perftrail.cli.failures import telling
 from perftrail.cli.speech import plain
@@ -23,6 +22,7 @@ from perftrail.report.gates.words import (
     strip,
     sureness,
 )
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from perftrail.report.gates.result import Gate

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.analysis.growth import Order
-from perftrail.analysis.leak import Leak
 from perftrail.cli.console import output
 from perftrail.cli.scaling_words import told_of_words
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import number, percent, probability, quantity
 from perftrail.model.wording import listed
+from perftrail.stats.growth import Order
+from perftrail.stats.memory import Leak
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from perftrail.analysis.crossing import Crossing, Stretch
-    from perftrail.analysis.growth import Growth
-    from perftrail.analysis.leak import OverTime
-    from perftrail.analysis.memory import PerUnit
     from perftrail.model.subject import Revision
+    from perftrail.stats.curves import Crossing, Stretch
+    from perftrail.stats.growth import Growth
+    from perftrail.stats.memory import OverTime, PerUnit
     from perftrail.workflows.showing.growth import Along, Growths, Rivals
 
 

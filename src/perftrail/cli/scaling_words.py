@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.analysis.causes import Cause
-from perftrail.analysis.contention import Outcome
-from perftrail.analysis.scaling import Law
 from perftrail.cli.console import output
 from perftrail.cli.found_words import revision_name
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import decimals, number, percent
 from perftrail.model.wording import listed
+from perftrail.stats.contention import Cause, Outcome
+from perftrail.stats.scaling import Law
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.analysis.contention import Contention
-    from perftrail.analysis.paired import Interval
-    from perftrail.analysis.scaling import Parameter, Scaling
-    from perftrail.analysis.telltales import Telltale
+    from perftrail.stats.contention import Contention, Telltale
+    from perftrail.stats.ratios import Interval
+    from perftrail.stats.scaling import Parameter, Scaling
     from perftrail.workflows.showing.scaling import ThreadScaling, ThreadScalings
 
 CAUSES = {

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from perftrail.analysis.estimate import Estimate
     from perftrail.model.parameters import Point
+    from perftrail.stats.estimate import Estimate
     from perftrail.workflows.showing.rows import Row
 
 Place = tuple[str, "Point", str]

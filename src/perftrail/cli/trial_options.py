@@ -32,7 +32,7 @@ from perftrail.workflows.entries import SHELL, Asked, enter, scan, values_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perftrail.analysis.findings import Findings
+    from perftrail.stats.trial import Findings
 
     Export = Callable[[Findings], str]
 

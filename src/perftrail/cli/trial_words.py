@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
-from perftrail.analysis.course import Why
 from perftrail.cli.speech import plain
 from perftrail.model.quantity import duration, number, percent, quantity
 from perftrail.report.markdown import ratio
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.trial import Why
 
 if TYPE_CHECKING:
-    from perftrail.analysis.compare import Comparison
-    from perftrail.analysis.contrasts import Contrast
-    from perftrail.analysis.findings import Figure, Finding, Findings
     from perftrail.model.trial import Trial
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.trial import Contrast, Figure, Finding, Findings
     from perftrail.workflows.measure import Tried
 
 MOST_SUGGESTED = 10_000

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.analysis.compare import Verdict
 from perftrail.cli.console import output
 from perftrail.cli.curves import Series, Spot, curve
 from perftrail.cli.speech import plain
 from perftrail.cli.trial_words import cell, end_words, flag_words, interval, sentence, warmup_words
 from perftrail.model.quantity import quantity
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.analysis.compare import Comparison
-    from perftrail.analysis.contrasts import Contrast
-    from perftrail.analysis.findings import Finding, Findings
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.trial import Contrast, Finding, Findings
 
 WIDTH = 80
 MOST_BLOCKS = 3

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perftrail.figures.frame import themed
+from perftrail.charts.frame import themed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from perftrail.figures.frame import Figure, Spec
+    from perftrail.charts.frame import Figure, Spec
     from perftrail.model.trail import Json
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.contrasts import Contrast
 from perftrail.model.trial import SPLIT, UNITS
+from perftrail.stats.trial import Contrast
 
 if TYPE_CHECKING:
-    from perftrail.analysis.findings import Figure, Finding, Findings
     from perftrail.model.trail import Json
+    from perftrail.stats.trial import Figure, Finding, Findings
 
 
 def as_json(found: Findings) -> dict[str, Json]:

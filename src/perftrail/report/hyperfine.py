@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.analysis.findings import Finding, Findings
     from perftrail.model.trail import Json
+    from perftrail.stats.trial import Finding, Findings
 
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
 from perftrail.model.quantity import decimals, quantity
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
-    from perftrail.analysis.compare import Comparison
-    from perftrail.analysis.findings import Finding, Findings
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.trial import Finding, Findings
 
 _SHOWN = {"wall": "Wall", "cpu": "CPU", "peak_memory": "Peak memory"}
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.figures.frame import Figure
-    from perftrail.figures.thinning import Along
+    from perftrail.charts.frame import Along, Figure
     from perftrail.model.trail import Json
 
 Tone = Literal["better", "worse", "plain", "unclear"]

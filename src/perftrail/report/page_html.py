@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from perftrail.figures.frame import config
+from perftrail.charts.frame import config
 from perftrail.report.page_data import Columns, inert_json
 from perftrail.report.page_images import bundle
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import vl_convert
 
-from perftrail.figures.frame import config, themed
+from perftrail.charts.frame import config, themed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.figures.frame import Figure
+    from perftrail.charts.frame import Figure
     from perftrail.ports import Engine, Pending
 
 VEGA_LITE = "6.4"

@@ -3,7 +3,7 @@ r"""Decide by fresh randomised blocks whether a claimed change is real, where it
 A block runs four builds once each, in random order: the old end O, the last build before the change L, the
 first after it H, the new end N. If two builds are equal in effect, exchanging their names only changes the sign of
 their difference in a block, whatever the machine did meanwhile. So bets on that sign are a test martingale
-(`analysis.martingale`), and looking after each block costs nothing.
+(`stats.comparison`), and looking after each block costs nothing.
 Simulated error rates and costs: docs/explanation/searching.md.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.analysis.martingale import STAKES, Bounds, bounds, centre, current_log_wealth, log_wealth
+from perftrail.stats.comparison import STAKES, Bounds, bounds, centre, current_log_wealth, log_wealth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

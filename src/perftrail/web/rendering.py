@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from perftrail.analysis.compare import Comparison
-    from perftrail.figures.thinning import Along
+    from perftrail.charts.frame import Along
     from perftrail.model.subject import Revision
+    from perftrail.stats.comparison import Comparison
     from perftrail.web.access import Visitor, Visits
 
 VISIT_DAYS = 1

@@ -8,12 +8,12 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.analysis.over import compare_over
 from perftrail.model.build import Failure
 from perftrail.model.claim import read_band
 from perftrail.model.measurement import Samples
 from perftrail.model.subject import Subject
 from perftrail.model.target import claimed_figure
+from perftrail.stats.ratios import compare_over
 from perftrail.workflows.showing.growth import grown
 from perftrail.workflows.showing.measured import MeasuredHere
 from perftrail.workflows.showing.pairs import decides, paired, telling_over, values_of
@@ -22,12 +22,12 @@ from perftrail.workflows.showing.rows import by_block, rows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.analysis.compare import Comparison
-    from perftrail.analysis.growth import Interval
     from perftrail.model.claim import Claim
     from perftrail.model.parameters import Point
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.growth import Interval
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.rows import Row
 

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import FAMILY_ERROR
 from perftrail.errors import UsageError
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
@@ -14,6 +13,7 @@ from perftrail.model.quantity import counted
 from perftrail.model.subject import Subject
 from perftrail.ports import Edited
 from perftrail.report.gates.result import Gate, Lost
+from perftrail.stats.comparison import FAMILY_ERROR
 from perftrail.workflows.backporting.patch import find_revision
 from perftrail.workflows.clock import now
 from perftrail.workflows.events import HistoryRead
@@ -26,10 +26,10 @@ from perftrail.workflows.sides.turns import Clock
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from perftrail.analysis.compare import Rule
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.report.gates.result import FailOn, SideName
+    from perftrail.stats.comparison import Rule
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready

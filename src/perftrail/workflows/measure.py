@@ -7,12 +7,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.course import Course
-from perftrail.analysis.findings import findings
 from perftrail.launcher import Launcher
 from perftrail.machine import Watch
 from perftrail.model.conditions import Quiet
 from perftrail.model.policies import MeasurePolicy
+from perftrail.stats.trial import Course, findings
 from perftrail.workflows.left_over import remove_left_over
 from perftrail.workflows.quiet import Lookout
 from perftrail.workflows.trial_sandbox import surrounded
@@ -21,11 +20,10 @@ from perftrail.workflows.trying import Noticed, Trier, notice_nothing
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from perftrail.analysis.course import Outlook
-    from perftrail.analysis.findings import Findings
     from perftrail.model.process import Ran
     from perftrail.model.trial import Taken, Trial
     from perftrail.ports import Starter
+    from perftrail.stats.trial import Findings, Outlook
     from perftrail.workflows.trying import Clock, Notice
 
 

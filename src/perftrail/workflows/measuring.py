@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.stopping import enough
 from perftrail.model.conditions import Marked, enough_quiet, sift, weight
 from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.stats.estimate import enough
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from perftrail.figures.frame import Figure
+    from perftrail.charts.frame import Figure
     from perftrail.ports import Engine
     from perftrail.report.page import Section, Verdict
     from perftrail.workflows.reporting.beside import Beside

@@ -12,10 +12,10 @@ from perftrail.model.process import Command, Exited
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.analysis.compare import Comparison
     from perftrail.model.process import Ran
     from perftrail.model.trail import Json
     from perftrail.ports import Starter
+    from perftrail.stats.comparison import Comparison
 
 PAIRS = 20
 SECONDS = 0.05
@@ -63,7 +63,7 @@ def resolve(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
 
     Raises `NoAnswer` when the program, a loop of /bin/sh, does not run.
     """
-    from perftrail.analysis.compare import Rule, compare_once  # noqa: PLC0415 - numpy, which the rest here needs not
+    from perftrail.stats.comparison import Rule, compare_once  # noqa: PLC0415 - numpy, which the rest here needs not
 
     count = _calibrate(starter, seconds)
     first: list[Ran] = []

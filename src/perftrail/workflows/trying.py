@@ -27,10 +27,10 @@ from perftrail.model.wording import quoted
 from perftrail.workflows.accounts import measured, methods
 
 if TYPE_CHECKING:
-    from perftrail.analysis.course import Start
     from perftrail.model.process import Ended
     from perftrail.model.trial import Entry, Trial
     from perftrail.ports import Starter
+    from perftrail.stats.trial import Start
 
 _HIDDEN = "; the sandbox hides home directories, /run and /tmp: --readable PATH shows what is needed of them"
 

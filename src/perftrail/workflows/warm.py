@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.changepoints import search_weights
 from perftrail.model.conditions import Marked, sift
 from perftrail.model.measurement import Measurement, Runnable
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
+from perftrail.stats.changepoints import search_weights
 from perftrail.workflows.reading import logarithm
 from perftrail.workflows.showing.changes import stretches
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-from perftrail.analysis.compare import Rule, compare
-from perftrail.figures.palette import Palette
+from perftrail.charts.frame import Palette
+from perftrail.stats.comparison import Rule, compare
 from perftrail.workflows.reporting.beside import MOST_ROWS, Beside, beside_section, by_metric, most_telling
 from perftrail.workflows.reporting.difference import difference
 from perftrail.workflows.reporting.gathered import Gathered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.figures.heat import MOST_ROWS
+from perftrail.charts.heatmap import MOST_ROWS
 from perftrail.workflows.reporting.heat import Line, that_differ_most
 from tests.workflows.test_by_benchmark import NEW, Bench
 

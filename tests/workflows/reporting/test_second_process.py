@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.charts.frame import Figure
 from perftrail.engines.beside import beside
 from perftrail.engines.local import LocalEngine
-from perftrail.figures.frame import Figure
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.report.page_files import write_page

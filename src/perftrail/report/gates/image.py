@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import vl_convert
 
-from perftrail.figures.against import Against, against
-from perftrail.figures.palette import Palette
+from perftrail.charts.comparison import Against, against
+from perftrail.charts.frame import Palette
 from perftrail.report.gates.words import name, revision
 from perftrail.report.page_images import PNG_SCALE, svg
 

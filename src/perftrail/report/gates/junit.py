@@ -10,8 +10,8 @@ import xml.etree.ElementTree as ET  # only written here
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
 from perftrail.report.gates.words import effect, headline, lost, machine, name
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
 from perftrail.model.build import content_key
 from perftrail.report.gates.words import (
     effect,
@@ -22,6 +21,7 @@ from perftrail.report.gates.words import (
     sureness,
 )
 from perftrail.report.page_markdown import inert
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

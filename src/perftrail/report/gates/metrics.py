@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,17 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from perftrail.analysis.compare import Verdict
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
-    from perftrail.analysis.compare import Comparison
-    from perftrail.analysis.estimate import Estimate
-    from perftrail.analysis.layout_noise import LayoutNoise
     from perftrail.model.build import Failure
     from perftrail.model.measurement import Machine
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
+    from perftrail.stats.comparison import Comparison, LayoutNoise
+    from perftrail.stats.estimate import Estimate
 
 FailOn = Literal["never", "slower", "unclear", "any"]
 """What trips the gate: nothing; a worse figure; also one that stays unclear; whatever is not the same."""

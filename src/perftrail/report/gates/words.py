@@ -6,16 +6,16 @@ import math
 import statistics
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
 from perftrail.model.quantity import change, counted, decimals, percent, quantity
 from perftrail.model.recipe import PLAIN
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.analysis.estimate import Estimate
     from perftrail.model.subject import Revision
     from perftrail.report.gates.result import Gate, Lost, Row
+    from perftrail.stats.estimate import Estimate
 
 EXACT = 1e-9
 """An interval narrower than this is of figures that came out alike each time."""

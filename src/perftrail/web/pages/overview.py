@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from perftrail.figures.frame import config
+from perftrail.charts.frame import config
 from perftrail.web.asked import desk_of, snapshot_of, still_here, visitor, web
 from perftrail.workflows.serving.regressions import status_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from perftrail.figures.frame import Figure
+    from perftrail.charts.frame import Figure
 
 MOST_STREAMS = 40
 """So many watch at once at most; more are told to come back."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.carried import carried
-from perftrail.analysis.compare import Verdict
-from perftrail.analysis.estimate import estimate
 from perftrail.model.target import TargetError, parse_metric, resolve, targets
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.estimate import estimate
+from perftrail.stats.retained_gain import carried
 from perftrail.workflows.backporting.report import Missing, Role, Stand
 from perftrail.workflows.sides.compared import compared
 from perftrail.workflows.sides.turns import Turns
@@ -16,10 +16,10 @@ from perftrail.workflows.sides.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-    from perftrail.analysis.carried import Carried
-    from perftrail.analysis.compare import Comparison, Rule
     from perftrail.model.study import Study
     from perftrail.model.target import Target
+    from perftrail.stats.comparison import Comparison, Rule
+    from perftrail.stats.retained_gain import Carried
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.sides.units import Unit

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
-from perftrail.analysis.carried import Share
-from perftrail.analysis.compare import Verdict
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.retained_gain import Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.analysis.carried import Carried
-    from perftrail.analysis.compare import Comparison
-    from perftrail.analysis.estimate import Estimate
     from perftrail.model.build import Failure
     from perftrail.model.patch import FileChange, Obstacle
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.estimate import Estimate
+    from perftrail.stats.retained_gain import Carried
     from perftrail.workflows.backporting.patch import Blocked, Carriage
 
 Judgement = Literal["better", "worse", "same", "unclear"]

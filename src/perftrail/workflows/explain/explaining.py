@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.differences import difference
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
 from perftrail.model.quantity import duration
 from perftrail.model.subject import Subject
+from perftrail.stats.ratios import difference
 from perftrail.workflows.events import Stepped
 from perftrail.workflows.explain.report import CellReport, Explained, Figured, Unavailable
 

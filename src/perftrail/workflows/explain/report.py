@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perftrail.analysis.differences import Difference
     from perftrail.model.build import Failure
     from perftrail.model.patch import FileChange
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
+    from perftrail.stats.ratios import Difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import ttest_1samp
 
-from perftrail.analysis.martingale import bounds, centre
 from perftrail.model.expression import references
 from perftrail.search import Effect
+from perftrail.stats.comparison import bounds, centre
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

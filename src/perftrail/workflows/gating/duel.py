@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
-from perftrail.analysis.estimate import estimate
 from perftrail.report.gates.result import Lost, Row
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.estimate import estimate
 from perftrail.workflows.gating.choice import TIMES
 from perftrail.workflows.sides.compared import Comparisons
 from perftrail.workflows.sides.turns import Turns
@@ -15,9 +15,9 @@ from perftrail.workflows.sides.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.analysis.compare import Rule
     from perftrail.model.target import Target
     from perftrail.report.gates.result import SideName
+    from perftrail.stats.comparison import Rule
     from perftrail.workflows.session import Session
     from perftrail.workflows.sides.compared import Read
     from perftrail.workflows.sides.turns import Clock

@@ -5,20 +5,20 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.layout_noise import layout_noise
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
+from perftrail.stats.comparison import layout_noise
 from perftrail.workflows.reading import logarithm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.analysis.layout_noise import LayoutNoise
     from perftrail.model.measurement import Outcome, Runnable
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
+    from perftrail.stats.comparison import LayoutNoise
     from perftrail.workflows.session import Session
 
 MOST_REVISIONS = 400

@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.apart import compare_apart
-from perftrail.analysis.compare import FAMILY_ERROR
+from perftrail.stats.comparison import FAMILY_ERROR
+from perftrail.stats.ratios import compare_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.analysis.compare import Comparison
+    from perftrail.stats.comparison import Comparison
     from perftrail.workflows.showing.rows import Row
 
 

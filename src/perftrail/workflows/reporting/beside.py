@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
-from perftrail.analysis.over import compare_over
-from perftrail.figures.against import Against, against
+from perftrail.charts.comparison import Against, against
 from perftrail.model.quantity import decimals, percent
 from perftrail.report.page import Section, Table
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.ratios import compare_over
 from perftrail.workflows.reporting.apart import comparable, compare_rows, ratios_apart
 from perftrail.workflows.showing.by_benchmark import sides
 from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling_over, values_of
@@ -18,8 +18,8 @@ from perftrail.workflows.showing.rows import by_block
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.analysis.compare import Comparison
     from perftrail.model.metrics import Better
+    from perftrail.stats.comparison import Comparison
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.showing.pairs import Pair
     from perftrail.workflows.showing.rows import Row

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.figures.curve import CurvePoint, GivenUp, Labels, curve, speed_up
-from perftrail.figures.samples import samples
+from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
+from perftrail.charts.samples import samples
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.changepoints import load_detector
+from perftrail.charts.frame import Palette
 from perftrail.engines.local import LocalEngine
-from perftrail.figures.palette import Palette
 from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
+from perftrail.stats.changepoints import load_detector
 from perftrail.workflows.not_had import not_had
 from perftrail.workflows.reporting.words import revision_mark, shown
 from perftrail.workflows.show import searches, steps

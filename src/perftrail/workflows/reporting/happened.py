@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.figures.marks import Events, Gap, Mark
+from perftrail.charts.history import Events, Gap, Mark
 from perftrail.model.quantity import change
 from perftrail.workflows.reporting.words import shown
 

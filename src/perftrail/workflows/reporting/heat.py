@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.figures.heat import MOST_ROWS, Cell, heat
+from perftrail.charts.heatmap import MOST_ROWS, Cell, heat
 from perftrail.model.conditions import enough_quiet, weight
 from perftrail.model.quantity import change, decimals
 from perftrail.report.page import Section, Table

@@ -8,12 +8,12 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.estimate import estimate
-from perftrail.figures.curve import Labels
-from perftrail.figures.history import history
-from perftrail.figures.thinning import MOST, Along
+from perftrail.charts.curve import Labels
+from perftrail.charts.frame import MOST, Along
+from perftrail.charts.history import history
 from perftrail.model.quantity import change, counted, quantity
 from perftrail.report.page import Section, Table
+from perftrail.stats.estimate import estimate
 from perftrail.workflows.reporting.happened import events
 from perftrail.workflows.reporting.words import (
     correlation_words,
@@ -29,7 +29,7 @@ from perftrail.workflows.reporting.words import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perftrail.figures.frame import Figure
+    from perftrail.charts.frame import Figure
     from perftrail.workflows.reporting.gathered import Followed, Gathered
     from perftrail.workflows.showing.rows import Row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.figures.belief import Believed, belief
+from perftrail.charts.posterior import Believed, belief
 from perftrail.model.quantity import probability
 from perftrail.report.page import Section, Table
 from perftrail.workflows.reporting.happened import culprits, records

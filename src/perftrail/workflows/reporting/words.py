@@ -11,9 +11,8 @@ from perftrail.model.quantity import decimals, quantity
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from perftrail.analysis.changepoints import ChangePoint
-    from perftrail.analysis.levels import Correlation
     from perftrail.model.subject import Revision
+    from perftrail.stats.changepoints import ChangePoint, Correlation
     from perftrail.workflows.showing.rows import Row
 
 LONGEST = 100

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.figures.curve import Labels
-from perftrail.figures.history import history
-from perftrail.figures.thinning import MOST, Along
+from perftrail.charts.curve import Labels
+from perftrail.charts.frame import MOST, Along
+from perftrail.charts.history import history
 from perftrail.workflows.reporting.happened import events
 from perftrail.workflows.reporting.history import along_history
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from perftrail.figures.frame import Figure
-    from perftrail.figures.marks import Events
+    from perftrail.charts.frame import Figure
+    from perftrail.charts.history import Events
     from perftrail.model.trail import Json
     from perftrail.workflows.reporting.gathered import Followed, Gathered
     from perftrail.workflows.showing.changes import HistoryChange

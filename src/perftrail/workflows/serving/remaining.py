@@ -6,9 +6,9 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.stopping import enough
 from perftrail.model.build import Built, Failure
 from perftrail.model.plan import cells, subjects
+from perftrail.stats.estimate import enough
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from perftrail.charts.comparison import Against, against
+from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
-from perftrail.figures.against import Against, against
-from perftrail.figures.palette import Palette
 from perftrail.model.subject import Subject
 from perftrail.workflows.reporting.apart import comparable
 from perftrail.workflows.reporting.beside import LEAST_PAIRS, apart_of, beside_of, pairs_in, taken_in_turns
@@ -16,7 +16,7 @@ from perftrail.workflows.reporting.words import row_figure, row_metric, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.figures.frame import Figure
+    from perftrail.charts.frame import Figure
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
     from perftrail.workflows.reporting.beside import Beside

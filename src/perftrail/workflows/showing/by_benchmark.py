@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import Verdict
-from perftrail.analysis.over import compare_over
 from perftrail.model.quantity import percent
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.ratios import compare_over
 from perftrail.workflows.showing.intervals import interval_json
 from perftrail.workflows.showing.pairs import BUSY, decides, paired, telling_over, values_of
 from perftrail.workflows.showing.rows import by_block
@@ -16,10 +16,10 @@ from perftrail.workflows.showing.rows import by_block
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.analysis.compare import Comparison
     from perftrail.model.parameters import Point
     from perftrail.model.subject import Subject
     from perftrail.model.trail import Json
+    from perftrail.stats.comparison import Comparison
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.measured import MeasuredHere
     from perftrail.workflows.showing.pairs import Pair

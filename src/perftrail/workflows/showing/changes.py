@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.analysis.changepoints import changes_of
-from perftrail.analysis.levels import SampleColumns
 from perftrail.engines.local import LocalEngine
+from perftrail.stats.changepoints import SampleColumns, changes_of
 from perftrail.workflows.showing.intervals import interval_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.analysis.changepoints import ChangePoint, Changes
-    from perftrail.analysis.levels import Correlation
     from perftrail.model.subject import Revision
     from perftrail.model.trail import Json
     from perftrail.ports import Engine, Pending
+    from perftrail.stats.changepoints import ChangePoint, Changes, Correlation
     from perftrail.workflows.showing.rows import Row
 
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.crossing import crossings
-from perftrail.analysis.curve import Bound, curve_of
-from perftrail.analysis.growth import growth
-from perftrail.analysis.leak import over_time
-from perftrail.analysis.memory import per_unit
 from perftrail.model.parameters import Point
+from perftrail.stats.curves import Bound, crossings, curve_of
+from perftrail.stats.growth import growth
+from perftrail.stats.memory import over_time, per_unit
 from perftrail.workflows.showing.growth_json import as_json, rivals_json
 from perftrail.workflows.showing.rows import rows
 from perftrail.workflows.showing.scaling import THREAD_AXES
@@ -19,14 +17,12 @@ from perftrail.workflows.showing.scaling import THREAD_AXES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from perftrail.analysis.crossing import Comparison
-    from perftrail.analysis.curve import Curve
-    from perftrail.analysis.growth import Growth
-    from perftrail.analysis.leak import OverTime
-    from perftrail.analysis.memory import PerUnit
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json
+    from perftrail.stats.curves import Comparison, Curve
+    from perftrail.stats.growth import Growth
+    from perftrail.stats.memory import OverTime, PerUnit
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.measured import MeasuredHere
     from perftrail.workflows.showing.rows import Row

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from perftrail.workflows.showing.intervals import interval_json
 
 if TYPE_CHECKING:
-    from perftrail.analysis.growth import Growth
-    from perftrail.analysis.leak import OverTime
-    from perftrail.analysis.memory import PerUnit
     from perftrail.model.trail import Json
+    from perftrail.stats.growth import Growth
+    from perftrail.stats.memory import OverTime, PerUnit
     from perftrail.workflows.showing.growth import Along, Rivals
 
 

@@ -7,18 +7,17 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.estimate import estimate
 from perftrail.model.conditions import Marked, sift
 from perftrail.model.expression import ExpressionError, evaluate, references
 from perftrail.model.measurement import Samples
 from perftrail.model.target import derived_targets
+from perftrail.stats.estimate import estimate
 from perftrail.workflows.showing.intervals import interval_json
 from perftrail.workflows.showing.measured import MeasuredHere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from perftrail.analysis.estimate import Estimate
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.expression import Reference
     from perftrail.model.metrics import MeasuredMetric, Metric
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
     from perftrail.model.trail import Json
+    from perftrail.stats.estimate import Estimate
     from perftrail.workflows.session import View
 
 

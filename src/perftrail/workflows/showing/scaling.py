@@ -6,21 +6,21 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.contention import contention
-from perftrail.analysis.scaling import Processors, ThreadSamples, scaling
 from perftrail.model.conditions import enough_quiet, weight
+from perftrail.stats.contention import contention
+from perftrail.stats.scaling import Processors, ThreadSamples, scaling
 from perftrail.workflows.showing.measured import MeasuredHere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from perftrail.analysis.contention import Contention
-    from perftrail.analysis.scaling import Scaling
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.measurement import Machine, Samples
     from perftrail.model.parameters import Point
     from perftrail.model.subject import Revision, Subject
     from perftrail.model.trail import Json
+    from perftrail.stats.contention import Contention
+    from perftrail.stats.scaling import Scaling
     from perftrail.workflows.session import View
 
 THREAD_AXES = ("threads", "n_threads", "jobs", "workers")

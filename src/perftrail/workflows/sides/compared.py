@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
 
-from perftrail.analysis.compare import Comparison, compare
+from perftrail.stats.comparison import Comparison, compare
 from perftrail.workflows.sides.units import Side, Unit, Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.analysis.compare import Rule
     from perftrail.model.target import Target
+    from perftrail.stats.comparison import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

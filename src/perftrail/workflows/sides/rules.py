@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.compare import FAMILY_ERROR, Rule
+from perftrail.stats.comparison import FAMILY_ERROR, Rule
 
 if TYPE_CHECKING:
     from perftrail.model.policies import MeasurePolicy

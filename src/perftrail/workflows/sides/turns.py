@@ -23,8 +23,8 @@ from perftrail.workflows.workshop import Start
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.analysis.compare import Rule
     from perftrail.model.parameters import Point
+    from perftrail.stats.comparison import Rule
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready

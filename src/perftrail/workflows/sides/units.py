@@ -21,10 +21,10 @@ from perftrail.workflows.reading import logarithm
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.analysis.compare import Rule
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.parameters import Point
     from perftrail.model.target import Target
+    from perftrail.stats.comparison import Rule
     from perftrail.workflows.bench import Bench
     from perftrail.workflows.workshop import Ready
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.analysis.changepoints import change_points
-from perftrail.analysis.compare import Verdict
+from perftrail.stats.changepoints import change_points
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,9 +18,9 @@ from perftrail.workflows.sides.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from perftrail.analysis.compare import Comparison, Rule
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
+    from perftrail.stats.comparison import Comparison, Rule
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.workshop import Ready

@@ -1,0 +1,125 @@
+"""A against B: the ratio of each pair that was measured in turn, and the effect with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.charts.frame import MOST_DOTS, MUTED, Figure, drawing, evenly, interval, told
+
+if TYPE_CHECKING:
+    from perftrail.charts.frame import Palette, Spec
+    from perftrail.model.trail import Json
+
+STEP = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """One subject against a reference: ratios of pairs, the effect and its interval, the verdict in words."""
+
+    row: str
+    subject: str
+    ratios: tuple[float, ...]
+    effect: float
+    low: float
+    high: float
+    verdict: str
+
+
+def against(
+    rows: Sequence[Against],
+    *,
+    name: str,
+    title: str,
+    reference: str,
+    palette: Palette,
+    dots: str = "pairs",
+    taken: str = "measured in turns",
+) -> Figure:
+    """Draw each subject against the reference: 1 is as much, less is to the left.
+
+    The dots are ratios of `dots`, which were `taken` so.
+    """
+    row: Spec = {"field": "row", "type": "nominal", "title": None, "sort": [each.row for each in rows]}
+    along: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "title": f"times that of {reference}",
+        "scale": {"type": "log", "nice": False, "padding": 16},
+        "axis": {"format": ".3~g", "tickCount": 6, "labelOverlap": True},
+    }
+    colour = {**palette.encoding(palette.ordered(each.subject for each in rows)), "legend": None}
+    place: Spec = {"y": row, "x": along, "color": colour}
+    many = any(len(each.ratios) > MOST_DOTS for each in rows)
+    thinned = (
+        f" Of more than {MOST_DOTS} dots so many are drawn, evenly spaced in the order of size."
+        if many
+        else ""
+    )
+    return Figure(
+        name=name,
+        title=title,
+        caption=(
+            f"Dots are ratios of {dots} to {reference}, {taken}; the diamond is the effect with its "
+            f"interval. 1 is as much.{thinned}"
+        ),
+        spec=drawing(
+            [
+                {
+                    "data": {"values": [{"value": 1}]},
+                    "mark": {"type": "rule", "color": MUTED, "strokeDash": [4, 4]},
+                    "encoding": {"x": along},
+                },
+                _pairs(rows, place),
+                *_effects(rows, place, low={**along, "field": "low"}),
+            ],
+            height=STEP * len(rows),
+        ),
+    )
+
+
+def _pairs(rows: Sequence[Against], place: Spec) -> Spec:
+    """A dot for each pair's ratio."""
+    values: list[Json] = [
+        {"row": each.row, "subject": each.subject, "value": ratio}
+        for each in rows
+        for ratio in evenly(sorted(each.ratios), MOST_DOTS)
+    ]
+    return {
+        "data": {"values": values},
+        "mark": {"type": "point", "filled": True, "opacity": 0.35, "size": 22},
+        "encoding": place,
+    }
+
+
+def _effects(rows: Sequence[Against], place: Spec, *, low: Spec) -> list[Spec]:
+    """Each subject's effect with its interval, in the place of its dots."""
+    values: list[Json] = [
+        {
+            "row": each.row,
+            "subject": each.subject,
+            "value": each.effect,
+            "low": each.low,
+            "high": each.high,
+            "verdict": each.verdict,
+        }
+        for each in rows
+    ]
+    data: Spec = {"values": values}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "strokeWidth": 3},
+            "encoding": {**place, "x": low, "x2": {"field": "high"}},
+        },
+        {
+            "data": data,
+            "mark": {"type": "point", "filled": True, "shape": "diamond", "size": 110, "opacity": 1},
+            "encoding": {
+                **place,
+                "tooltip": [told("row", "subject"), *interval("times"), told("verdict", "verdict")],
+            },
+        },
+    ]

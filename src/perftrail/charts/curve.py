@@ -1,0 +1,224 @@
+"""A metric against a parameter, subject by subject, and the speed-up that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.charts.frame import (
+    MUTED,
+    Figure,
+    drawing,
+    interval,
+    measured_axis,
+    number,
+    spans_decades,
+    told,
+)
+
+if TYPE_CHECKING:
+    from perftrail.charts.frame import Axis, Palette, Spec
+    from perftrail.model.trail import Json
+
+POWERS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+MOST_WORDS = 3
+"""Of more points that were given up, the words would cover each other: the table has them, and whoever points there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """A subject's value at one place of the axis, with its 95 % interval, in the metric's own unit."""
+
+    subject: str
+    at: float
+    value: float
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp:
+    """A place of the axis where a subject gave nothing: why, and the limit that it ran into, if it did."""
+
+    subject: str
+    at: float
+    why: str
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """What a figure is called: its file's name, its title, its axis, the metric and its unit."""
+
+    name: str
+    title: str
+    axis: str
+    metric: str
+    unit: str
+
+
+def curve(
+    points: Sequence[CurvePoint], given_up: Sequence[GivenUp], *, labels: Labels, palette: Palette
+) -> Figure:
+    """Draw a metric against a parameter: intervals always, points given up at their limit with the reason."""
+    reached = [point.high for point in points] + [each.limit for each in given_up if each.limit is not None]
+    measured = measured_axis(
+        labels.metric, labels.unit, [*(point.low for point in points), *reached], linear=not points
+    )
+    top = max(reached, default=1.0)
+    shown = palette.ordered([*(point.subject for point in points), *(each.subject for each in given_up)])
+    along = _along([*(point.at for point in points), *(each.at for each in given_up)], labels.axis)
+    values: list[Json] = [_drawn(point, measured.divisor) for point in points]
+    lost: list[Json] = [
+        {
+            "at": each.at,
+            "subject": each.subject,
+            "value": (top if each.limit is None else each.limit) / measured.divisor,
+            "why": each.why,
+        }
+        for each in given_up
+    ]
+    layers = [*_curves(values, along, measured, palette, shown)]
+    if lost:
+        layers += _limits(lost, along, measured, palette, shown)
+    caption = "Medians with their 95 % intervals."
+    if lost:
+        why = "; the table says why" if len(lost) > MOST_WORDS else ""
+        caption += f" Crosses stand at the limit where a point was given up{why}."
+    return Figure(
+        name=labels.name,
+        title=labels.title,
+        caption=caption,
+        spec=drawing(layers),
+    )
+
+
+def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) -> Figure:
+    """Draw how many times less each subject takes than at its first point, beside the ideal line.
+
+    The first is the smallest above zero: a count of nothing, as of no threads at all, has no ideal to be held to.
+    The interval of a ratio is that of the ends that are furthest apart: it is wider than 95 %.
+    """
+    subjects = palette.ordered(point.subject for point in points)
+    ratios = [ratio for subject in subjects for ratio in _ratios(points, subject)]
+    shown = palette.ordered(ratio.subject for ratio in ratios)
+    places = sorted({ratio.at for ratio in ratios})
+    along = _along(places, labels.axis)
+    ideal: list[Json] = [{"at": at, "value": at / places[0]} for at in places]
+    measured = measured_axis(f"times as fast as at {labels.axis} = {places[0]:g}", "", [1.0])
+    line: Spec = {
+        "data": {"values": ideal},
+        "mark": {"type": "line", "color": MUTED, "strokeDash": [4, 4]},
+        "encoding": {"x": along, "y": {"field": "value", **measured.spec(zero=True)}},
+    }
+    values: list[Json] = [_drawn(ratio, 1.0) for ratio in ratios]
+    return Figure(
+        name=labels.name,
+        title=labels.title,
+        caption=f"Dashed grey: the ideal, {labels.axis} times as much work done. Bars are cautious intervals.",
+        spec=drawing([line, *_curves(values, along, measured, palette, shown, zero=True)]),
+    )
+
+
+def _ratios(points: Sequence[CurvePoint], subject: str) -> list[CurvePoint]:
+    counted = (point for point in points if point.subject == subject and point.at > 0)
+    own = sorted(counted, key=lambda point: point.at)
+    if len(own) < 2 or any(point.low <= 0.0 for point in own):
+        return []
+    first = own[0]
+    return [
+        CurvePoint(
+            subject=subject,
+            at=point.at,
+            value=first.value / point.value,
+            low=1.0 if point is first else first.low / point.high,
+            high=1.0 if point is first else first.high / point.low,
+            count=point.count,
+        )
+        for point in own
+    ]
+
+
+def _drawn(point: CurvePoint, divisor: float) -> Spec:
+    return {
+        "at": point.at,
+        "subject": point.subject,
+        "value": point.value / divisor,
+        "low": point.low / divisor,
+        "high": point.high / divisor,
+        "count": point.count,
+    }
+
+
+def _along(places: Sequence[float], name: str) -> Spec:
+    """The horizontal axis: the places that were asked for are its marks."""
+    distinct = sorted(set(places))
+    powers = len(distinct) > 2 and all(place in (1, *POWERS) for place in distinct)
+    scaling: Spec = {"zero": False, "nice": False, "padding": 12}
+    if spans_decades(distinct) or powers:
+        scaling = {"type": "log", "nice": False, "padding": 12, **({"base": 2} if powers else {})}
+    marks: Spec = {"grid": False, "labelOverlap": True}
+    if len(distinct) <= 12:
+        marks["values"] = [*distinct]
+    marks["format"] = "~s" if max(distinct, default=0) >= 10_000 else "~g"
+    return {"field": "at", "type": "quantitative", "title": name, "scale": scaling, "axis": marks}
+
+
+def _curves(
+    values: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str], *, zero: bool = False
+) -> list[Spec]:
+    """Intervals, lines and points, in the subjects' own colours, dashes and shapes."""
+    height: Spec = {"field": "value", **measured.spec(zero=zero)}
+    colour = palette.encoding(shown)
+    under: list[Json] = [
+        told("subject", "subject"),
+        number("at", "at"),
+        *interval("median"),
+        number("count", "samples"),
+    ]
+    data: Spec = {"values": values}
+    bounds: Spec = {"field": "low", **measured.spec(zero=zero)}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.75},
+            "encoding": {"x": along, "y": bounds, "y2": {"field": "high"}, "color": colour},
+        },
+        {
+            "data": data,
+            "mark": {"type": "line", "strokeWidth": 1.5},
+            "encoding": {"x": along, "y": height, "color": colour, "strokeDash": palette.dashes(shown)},
+        },
+        {
+            "data": data,
+            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
+            "encoding": {
+                "x": along,
+                "y": height,
+                "color": colour,
+                "shape": palette.shapes(shown),
+                "tooltip": under,
+            },
+        },
+    ]
+
+
+def _limits(lost: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str]) -> list[Spec]:
+    place: Spec = {"x": along, "y": {"field": "value", **measured.spec()}, "color": palette.encoding(shown)}
+    under: list[Json] = [told("subject", "subject"), number("at", "at"), told("why", "given up")]
+    crosses: Spec = {
+        "data": {"values": lost},
+        "mark": {"type": "point", "shape": "M-1,-1L1,1M-1,1L1,-1", "size": 90, "strokeWidth": 2},
+        "encoding": {**place, "tooltip": under},
+    }
+    if len(lost) > MOST_WORDS:
+        return [crosses]
+    words: Spec = {
+        "data": {"values": lost},
+        "mark": {"type": "text", "dy": -12, "align": "center", "fontStyle": "italic", "limit": 120},
+        "encoding": {**place, "text": {"field": "why", "type": "nominal"}},
+    }
+    return [crosses, words]

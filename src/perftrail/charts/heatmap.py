@@ -1,0 +1,184 @@
+"""Benchmarks by subjects: how much each takes of what a reference takes, and where that is not clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from perftrail.charts.frame import DIVERGING, FOUR, MUTED, Figure, drawing, number, told
+
+if TYPE_CHECKING:
+    from perftrail.charts.frame import Spec
+    from perftrail.model.trail import Json
+
+STEP = 20
+STRONGEST = 2.0
+"""From half or twice as much on, a colour is full."""
+
+MOST_ROWS = 150
+"""So many rows are drawn at most: those that differ most."""
+
+FEW_COLUMNS = 3
+"""Beside so few columns there is room for intervals."""
+
+INK = "#23272e"
+"""Words on a pale colour, whatever the page's own."""
+
+Standing = Literal["differs", "same", "unclear"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A subject's value over the reference's, with its interval; `None` where there is none, and `why`.
+
+    `whole`: the row is of all rows below it together.
+    """
+
+    row: str
+    column: str
+    ratio: float | None
+    low: float = 0.0
+    high: float = 0.0
+    standing: Standing = "unclear"
+    whole: bool = False
+    why: str = ""
+
+
+def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0) -> Figure:
+    """Draw the ratios of subjects to a reference, benchmark by benchmark; `left_out` rows are not among them."""
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    place: Spec = {
+        "x": {
+            "field": "column",
+            "type": "nominal",
+            "title": None,
+            "sort": [*columns],
+            "axis": {
+                "labelAngle": 0 if len(columns) <= 2 * FEW_COLUMNS else -30,
+                "orient": "top",
+                "grid": False,
+            },
+        },
+        "y": {"field": "row", "type": "nominal", "title": None, "sort": [*rows], "axis": {"grid": False}},
+    }
+    known = [_values(cell, intervals=len(columns) <= FEW_COLUMNS) for cell in cells if cell.ratio is not None]
+    lost: list[Json] = [
+        {"row": cell.row, "column": cell.column, "words": cell.why or "–"}
+        for cell in cells
+        if cell.ratio is None
+    ]
+    beyond = f" The {left_out} rows that differ least are in the table only." if left_out else ""
+    return Figure(
+        name=name,
+        title=f"Every benchmark, times {reference}",
+        caption=(
+            f"Times {reference}: blue is less, red is more, full colour from half or twice on. Pale is the same; "
+            f"where there is no colour and a question mark, no difference is clear.{beyond}"
+        ),
+        spec=drawing(_layers(known, lost, place), height=STEP * len(rows)),
+    )
+
+
+def _values(cell: Cell, *, intervals: bool) -> dict[str, Json]:
+    """A cell as data: what is drawn of it, what is written into it and under the pointer."""
+    assert cell.ratio is not None
+    words = f"{cell.ratio:.2f}"
+    if intervals:
+        words += f" [{cell.low:.2f}, {cell.high:.2f}]"
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "ratio": cell.ratio,
+        "low": cell.low,
+        "high": cell.high,
+        "shown": min(max(cell.ratio, 1 / STRONGEST), STRONGEST) if cell.standing == "differs" else 1.0,
+        "standing": cell.standing,
+        "whole": cell.whole,
+        "words": f"{words} ?" if cell.standing == "unclear" else words,
+    }
+
+
+def _layers(known: Sequence[dict[str, Json]], lost: list[Json], place: Spec) -> list[Spec]:
+    """Draw cells by how sure they are, a line above those that stand for others, and words where there is no cell."""
+    sure: list[Json] = [each for each in known if each["standing"] != "unclear"]
+    unclear: list[Json] = [each for each in known if each["standing"] == "unclear"]
+    heads: list[Json] = [
+        {"row": row} for row in dict.fromkeys(str(each["row"]) for each in known if each["whole"])
+    ]
+    found: list[Spec] = [
+        _squares(sure, place, {"stroke": MUTED, "strokeWidth": 0.5}, color=_COLOUR),
+        _squares(
+            unclear, place, {"fillOpacity": 0, "stroke": MUTED, "strokeWidth": 0.5, "strokeDash": [2, 2]}
+        ),
+        {
+            "data": {"values": heads},
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {"y": {**_field(place["y"]), "bandPosition": 0}},
+        },
+        *_written(sure, place, colour=_ON_COLOUR),
+        *_written(unclear, place, colour={"value": MUTED}),
+    ]
+    if lost:
+        found.append(
+            {
+                "data": {"values": lost},
+                "mark": {"type": "text", "fontStyle": "italic", "limit": 90},
+                "encoding": {**place, "text": {"field": "words", "type": "nominal"}},
+            }
+        )
+    return found
+
+
+def _squares(values: list[Json], place: Spec, mark: Spec, **channels: Json) -> Spec:
+    """Draw a square for each cell, with what is known of it under the pointer."""
+    under: list[Json] = [
+        told("row", "benchmark"),
+        told("column", "subject"),
+        number("ratio", "times", FOUR),
+        number("low", "low", FOUR),
+        number("high", "high", FOUR),
+        told("standing", "verdict"),
+    ]
+    return {
+        "data": {"values": values},
+        "mark": {"type": "rect", **mark},
+        "encoding": {**place, **channels, "tooltip": under},
+    }
+
+
+def _written(values: Sequence[Json], place: Spec, *, colour: Json) -> list[Spec]:
+    """The words in cells: in bold where a cell stands for several rows."""
+    return [
+        {
+            "data": {"values": [*values]},
+            "transform": [{"filter": f"datum.whole === {whole}"}],
+            "mark": {"type": "text", "fontWeight": weight},
+            "encoding": {**place, "text": {"field": "words", "type": "nominal"}, "color": colour},
+        }
+        for whole, weight in (("true", "bold"), ("false", "normal"))
+    ]
+
+
+def _field(channel: Json) -> Spec:
+    assert isinstance(channel, dict)
+    return channel
+
+
+_COLOUR: Spec = {
+    "field": "shown",
+    "type": "quantitative",
+    "title": "times",
+    "scale": {
+        "type": "log",
+        "domain": [1 / STRONGEST, 1, STRONGEST],
+        "range": [*DIVERGING],
+        "interpolate": "rgb",
+    },
+    "legend": {"format": ".2~g", "gradientLength": 160, "values": [1 / STRONGEST, 1, STRONGEST]},
+}
+_ON_COLOUR: Spec = {
+    "condition": {"test": "datum.shown < 0.6 || datum.shown > 1.6", "value": "white"},
+    "value": INK,
+}

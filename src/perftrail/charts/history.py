@@ -1,0 +1,340 @@
+"""A metric along a history: intervals, change points, releases, what could not be had, a search's own steps.
+
+What happened along a history, as layers of a drawing: stretches, releases, changes, what could not be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.charts.frame import (
+    FOUND,
+    MUTED,
+    Along,
+    Figure,
+    drawing,
+    interval,
+    measured_axis,
+    number,
+    thinned,
+    told,
+)
+
+if TYPE_CHECKING:
+    from perftrail.charts.curve import Labels
+    from perftrail.charts.frame import Axis, Palette, Spec
+    from perftrail.model.trail import Json
+
+
+MOST_RELEASES, LONGEST = 10, 24
+
+PLACE = "scale('x', datum.position)"
+"""Where a mark stands in what is shown of the history, in pixels from the left, as a Vega expression."""
+
+RIGHT_HALF = f"{PLACE} > width / 2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A place of the history with a word to it: a release, a culprit, a revision that failed."""
+
+    position: int
+    word: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Neighbouring revisions that could not be had, both ends included, and why in a word."""
+
+    first: int
+    last: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """What happened along a history of `length` revisions; `steps` say in which step of a search one was taken."""
+
+    length: int
+    changes: Sequence[Mark] = ()
+    releases: Sequence[Mark] = ()
+    failed: Sequence[Mark] = ()
+    gaps: Sequence[Gap] = ()
+    steps: Sequence[Mark] = ()
+
+
+def along_axis(length: int, title: str = "position in the history") -> Spec:
+    """The horizontal axis of everything that is drawn along a history."""
+    return {
+        "field": "position",
+        "type": "quantitative",
+        "title": title,
+        "scale": {"domain": [-0.5, max(length, 1) - 0.5], "nice": False, "padding": 8},
+        "axis": {"grid": False, "tickMinStep": 1, "labelOverlap": True, "format": "d"},
+    }
+
+
+def stretches(events: Events) -> list[Spec]:
+    """Shade what could not be had."""
+    if not events.gaps:
+        return []
+    values: list[Json] = [
+        {"position": gap.first - 0.5, "end": gap.last + 0.5, "why": gap.why} for gap in events.gaps
+    ]
+    return [
+        {
+            "data": {"values": values},
+            "mark": {"type": "rect", "color": MUTED, "opacity": 0.22},
+            "encoding": {
+                "x": along_axis(events.length),
+                "x2": {"field": "end"},
+                "tooltip": told("why", "not to be had"),
+            },
+        }
+    ]
+
+
+def releases(events: Events) -> list[Spec]:
+    """Draw so many releases as can be read, each with its name."""
+    kept = _spread(events.releases)
+    if not kept:
+        return []
+    data: Spec = {"values": [_marked(mark) for mark in kept]}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "color": MUTED, "strokeDash": [2, 3], "opacity": 0.8},
+            "encoding": {"x": along_axis(events.length)},
+        },
+        *(_release_words(data, events.length, side, offset) for side, offset in (("<=", 9), (">", -7))),
+    ]
+
+
+def _release_words(data: Spec, length: int, side: str, offset: int) -> Spec:
+    """The names of releases, to the right of their lines; at the right end to the left."""
+    return {
+        "data": data,
+        "transform": [{"filter": f"datum.position {side} {0.96 * length}"}],
+        "mark": {
+            "type": "text",
+            "angle": 270,
+            "align": "right",
+            "dy": offset,
+            "baseline": "middle",
+            "color": MUTED,
+        },
+        "encoding": {
+            "x": along_axis(length),
+            "y": {"value": 4},
+            "text": {"field": "word", "type": "nominal"},
+        },
+    }
+
+
+def changes(events: Events) -> list[Spec]:
+    """Draw a line where it changed, with its words above the drawing."""
+    if not events.changes:
+        return []
+    data: Spec = {"values": [_marked(mark) for mark in events.changes]}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "color": FOUND, "strokeWidth": 2},
+            "encoding": {
+                "x": along_axis(events.length),
+                "tooltip": told("word", "changed"),
+            },
+        },
+        {
+            "data": data,
+            "mark": {
+                "type": "text",
+                # towards the side with more room, also where a figure is looked at closely
+                "align": {"expr": f"{RIGHT_HALF} ? 'right' : 'left'"},
+                "dx": {"expr": f"{RIGHT_HALF} ? -6 : 6"},
+                "limit": {"expr": f"min(260, max({PLACE}, width - {PLACE}))"},
+                "baseline": "bottom",
+                "color": FOUND,
+                "fontWeight": "bold",
+                # above the drawing, where a figure that is looked at closely would cut them off
+                "clip": False,
+            },
+            "encoding": {
+                "x": along_axis(events.length),
+                "y": {"value": -5},
+                "text": {"field": "word", "type": "nominal"},
+            },
+        },
+    ]
+
+
+def failed(events: Events) -> list[Spec]:
+    """Draw a cross for each revision that failed."""
+    if not events.failed:
+        return []
+    return [
+        {
+            "data": {"values": [_marked(mark) for mark in events.failed]},
+            "mark": {"type": "point", "shape": "M-1,-1L1,1M-1,1L1,-1", "size": 50, "color": MUTED},
+            "encoding": {
+                "x": along_axis(events.length),
+                "y": {"value": 300},
+                "tooltip": told("word", "failed"),
+            },
+        }
+    ]
+
+
+def _marked(mark: Mark) -> Spec:
+    word = mark.word if len(mark.word) <= LONGEST else f"{mark.word[: LONGEST - 1]}…"
+    return {"position": mark.position, "word": word}
+
+
+def _spread(marks: Sequence[Mark]) -> list[Mark]:
+    """Give so many of the marks as can be read, evenly, the last one among them."""
+    step = -(-len(marks) // MOST_RELEASES) if marks else 1
+    return list(reversed(list(reversed(marks))[::step]))
+
+
+MOST_NUMBERED = 60
+CLOSEST = 0.025
+"""Numbers that are closer than this share of the history would cover each other: the earlier step is kept."""
+
+ROOM = 18
+"""In pixels: a step's number stands above its point, beside the line of a change, below the words above the drawing."""
+
+POINTS = "points"
+"""The name of the data that a page may replace when a part of the history is looked at closely."""
+
+
+def history(points: Sequence[Along], events: Events, *, labels: Labels, palette: Palette) -> Figure:
+    """Draw a metric along a history. Many points are drawn as ranges of neighbours."""
+    drawn = thinned(points)
+    numbered = _numbered(events, points)
+    measured = replace(
+        measured_axis(
+            labels.metric, labels.unit, [end for point in points for end in (point.low, point.high)]
+        ),
+        padding=ROOM if numbered else 0,
+    )
+    shown = palette.ordered(point.subject for point in points)
+    values: list[Json] = [plain(point, measured.divisor) for point in drawn]
+    layers = [
+        *stretches(events),
+        *releases(events),
+        *_series(values, measured, events.length, palette, shown),
+        *changes(events),
+        *_steps(numbered, events.length, measured),
+        *failed(events),
+    ]
+    thin = len(drawn) < len(points)
+    return Figure(
+        name=labels.name,
+        title=labels.title,
+        caption=_caption(events, thin=thin),
+        spec=drawing(layers, usermeta={"divisor": measured.divisor, "thinned": thin}),
+    )
+
+
+def plain(point: Along, divisor: float) -> Spec:
+    """Give a point as a row of the figure's data."""
+    return {
+        "position": point.position,
+        "subject": point.subject,
+        "revision": point.revision,
+        "value": point.value / divisor,
+        "low": point.low / divisor,
+        "high": point.high / divisor,
+        "count": point.count,
+        "of": point.of,
+    }
+
+
+def _series(
+    values: list[Json], measured: Axis, length: int, palette: Palette, shown: list[str]
+) -> list[Spec]:
+    colour, along = palette.encoding(shown), along_axis(length)
+    under: list[Json] = [
+        told("revision", "revision"),
+        told("subject", "variant"),
+        *interval("median"),
+        number("count", "samples"),
+    ]
+    return [
+        {
+            "data": {"name": POINTS, "values": values},
+            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
+            "encoding": {
+                "x": along,
+                "y": {"field": "low", **measured.spec()},
+                "y2": {"field": "high"},
+                "color": colour,
+            },
+        },
+        {
+            "data": {"name": POINTS},
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 40},
+            "encoding": {
+                "x": along,
+                "y": {"field": "value", **measured.spec()},
+                "color": colour,
+                "shape": palette.shapes(shown),
+                "tooltip": under,
+            },
+        },
+    ]
+
+
+def _numbered(events: Events, points: Sequence[Along]) -> list[tuple[Mark, float]]:
+    """The steps whose number can be read, each with the top of what it measured; none of a long search."""
+    tops = {point.position: point.high for point in points}
+    kept: list[Mark] = []
+    for mark in events.steps:
+        apart = all(abs(mark.position - other.position) >= CLOSEST * events.length for other in kept)
+        if mark.position in tops and apart:
+            kept.append(mark)
+    return [(mark, tops[mark.position]) for mark in kept] if len(kept) <= MOST_NUMBERED else []
+
+
+def _steps(numbered: Sequence[tuple[Mark, float]], length: int, measured: Axis) -> list[Spec]:
+    """Number the measured revisions in the order in which a search took them."""
+    values: list[Json] = [
+        {"position": mark.position, "word": mark.word, "value": top / measured.divisor}
+        for mark, top in numbered
+    ]
+    if not values:
+        return []
+    return [
+        {
+            "data": {"values": values},
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "dx": 4,
+                "dy": -8,
+                "fontSize": 10,
+                "color": MUTED,
+            },
+            "encoding": {
+                "x": along_axis(length),
+                "y": {"field": "value", **measured.spec()},
+                "text": {"field": "word", "type": "nominal"},
+            },
+        }
+    ]
+
+
+def _caption(events: Events, *, thin: bool) -> str:
+    together = "Neighbouring revisions stand together: their median, and the range of their intervals"
+    parts = [together if thin else "Medians with their 95 % intervals"]
+    if events.changes:
+        parts.append("the red line is where it changed")
+    if events.releases:
+        parts.append("dotted lines are releases")
+    if events.gaps or events.failed:
+        parts.append("grey stretches and crosses could not be had")
+    if 0 < len(events.steps) <= MOST_NUMBERED:
+        parts.append("numbers are the search's steps, in the order it took them")
+    return "; ".join(parts) + "."

@@ -1,0 +1,134 @@
+"""What a search believed after each of its steps: where along the history the change may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.charts.frame import FOUND, MUTED, Figure, drawing, number, told
+from perftrail.charts.history import along_axis
+
+if TYPE_CHECKING:
+    from perftrail.charts.frame import Spec
+    from perftrail.model.trail import Json
+
+SHOWN = 0.001
+"""A stretch that is less likely to hold the change is left white."""
+
+SHADES = ("#dce9f5", "#0b3c6f")
+"""From unlikely to sure; sure is darkest, also in grey."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Believed:
+    """A step: the position measured, the words, P(changed at or before) by position, P(nothing changed).
+
+    `changed` ascends in position; empty before anything could be believed.
+    """
+
+    number: int
+    position: int | None
+    words: str
+    changed: tuple[tuple[int, float], ...]
+    no_change: float
+
+
+def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = ()) -> Figure:
+    """Draw the belief step by step, the first step on top."""
+    along, count = along_axis(length), max((step.number for step in steps), default=1)
+    down: Spec = {
+        "field": "step",
+        "type": "quantitative",
+        "title": "step of the search",
+        "scale": {"domain": [0.5, count + 0.5], "reverse": True, "nice": False, "zero": False},
+        "axis": {"grid": False, "tickMinStep": 1, "format": "d"},
+    }
+    return Figure(
+        name="belief",
+        title="How the search came to know",
+        caption=(
+            "Each row is a step: the dot is what it measured, and the darker a stretch, the likelier it holds "
+            "the change. White is elsewhere, or that nothing changed."
+        ),
+        spec=drawing(
+            [_bands(steps, along, down), _dots(steps, along, down), *_rules(culprits, along)],
+            height=max(140, min(440, 12 * count)),
+        ),
+    )
+
+
+def _bands(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
+    """The stretches of each step, the darker the likelier."""
+    stretches: list[Json] = [stretch for step in steps for stretch in _stretches(step)]
+    return {
+        "data": {"values": stretches},
+        "mark": {"type": "rect"},
+        "encoding": {
+            "x": along,
+            "x2": {"field": "end"},
+            "y": {**down, "field": "top"},
+            "y2": {"field": "bottom"},
+            "color": {
+                "field": "probability",
+                "type": "quantitative",
+                "title": "probability that the change is here",
+                "scale": {"domain": [0, 1], "range": [*SHADES]},
+                "legend": {"format": ".0%", "gradientLength": 160, "tickCount": 3},
+            },
+            "tooltip": [
+                number("step", "step"),
+                number("probability", "probability", ".1%"),
+                number("revisions", "revisions"),
+            ],
+        },
+    }
+
+
+def _dots(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
+    """What each step measured, where it measured anything."""
+    taken: list[Json] = [
+        {"position": step.position, "step": step.number, "words": step.words}
+        for step in steps
+        if step.position is not None
+    ]
+    return {
+        "data": {"values": taken},
+        "mark": {"type": "point", "filled": True, "size": 30, "fill": "white", "stroke": MUTED, "opacity": 1},
+        "encoding": {"x": along, "y": down, "tooltip": [told("words", "step")]},
+    }
+
+
+def _rules(culprits: Sequence[int], along: Spec) -> list[Spec]:
+    """A line through all steps at each culprit."""
+    if not culprits:
+        return []
+    values: list[Json] = [{"position": position} for position in culprits]
+    return [
+        {
+            "data": {"values": values},
+            "mark": {"type": "rule", "color": FOUND, "strokeDash": [4, 3]},
+            "encoding": {"x": along},
+        }
+    ]
+
+
+def _stretches(step: Believed) -> list[Spec]:
+    """The stretches between built revisions that may hold the change, as bands of one step."""
+    found: list[Spec] = []
+    total = step.changed[-1][1] if step.changed else 0.0
+    share = (1.0 - step.no_change) / total if total > 0.0 else 0.0
+    for (start, before), (end, after) in zip(step.changed, step.changed[1:], strict=False):
+        if (after - before) * share >= SHOWN:
+            found.append(
+                {
+                    "position": start + 0.5,
+                    "end": end + 0.5,
+                    "step": step.number,
+                    "top": step.number - 0.45,
+                    "bottom": step.number + 0.45,
+                    "probability": round((after - before) * share, 4),
+                    "revisions": end - start,
+                }
+            )
+    return found

@@ -1,0 +1,102 @@
+"""How the samples of each subject scatter: every one as far as they can be told apart, and their quartiles."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from perftrail.charts.frame import (
+    FOUR,
+    MOST_DOTS,
+    MUTED,
+    Figure,
+    drawing,
+    evenly,
+    measured_axis,
+    number,
+    told,
+)
+
+if TYPE_CHECKING:
+    from perftrail.charts.curve import Labels
+    from perftrail.charts.frame import Axis, Palette, Spec
+    from perftrail.model.trail import Json
+
+MOST_ROWS = 24
+STEP = 26
+"""The height of a row in pixels."""
+
+
+def samples(
+    rows: Mapping[str, Sequence[float]], *, labels: Labels, palette: Palette, kinds: Mapping[str, str]
+) -> Figure:
+    """Draw the samples of each row, oldest row on top; `kinds` says which subject's colour a row has.
+
+    Of many rows the first and the last are kept and as many between as fit, of many samples evenly
+    spaced ones in the order of size, the extremes among them.
+    """
+    kept = [*evenly(list(rows), MOST_ROWS)]
+    measured = measured_axis(labels.metric, labels.unit, [value for name in kept for value in rows[name]])
+    dots: list[Json] = [
+        {"row": name, "subject": kinds[name], "value": value / measured.divisor}
+        for name in kept
+        for value in evenly(sorted(rows[name]), MOST_DOTS)
+    ]
+    boxes: list[Json] = [_box(name, rows[name], measured.divisor) for name in kept]
+    left_out = len(rows) - len(kept)
+    told = f" {left_out} more subjects are in the table." if left_out else ""
+    shown = palette.ordered(kinds[name] for name in kept)
+    return Figure(
+        name=labels.name,
+        title=labels.title,
+        caption=f"Each dot is a sample; the grey bar holds the middle half, its line is the median.{told}",
+        spec=drawing(_layers(dots, boxes, measured, kept, palette, shown), height=STEP * len(kept)),
+    )
+
+
+def _layers(
+    dots: list[Json], boxes: list[Json], measured: Axis, kept: list[str], palette: Palette, shown: list[str]
+) -> list[Spec]:
+    row: Spec = {"field": "row", "type": "nominal", "title": None, "sort": [*kept], "axis": {"grid": False}}
+    return [
+        {
+            "data": {"values": boxes},
+            "mark": {"type": "bar", "color": MUTED, "opacity": 0.35, "height": 14},
+            "encoding": {"y": row, "x": {"field": "low", **measured.spec()}, "x2": {"field": "high"}},
+        },
+        {
+            "data": {"values": dots},
+            "mark": {"type": "point", "filled": True, "opacity": 0.55, "size": 26},
+            "encoding": {
+                "y": row,
+                "x": {"field": "value", **measured.spec()},
+                "color": palette.encoding(shown),
+                "shape": palette.shapes(shown),
+            },
+        },
+        {
+            "data": {"values": boxes},
+            "mark": {"type": "tick", "thickness": 2.5, "size": 18, "color": MUTED},
+            "encoding": {
+                "y": row,
+                "x": {"field": "value", **measured.spec()},
+                "tooltip": [
+                    told("row", "subject"),
+                    number("value", "median", FOUR),
+                    number("count", "samples"),
+                ],
+            },
+        },
+    ]
+
+
+def _box(name: str, values: Sequence[float], divisor: float) -> Spec:
+    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
+    return {
+        "row": name,
+        "value": middle / divisor,
+        "low": low / divisor,
+        "high": high / divisor,
+        "count": len(values),
+    }

@@ -1,0 +1,590 @@
+"""Why threads do not bring what they should: what the figures beside the time say of it.
+
+With n threads for the work of one, n T(n) - T(1) seconds of the threads' time are lost. They are lost in two ways that
+the CPU time tells apart, exactly: threads are off their processors (waiting), or on them for longer (burning).
+Waiting with many voluntary switches is what a lock that sleeps does; with few, work that is not shared out. Burning is
+what spinning does, and cache lines or memory that several want; which of these takes counters. What makes less than a
+quarter of the lost time is not asked for, and what is left over when no count explains a wait is believed only where
+that is much. Only counts of threads that the machine has free processors for decide: beyond them every program waits.
+
+The telltales are those of Brooks and Flynt (2013), their borders from programs with a known fault (see
+docs/explanation/scaling.md). Where several causes would look the same, all are named, and none is called likely.
+
+The figures beside the time that change as threads are added, each with its interval and what it speaks for.
+
+What may keep threads from bringing what they should, and which of it the counted waits leave.
+
+Threads that wait are counted at locks, where they spin, and where they hand over to each other: at condition variables,
+barriers and semaphores. Waiting that is in none of these counts is of a thread that has ended, or of one at a lock of
+malloc or the kernel; the voluntary switches that no count explains tell these apart.
+
+Of n threads of which one keeps a lock to itself until it is done, the others wait for it in half of the lost time at
+least; for the rest the first have ended. Of two that hand over to each other on one processor, to which the kernel
+likes to move them, one waits for the other and the other for the processor. Either starts late, beside. So a lock or a
+queue explains up to twice as much again as is counted of it. A wait at a lock is one however often the thread was woken
+in vain, so the switches that it made say nothing of a second lock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import TYPE_CHECKING
+
+from perftrail.stats.ratios import centre, ratio
+from perftrail.stats.scaling import scaling_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perftrail.stats.ratios import Interval
+    from perftrail.stats.scaling import ThreadSamples
+
+    Sample = Mapping[str, float]
+    Signs = Mapping[str, "Telltale"]
+
+HANDOVERS = {
+    "condition_wait": "a queue (condition variables)",
+    "barrier_wait": "a barrier",
+    "semaphore_wait": "a queue (semaphores)",
+}
+"""The metrics of waits in which threads hand over to each other, and what each speaks for."""
+
+PART = 0.1
+"""What has less than this share of a sum is not named for it."""
+
+SINGLE = 1.5
+"""More than so many threads that each thread waits for, or processes, and one is not all there is."""
+
+SPLIT_SECONDS = 0.1
+"""Below so much CPU time the kernel's split into user and system is noise of its tick."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telltale:
+    """One figure at some threads against one thread. `unit` is ``share`` (of the time alone), ``times`` or ``1/s``.
+
+    `speaks_for` says what a figure above the ordinary would mean.
+    """
+
+    name: str
+    figure: Interval
+    unit: str
+    speaks_for: str
+
+
+def telltales(threads: ThreadSamples, count: int) -> dict[str, Telltale]:
+    """Give the telltales that the samples have, by name; ``waiting`` and ``burning`` need wall and CPU time."""
+    pairs = _pairs(threads, count)
+    found = (*_lost(pairs, count), *_waits(pairs, count), *_locks(pairs), *_counted_waits(pairs, count))
+    return {each.name: each for each in found}
+
+
+def _pairs(threads: ThreadSamples, count: int) -> list[tuple[Sample, Sample, float]]:
+    """Samples with one thread and with `count` of one ordinal, and how much more work the second did."""
+    alone, several = threads.samples[1], threads.samples[count]
+    pairs = []
+    for ordinal in sorted(set(alone) & set(several)):
+        one, other = alone[ordinal], several[ordinal]
+        if not all(name in each for name in ("wall", "cpu", threads.metric) for each in (one, other)):
+            continue
+        if min(one["wall"], other["wall"], one[threads.metric], other[threads.metric]) <= 0.0:
+            continue
+        work = 1.0
+        if threads.rising:
+            work = other[threads.metric] * other["wall"] / (one[threads.metric] * one["wall"])
+        pairs.append((one, other, work))
+    return pairs
+
+
+def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
+    """Split what is lost of the threads' time, as a share of the time alone, into waiting and burning."""
+    waiting, burning = [], []
+    for one, other, work in pairs:
+        waiting.append(_waiting(one, other, work, count))
+        burning.append((other["cpu"] / work - one["cpu"]) / one["wall"])
+    yield Telltale(
+        name="waiting", figure=centre(waiting), unit="share", speaks_for="threads that wait, or have no work"
+    )
+    yield Telltale(
+        name="burning",
+        figure=centre(burning),
+        unit="share",
+        speaks_for="spinning, or cache lines and memory that several threads want",
+    )
+    growth = ratio([one["cpu"] for one, _, _ in pairs], [other["cpu"] / work for _, other, work in pairs])
+    if growth is not None:
+        yield Telltale(
+            name="cpu_growth", figure=growth, unit="times", speaks_for="work that one thread has not"
+        )
+    if all("instructions" in each for one, other, _ in pairs for each in (one, other)):
+        executed = ratio(
+            [one["instructions"] for one, _, _ in pairs],
+            [other["instructions"] / work for _, other, work in pairs],
+        )
+        if executed is not None:
+            yield Telltale(
+                name="instructions", figure=executed, unit="times", speaks_for="spinning, where it grows"
+            )
+
+
+def _waiting(one: Sample, other: Sample, work: float, count: int) -> float:
+    idle = (count * other["wall"] - other["cpu"]) / work - (one["wall"] - one["cpu"])
+    return idle / one["wall"]
+
+
+def _waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
+    if all(
+        "system" in each and each["cpu"] >= SPLIT_SECONDS for one, other, _ in pairs for each in (one, other)
+    ):
+        system = [(other["system"] / work - one["system"]) / one["wall"] for one, other, work in pairs]
+        yield Telltale(
+            name="system",
+            figure=centre(system),
+            unit="share",
+            speaks_for="the kernel, which also settles locks",
+        )
+    names = {
+        "voluntary_switches": ("switches", "switch_rate"),
+        "involuntary_switches": ("", "preemption_rate"),
+    }
+    for metric, (each_thread, a_second) in names.items():
+        if not all(metric in each for one, other, _ in pairs for each in (one, other)):
+            continue
+        excess = [max(0.0, other[metric] - one[metric] * work) for one, other, work in pairs]
+        if each_thread:
+            yield Telltale(
+                name=each_thread,
+                figure=centre([more / count for more in excess]),
+                unit="of each thread",
+                speaks_for="threads that wait for one another: a lock, a queue or a barrier",
+            )
+        speaks_for = "threads that wait for one another" if each_thread else "a lack of cores"
+        rates = [more / other["wall"] for more, (_, other, _) in zip(excess, pairs, strict=True)]
+        yield Telltale(name=a_second, figure=centre(rates), unit="1/s", speaks_for=speaks_for)
+
+
+def _locks(pairs: list[tuple[Sample, Sample, float]]) -> Iterator[Telltale]:
+    names = ("locks", "contended_locks", "lock_wait")
+    if not all(name in each for name in names for one, other, _ in pairs for each in (one, other)):
+        return
+    contended = [other["contended_locks"] / max(1.0, other["locks"]) for _, other, _ in pairs]
+    yield Telltale(name="contended_locks", figure=centre(contended), unit="share", speaks_for="a lock")
+    # The counted wait holds the time that a thread waits for a CPU, so that only a small one excludes a lock.
+    held = [_more(one, other, work, "lock_wait") for one, other, work in pairs]
+    yield Telltale(name="lock_wait", figure=centre(held), unit="share", speaks_for="a lock")
+
+
+def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
+    """Give the waits that are no locks, and the waiting that is in no count; nothing for samples of locks alone."""
+    waits = (*HANDOVERS, "join_wait", "spin_wait")
+    if not all(name in each for name in waits for one, other, _ in pairs for each in (one, other)):
+        return
+    handed = [sum(_beyond_wall(one, other, work, name) for name in HANDOVERS) for one, other, work in pairs]
+    parts = {name: median([other[name] for _, other, _ in pairs]) for name in HANDOVERS}
+    at = [said for name, said in HANDOVERS.items() if parts[name] > PART * sum(parts.values())]
+    yield Telltale(
+        name="handover_wait", figure=centre(handed), unit="share", speaks_for=" or ".join(at) or "a queue"
+    )
+    joined = [_beyond_wall(one, other, work, "join_wait") for one, other, work in pairs]
+    yield Telltale(
+        name="join_wait", figure=centre(joined), unit="share", speaks_for="threads of unequal work"
+    )
+    spun = [_more(one, other, work, "spin_wait") for one, other, work in pairs]
+    yield Telltale(name="spin_wait", figure=centre(spun), unit="share", speaks_for="spinning on a lock")
+    ready = _ready(pairs)
+    uncounted = [
+        _waiting(one, other, work, count)
+        - _more(one, other, work, "lock_wait")
+        - by_handing
+        - without_processor
+        for (one, other, work), by_handing, without_processor in zip(pairs, handed, ready, strict=True)
+    ]
+    if any(ready):
+        yield Telltale(
+            name="ready", figure=centre(ready), unit="share", speaks_for="a lack of processors, or busy ones"
+        )
+    yield Telltale(
+        name="uncounted_wait",
+        figure=centre(uncounted),
+        unit="share",
+        speaks_for="threads without work, or a lock that is not counted",
+    )
+    yield from _counts(pairs, count)
+
+
+def _ready(pairs: list[tuple[Sample, Sample, float]]) -> list[float]:
+    """How much longer something was ready and had no processor, as the kernel tells of the machine, if it does."""
+    return [
+        (other["cpu_pressure"] * other["wall"] / work - one["cpu_pressure"] * one["wall"]) / one["wall"]
+        if "cpu_pressure" in one and "cpu_pressure" in other
+        else 0.0
+        for one, other, work in pairs
+    ]
+
+
+def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
+    """Give how many switches no counted wait made: each makes two at most, of a condition variable and its mutex."""
+    numbers = ("contended_locks", "conditions", "barriers", "semaphores", "joins")
+    switches = []
+    for one, other, work in pairs:
+        excess = other["voluntary_switches"] - one["voluntary_switches"] * work
+        counted = sum(other[name] - one[name] * work for name in numbers)
+        switches.append(max(0.0, excess - 2.0 * counted) / count)
+    yield Telltale(
+        name="uncounted_switches",
+        figure=centre(switches),
+        unit="of each thread",
+        speaks_for="a lock that is not counted",
+    )
+    joins = centre([other["joins"] / count for _, other, _ in pairs])
+    if joins.high > SINGLE:
+        speaks_for = "threads that come and go, whose waits are not all counted"
+        yield Telltale(name="joins", figure=joins, unit="of each thread", speaks_for=speaks_for)
+    processes = centre([other["counted_processes"] for _, other, _ in pairs])
+    if processes.high > SINGLE:
+        speaks_for = "processes that wait for each other, which is not counted"
+        yield Telltale(name="counted_processes", figure=processes, unit="", speaks_for=speaks_for)
+
+
+def _more(one: Sample, other: Sample, work: float, metric: str) -> float:
+    """How much more of a time there is than with one thread, as a share of the time with one thread."""
+    return (other[metric] / work - one[metric]) / one["wall"]
+
+
+def _beyond_wall(one: Sample, other: Sample, work: float, metric: str) -> float:
+    """How much more of a time there is than the same share of the wall time as with one thread.
+
+    A thread that only waits for the others, as main often does, waits for all of the wall time at every count.
+    """
+    return (other[metric] - one[metric] * other["wall"] / one["wall"]) / work / one["wall"]
+
+
+SOME = 0.1
+"""Lost time below this share is no cause."""
+
+EXCESS = 20.0
+"""So many more voluntary switches of each thread than with one thread are not its start and end."""
+
+OFTEN = 0.2
+"""A lock that is found held in more than this share of cases is fought for."""
+
+GOOD_PART = 0.25
+"""Waits of more than this share of the lost or the waited time take part in it; those at a lock are the cause."""
+
+EXPLAINS = 1.0 / 3.0
+"""Handovers, spins and what no count explains are the cause above this share of the lost or the waited time."""
+
+
+class Cause(StrEnum):
+    """What keeps threads from bringing what they should."""
+
+    LOCK = "lock"
+    HANDOVER = "handover"
+    HIDDEN_LOCK = "hidden lock"
+    SERIAL = "serial"
+    SPINNING = "spinning"
+    FALSE_SHARING = "false sharing"
+    MEMORY = "memory"
+    SLOWER_CORES = "slower cores"
+    KERNEL = "kernel"
+    MORE_WORK = "more work"
+
+
+def lost(signs: Signs) -> float:
+    """All of the threads' time that is lost, as a share of the time with one thread."""
+    return signs["waiting"].figure.value + signs["burning"].figure.value
+
+
+def fought_for(signs: Signs) -> Cause | None:
+    """Name what threads fight for, where counts show it: a lock found held often, or one that they spin on.
+
+    The rest goes with it, whatever it looks like: a lock that many ask for burns, too, in the kernel and by the line
+    of its word, and the thread that keeps it to itself ends first.
+    """
+    all_lost = lost(signs)
+    if all_lost <= 0.0:
+        return None
+    often, held, spun = (_figure(signs, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
+    if often is not None and held is not None and often.low > OFTEN and held.low > GOOD_PART * all_lost:
+        return Cause.LOCK if _is_below(_figure(signs, "handover_wait"), GOOD_PART * all_lost) else None
+    if spun is not None and spun.low > EXPLAINS * all_lost:
+        return Cause.SPINNING
+    return None
+
+
+def of_many_waits(signs: Signs) -> tuple[Cause, ...]:
+    """Tell a lock from a queue or a barrier, which takes counts; those of malloc and the kernel have none."""
+    held, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
+    if held is None:
+        return (Cause.LOCK, Cause.HANDOVER)
+    part, some = GOOD_PART * _waited(signs), SOME * _waited(signs)
+    if held.low > max(part, SOME * lost(signs)) and _is_below(handed, part):
+        return (Cause.LOCK,)
+    if handed is None:
+        others = (Cause.HANDOVER, Cause.HIDDEN_LOCK)
+        return others if held.high < SOME * lost(signs) else (Cause.LOCK, *others)
+    if held.high < part and _explains(handed, signs):
+        return (Cause.HANDOVER,)
+    uncounted = signs["uncounted_wait"].figure
+    if max(held.high, handed.high) < some and _explains(uncounted, signs):
+        return _uncounted_causes(signs)
+    counted = {Cause.LOCK: held, Cause.HANDOVER: handed}
+    causes = [cause for cause, figure in counted.items() if figure.high >= some]
+    causes += _uncounted_causes(signs) if uncounted.high >= some else ()
+    return tuple(dict.fromkeys(causes))
+
+
+def of_few_waits(signs: Signs) -> tuple[Cause, ...]:
+    """Few long waits: work that is not shared out, or one lock or queue waited at for long, which counts tell."""
+    held, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
+    if held is None:
+        return (Cause.SERIAL, Cause.LOCK)
+    part, some = GOOD_PART * _waited(signs), SOME * lost(signs)
+    if held.low > part and _is_below(handed, part):
+        return (Cause.LOCK,)
+    if handed is not None and handed.low > part and held.high < part:
+        return (Cause.HANDOVER,) if _explains(handed, signs) else (Cause.HANDOVER, Cause.SERIAL)
+    causes = [Cause.SERIAL]
+    if held.high >= some:
+        causes.append(Cause.LOCK)
+    if not _is_below(handed, some):
+        causes.append(Cause.HANDOVER)
+    return tuple(causes)
+
+
+def _uncounted_causes(signs: Signs) -> tuple[Cause, ...]:
+    """Name what waiting may be that no count explains.
+
+    Threads that come and go hand over by ending, processes by pipes. A thread that is waited for until it ends, once,
+    has more work than others.
+    """
+    switches, joined = signs["uncounted_switches"].figure, signs["join_wait"].figure
+    joins, processes = _figure(signs, "joins"), _figure(signs, "counted_processes")
+    causes = []
+    if switches.high >= EXCESS:
+        causes.append(Cause.HIDDEN_LOCK)
+    if processes is not None or (joins is not None and joins.high >= EXCESS):
+        causes.append(Cause.HANDOVER)
+    if switches.low < EXCESS or joined.low > GOOD_PART * _waited(signs):
+        causes.append(Cause.SERIAL)
+    return tuple(causes)
+
+
+def _explains(part: Interval, signs: Signs) -> bool:
+    return part.low > max(EXPLAINS * _waited(signs), SOME * lost(signs))
+
+
+def _waited(signs: Signs) -> float:
+    return max(signs["waiting"].figure.value, SOME)
+
+
+def _is_below(figure: Interval | None, border: float) -> bool:
+    """Whether a figure is surely below a border, or not there at all."""
+    return figure is None or figure.high < border
+
+
+def _figure(signs: Signs, name: str) -> Interval | None:
+    return signs[name].figure if name in signs else None
+
+
+FAIR = 0.85
+"""An efficiency of this or more needs no explanation."""
+
+LEAST = 5
+"""Fewer pairs of samples tell nothing."""
+
+RATE = 80.0
+"""So many voluntary switches a second, beyond those with one thread, are threads that wait for each other."""
+
+OF_WAITS = (Cause.LOCK, Cause.HANDOVER, Cause.HIDDEN_LOCK, Cause.SERIAL)
+"""The causes of which threads wait."""
+
+MORE = "more invocations, as [measure] says how many, narrow the intervals"
+"""The next step where the samples are too few."""
+
+QUIET = "measure again while nothing else runs; perftrail doctor tells what does"
+"""The next step where others took what the threads lacked."""
+
+MOST_SHARED = 1.5
+"""What processors that share a core, a clock or a cache may cost is below this many times the CPU time."""
+
+
+class Outcome(StrEnum):
+    """What came of looking for a cause."""
+
+    LIKELY = "likely"
+    SCALES = "scales"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """The finding at `threads` threads, None where no count could decide.
+
+    `candidates` are the causes that the evidence allows: one when `LIKELY`. `because` says why it cannot be told, and
+    `next_step` what would tell.
+    """
+
+    outcome: Outcome
+    threads: int | None
+    candidates: tuple[Cause, ...] = ()
+    because: str = ""
+    next_step: str = ""
+    evidence: tuple[Telltale, ...] = ()
+
+
+def contention(threads: ThreadSamples) -> Contention:
+    """Find out why a benchmark's time tapers, from its samples at one thread and at more."""
+    if 1 not in threads.counts:
+        return _cannot(
+            "nothing was measured with one thread", "add 1 to the values of the parameter that counts them"
+        )
+    several = [count for count in threads.within if count > 1]
+    if not several:
+        processors = threads.processors.count
+        return _cannot(
+            f"each count measured has more threads than this machine has processors ({processors})",
+            f"measure a count of 2 to {processors} threads" if processors > 1 else "use a machine with more",
+        )
+    if not all(_known(threads, 1, count) for count in several):
+        return _cannot(f"fewer than {LEAST} samples have wall and CPU time at both counts", MORE)
+    free = [count for count in several if count + _taken(threads, count) <= threads.processors.count + SOME]
+    if not free:
+        taken = _taken(threads, several[0])
+        return _cannot(
+            f"others took {taken:.1f} of {threads.processors.count} CPUs while it ran, so that threads lacked cores",
+            QUIET,
+        )
+    return _at(threads, free[-1])
+
+
+def _cannot(because: str, next_step: str) -> Contention:
+    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, because=because, next_step=next_step)
+
+
+def _known(threads: ThreadSamples, first: int, second: int) -> bool:
+    return all(
+        len(threads.paired(metric, first, second)[0]) >= LEAST for metric in ("wall", "cpu", threads.metric)
+    )
+
+
+def _taken(threads: ThreadSamples, count: int) -> float:
+    """How many CPUs others took while it ran, the host of a virtual machine included; the worse of both counts."""
+    taken = 0.0
+    for held in (threads.samples[1], threads.samples[count]):
+        sums = [each.get("foreign_cpu", 0.0) + each.get("stolen_cpu", 0.0) for each in held.values()]
+        taken = max(taken, median(sums))
+    return taken if taken > SOME * threads.processors.count else 0.0
+
+
+def _at(threads: ThreadSamples, count: int) -> Contention:
+    found = scaling_ratio(threads, 1, count)
+    assert found is not None
+    efficiency = found.times(1.0 / count)
+    signs = telltales(threads, count)
+    told = tuple(signs.values())
+    if efficiency.low >= FAIR:
+        return Contention(outcome=Outcome.SCALES, threads=count, evidence=told)
+    causes: tuple[Cause, ...] = ()
+    if efficiency.high > FAIR:
+        because, next_step = f"whether the time tapers at {count} threads is within the noise", MORE
+    elif _waits_alone(threads):
+        because = "with one thread it waits already, for a disk, a clock or another process"
+        next_step = "a benchmark that does not wait tells what its threads cost one another"
+    else:
+        causes = _causes(threads, signs, count)
+        left_over = causes == (Cause.SERIAL,) and _uncounted_share(signs).low < GOOD_PART
+        if len(causes) == 1 and not left_over:
+            return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=told)
+        because = "several causes would look the same" if causes else "what is lost is within the noise"
+        if left_over:
+            because = "little is lost that neither counted waits nor a lack of processors explain"
+        next_step = QUIET if left_over else _next_step(causes, signs)
+    return Contention(
+        outcome=Outcome.CANNOT_TELL,
+        threads=count,
+        candidates=causes,
+        because=because,
+        next_step=next_step,
+        evidence=told,
+    )
+
+
+def _uncounted_share(signs: dict[str, Telltale]) -> Interval:
+    """What no count explains of the waiting; all of it where nothing was counted."""
+    return signs.get("uncounted_wait", signs["waiting"]).figure
+
+
+def _next_step(causes: tuple[Cause, ...], signs: dict[str, Telltale]) -> str:
+    """Say what tells causes apart that look the same: counts of waits, of instructions, of calls, else more samples."""
+    if {*OF_WAITS, Cause.SPINNING} & {*causes} and "uncounted_wait" not in signs:
+        return 'counters = ["locks"] in the benchmark counts locks and waits, which tells more of them apart'
+    if Cause.FALSE_SHARING in causes and "instructions" not in signs:
+        return (
+            'a benchmark of its own with counters = ["instructions"] tells spinning and more work, which execute more '
+            "with more threads, from cache lines and memory"
+        )
+    if {Cause.HIDDEN_LOCK, Cause.HANDOVER} <= {*causes}:
+        return "strace -f -c of one run tells which system calls wait: futex, or read and wait4"
+    return MORE
+
+
+def _waits_alone(threads: ThreadSamples) -> bool:
+    alone = threads.samples[1].values()
+    shares = [
+        1.0 - each["cpu"] / each["wall"] for each in alone if each.get("wall", 0.0) > 0.0 and "cpu" in each
+    ]
+    return centre(shares).high > SOME
+
+
+def _causes(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> tuple[Cause, ...]:
+    """Name every cause that the evidence allows, the likeliest first."""
+    waiting, burning = signs["waiting"].figure, signs["burning"].figure
+    waits, burns = waiting.low > SOME, burning.low > SOME
+    if (shown := fought_for(signs)) is not None:
+        return (shown,)
+    if waits and _switches_often(signs):
+        return of_many_waits(signs)
+    if _switches_often(signs) and (waiting.high > SOME / 2.0 or burns):
+        return (*of_many_waits(signs), *(_burning(threads, signs, count) if burns else ()))
+    part = GOOD_PART * lost(signs)
+    waits, burns = waits and waiting.high > part, burns and burning.high > part
+    return (
+        *(of_few_waits(signs) if waits else ()),
+        *(_burning(threads, signs, count) if burns else ()),
+    )
+
+
+def _switches_often(signs: dict[str, Telltale]) -> bool:
+    switches, rate = signs.get("switches"), signs.get("switch_rate")
+    return (
+        switches is not None
+        and rate is not None
+        and switches.figure.low >= EXCESS
+        and rate.figure.low >= RATE
+    )
+
+
+def _burning(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> tuple[Cause, ...]:
+    growth, system = signs["cpu_growth"].figure, signs.get("system")
+    if system is not None and system.figure.low > signs["burning"].figure.value / 2.0:
+        return (Cause.KERNEL,)
+    causes = [Cause.SPINNING, Cause.FALSE_SHARING, Cause.MEMORY]
+    if growth.low < (2.0 if threads.processors.paired else MOST_SHARED):
+        causes.append(Cause.SLOWER_CORES)
+    if not threads.rising and growth.high > FAIR * count:
+        causes.append(Cause.MORE_WORK)
+    instructions = signs.get("instructions")
+    if instructions is not None:
+        executed = (Cause.SPINNING, Cause.MORE_WORK)
+        more, alike = instructions.figure.low > 1.0 + 2 * SOME, instructions.figure.high < 1.0 + SOME
+        causes = [each for each in causes if not (more and each not in executed)]
+        causes = [each for each in causes if not (alike and each in executed)]
+    found = scaling_ratio(threads, 1, count)
+    if (
+        found is not None and found.high < 1.0 / MOST_SHARED
+    ):  # sharing a resource does not cost more than it gives
+        causes = [each for each in causes if each not in (Cause.MEMORY, Cause.SLOWER_CORES)]
+    return tuple(causes)

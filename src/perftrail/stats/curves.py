@@ -1,0 +1,220 @@
+"""A metric along a numeric axis: one level for each value of the axis, and how far each may be off.
+
+A level is the median of the logarithms of a point's values, with the variance of a median of n normal values,
+``sigma^2 pi / (2 n + pi - 2)``. `sigma` is each point's own, drawn towards what all points have together as if
+that were `PRIOR` values more: the scatter of three values says little by itself.
+
+Two curves on one axis: which is lower where, and where they cross.
+
+At each value of the axis that both have, the difference of levels is told from none at a level of `ERROR`, shared
+by all values (Bonferroni). A crossing lies between the last value at which one is surely lower and the first at
+which the other is. Between measured values, difference and error are drawn as straight lines over the logarithm
+of the axis; the interval of a crossing is where that band holds zero (Fieller 1954, for a line). Assumes that no
+curve turns between two values of the axis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+PRIOR = 4.0
+"""The common scatter weighs as much as so many values of a point."""
+
+Readings = Sequence[tuple[float, Sequence[float]]]
+"""Values of the axis, each with the values measured there, in the metric's own unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A point that was given up: at this value of the axis the metric is at least `least`, in its own unit."""
+
+    x: float
+    least: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Levels along an axis; all arrays have shape (n,), `xs` ascends.
+
+    `logs` are natural logarithms of levels, `errors` their standard errors, zero where no point was `repeated`.
+    `beyond` is the first point that was given up, where that bounds the metric. `worth` is the number of
+    independent points that all of them are worth, None for as many as there are.
+    """
+
+    xs: Floats
+    logs: Floats
+    errors: Floats
+    beyond: Bound | None = None
+    repeated: bool = False
+    worth: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.xs)
+
+    def part(self, first: int, last: int) -> Curve:
+        """The points of a range of indices, without what lies beyond unless it reaches the end."""
+        cut = slice(first, last)
+        return Curve(
+            xs=self.xs[cut],
+            logs=self.logs[cut],
+            errors=self.errors[cut],
+            beyond=self.beyond if last >= len(self) else None,
+            repeated=self.repeated,
+            worth=self.worth,
+        )
+
+
+def curve_of(readings: Readings, *, resolution: float = 0.0, beyond: Bound | None = None) -> Curve:
+    """Make a curve of what was measured; values that are not finite or not above zero are left out.
+
+    `resolution`: how far each value may be off by the way it is taken, in the metric's unit.
+    """
+    usable = [
+        (float(x), np.log(kept))
+        for x, values in sorted(readings, key=lambda each: each[0])
+        if math.isfinite(x) and (kept := [value for value in values if 0.0 < value < math.inf])
+    ]
+    xs = np.array([x for x, _ in usable], dtype=np.float64)
+    logs = np.array([float(np.median(values)) for _, values in usable], dtype=np.float64)
+    errors = np.sqrt(_variances([values for _, values in usable]) + (resolution * np.exp(-logs)) ** 2 / 3.0)
+    repeated = any(len(values) > 1 for _, values in usable)
+    return Curve(xs=xs, logs=logs, errors=errors, beyond=beyond, repeated=repeated)
+
+
+def _variances(samples: Sequence[Floats]) -> Floats:
+    """The variance of each sample's median."""
+    counts = np.array([len(values) for values in samples], dtype=np.float64)
+    squares = np.array([float(((values - values.mean()) ** 2).sum()) for values in samples])
+    if (counts - 1.0).sum() <= 0.0:
+        return np.zeros(len(samples))
+    pooled = squares.sum() / (counts - 1.0).sum()
+    own = (squares + PRIOR * pooled) / (counts - 1.0 + PRIOR)
+    variances: Floats = own * math.pi / (2.0 * counts + math.pi - 2.0)
+    return variances
+
+
+ERROR = 0.01
+"""How often two equal curves are told apart anywhere."""
+
+LACK = 0.005
+"""Levels are never believed to be closer than half a percent: two programs are laid out differently."""
+
+_SURE = 1.96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Neighbouring values of the axis with one answer: the lower curve, 0 or 1, or `None` where none surely is.
+
+    `ratio` is second/first in the middle of the stretch, as a geometric mean.
+    """
+
+    first: float
+    last: float
+    lower: int | None
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """Where curves cross, with the interval that holds it with 95 %; `lower` is the lower one beyond."""
+
+    x: float
+    low: float
+    high: float
+    lower: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Which of two curves is lower where, in the order of the axis."""
+
+    stretches: tuple[Stretch, ...]
+    crossings: tuple[Crossing, ...]
+
+
+def crossings(first: Curve, second: Curve) -> Comparison | None:
+    """Compare two curves at the values above zero that both have; `None` when there are none."""
+    xs, at, other_at = np.intersect1d(first.xs, second.xs, return_indices=True)
+    usable = xs > 0.0
+    xs, at, other_at = xs[usable], at[usable], other_at[usable]
+    if len(xs) == 0:
+        return None
+    away = second.logs[other_at] - first.logs[at]
+    errors = np.sqrt(_variance(first)[at] + _variance(second)[other_at])
+    bound = NormalDist().inv_cdf(1.0 - ERROR / 2.0 / len(xs))
+    signs = np.where(np.abs(away) > bound * errors, np.sign(away), 0.0).astype(np.int64)
+    return Comparison(
+        stretches=_stretches(xs, away, signs), crossings=_crossings(np.log(xs), away, errors, signs)
+    )
+
+
+def _variance(curve: Curve) -> Floats:
+    """The variance of each level; without any repeated value, what lies beside a straight line tells it."""
+    variances = curve.errors**2
+    if not variances.any() and len(curve) > 2:
+        bends = np.diff(curve.logs, 2)
+        variances = np.full(len(curve), float((bends**2).mean()) / 6.0)
+    elif not variances.any():
+        variances = np.full(len(curve), math.inf)
+    summed: Floats = variances + LACK**2
+    return summed
+
+
+def _stretches(xs: Floats, away: Floats, signs: npt.NDArray[np.int64]) -> tuple[Stretch, ...]:
+    cuts = [0, *(np.flatnonzero(np.diff(signs)) + 1).tolist(), len(signs)]
+    return tuple(
+        Stretch(
+            first=float(xs[start]),
+            last=float(xs[end - 1]),
+            lower={1: 0, -1: 1, 0: None}[int(signs[start])],
+            ratio=math.exp(float(away[start:end].mean())),
+        )
+        for start, end in pairwise(cuts)
+    )
+
+
+def _crossings(
+    logs: Floats, away: Floats, errors: Floats, signs: npt.NDArray[np.int64]
+) -> tuple[Crossing, ...]:
+    sure = np.flatnonzero(signs)
+    return tuple(
+        _crossing(
+            logs[start : end + 1],
+            away[start : end + 1] * -signs[start],
+            errors[start : end + 1],
+            int(signs[end]),
+        )
+        for start, end in pairwise(sure.tolist())
+        if signs[start] != signs[end]
+    )
+
+
+def _crossing(logs: Floats, rising: Floats, errors: Floats, sign: int) -> Crossing:
+    """A crossing within a bracket over which the difference rises from surely below zero to surely above."""
+    low = _roots(logs, rising + _SURE * errors)[0]
+    high = _roots(logs, rising - _SURE * errors)[-1]
+    roots = _roots(logs, rising)
+    x = (roots[0] + roots[-1]) / 2.0
+    return Crossing(x=math.exp(x), low=math.exp(low), high=math.exp(high), lower=0 if sign > 0 else 1)
+
+
+def _roots(logs: Floats, heights: Floats) -> list[float]:
+    """Where lines between heights pass zero; there is one at least, as the ends lie on either side."""
+    return [
+        float(logs[at] + (logs[at + 1] - logs[at]) * heights[at] / (heights[at] - heights[at + 1]))
+        for at in range(len(logs) - 1)
+        if heights[at] * heights[at + 1] <= 0.0 and heights[at] != heights[at + 1]
+    ]

@@ -1,0 +1,466 @@
+"""How a metric grows along an axis: its order, a power law's exponent, and where that changes.
+
+**Shapes** are ``a + b f(x)``: logarithms up to an additive constant, ``log(exp(t) + f(x))``; `t` says how much of the
+cost does not depend on x. Errors are relative to the value: a level is its shape plus a constant plus noise, whose
+variance is the level's own plus `LACK`, times a common factor that is unknown. The constant (flat prior) and the
+factor (scaled inverse chi-square, `TRUST` degrees of freedom around 1) are integrated out, which leaves Student's t:
+the evidence is ``(TRUST + chi^2)^(-(n - 1 + TRUST) / 2)``, averaged over what else a shape leaves open (Gelman et al.,
+Bayesian Data Analysis, 3rd edition, section 3.2; Kass and Raftery 1995 on its use). A point that was given up counts
+with the probability that it lies above its limit, given the others.
+
+**Orders** are weighed against each other by their evidence, with equal priors. The result is a set of orders that
+holds the true one with `SURE`: one, or several that this range does not separate. An order under which the metric
+changes by less than `FLAT` over the whole range counts as constant. Where a power law or one with a break is `ODDS`
+times likelier than every order, there is none.
+
+**What fits none.** Where points lie further from every order and power law than their samples vary, the difference is
+systematic: it is smooth along the axis, as the cost of an item that grows with a cache's misses is. Then n points are
+worth `SMOOTH` independent ones, and orders as close as n and n log n are not separated.
+
+**A break** is a shape like any other: a power law, a cost that does not depend on the axis, and from some value of the
+axis on another exponent (Muggeo 2003 calls it broken-line regression). At most one is reported.
+
+Assumes one regime but for the break. An order describes how the metric grows; what it grows by, counts show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from perftrail.stats.curves import Curve
+
+    Floats = npt.NDArray[np.float64]
+
+LACK = 0.005
+"""No shape is believed to hold closer than to half a percent."""
+
+TRUST = 1.0
+"""How many degrees of freedom the levels' own errors are worth: their scatter around a shape counts more."""
+
+MISFIT = 4.0
+"""Points lie further from a shape than their samples vary when chi-square exceeds this multiple of their number."""
+
+SMOOTH = 3.0
+"""Smooth differences from a shape count as this number of independent ones, for any number of points."""
+
+BELOW, ABOVE = 7.0, 4.0
+"""Costs that do not depend on x range from a thousandth of the least to fifty times the largest that do."""
+
+_ROUNDS = 5
+_HELD = 14.0
+
+Shape = Callable[[Sequence["Floats"], "Floats"], "Floats"]
+"""From what is open, arrays of shape (cells,) each, and xs of shape (n,) to logarithms of shape (cells, n)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Borne:
+    """A shape's evidence (a natural logarithm), and the cells of what it leaves open with their weights.
+
+    `nodes` has shape (open, cells). `fit` is the shape at its likeliest cell, in logarithms of the metric;
+    `chi_square` says how far levels are from it, in their own errors.
+    """
+
+    evidence: float
+    nodes: Floats
+    weights: Floats
+    growths: Floats
+    fit: Floats
+    chi_square: float
+
+    def interval(self, axis: int, *, confidence: float = 0.95) -> tuple[float, float, float]:
+        """The median of something open and the interval that holds it with a probability."""
+        order = np.argsort(self.nodes[axis], kind="stable")
+        values, held = self.nodes[axis][order], np.cumsum(self.weights[order])
+        tail = (1.0 - confidence) / 2.0
+        low, middle, high = (float(np.interp(share, held, values)) for share in (tail, 0.5, 1.0 - tail))
+        return middle, low, high
+
+
+def borne(curve: Curve, shape: Shape, bounds: Sequence[tuple[float, float]], *, cells: int = 0) -> Borne:
+    """Weigh a shape over what it leaves open, each uniformly between its bounds.
+
+    The grid of `cells` on each axis closes in, round by round, on where the evidence is.
+    """
+    count = cells or {0: 1, 1: 96, 2: 56}.get(len(bounds), 20)
+    box = list(bounds)
+    for number in range(_ROUNDS):
+        axes = [low + (np.arange(count) + 0.5) * (high - low) / count for low, high in box]
+        nodes = _cells(axes)
+        found, growths, chi_squares, fits = _evidence(curve, shape, nodes)
+        if number == _ROUNDS - 1 or not box:
+            break
+        near = nodes[:, found > found.max() - _HELD]
+        box = [
+            (max(bound[0], values.min() - width), min(bound[1], values.max() + width))
+            for bound, values, width in zip(
+                bounds, near, [(high - low) / count for low, high in box], strict=True
+            )
+        ]
+    top = float(found.max())
+    weights = np.exp(found - top)
+    share = math.prod(
+        (high - low) / (last - first) for (low, high), (first, last) in zip(box, bounds, strict=True)
+    )
+    best = int(np.argmax(found))
+    return Borne(
+        evidence=top + math.log(float(weights.mean()) * share),
+        nodes=nodes,
+        weights=weights / weights.sum(),
+        growths=growths,
+        fit=fits[best],
+        chi_square=float(chi_squares[best]),
+    )
+
+
+def with_start(open_share: Floats, logs: Floats, known: Floats) -> Floats:
+    """Add a cost that does not depend on x to f: `open_share` in 0..1 says how much, evenly on a log scale.
+
+    `logs` is log f at the xs that are asked for, `known` at those that were measured, both (cells, n).
+    """
+    finite = np.where(np.isfinite(known), known, np.nan)
+    low = np.nanmin(finite, axis=1) - BELOW
+    high = np.nanmax(finite, axis=1) + ABOVE
+    start = low + open_share * (high - low)
+    added: Floats = np.logaddexp(start[:, None], logs)
+    return added
+
+
+def _cells(axes: Sequence[Floats]) -> Floats:
+    if not axes:
+        return np.zeros((0, 1))
+    return np.array([each.ravel() for each in np.meshgrid(*axes, indexing="ij")])
+
+
+def _evidence(curve: Curve, shape: Shape, nodes: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Of each cell the evidence's logarithm, the growth over the range, chi-square, and the fitted logarithms."""
+    asked = curve.xs if curve.beyond is None else np.append(curve.xs, curve.beyond.x)
+    every = shape(tuple(nodes), asked)
+    shapes = every[:, : len(curve)]
+    variances = curve.errors**2 + LACK**2
+    weights = 1.0 / variances
+    away = curve.logs - shapes
+    level = away @ weights / weights.sum()
+    chi_squares = ((away - level[:, None]) ** 2) @ weights
+    freedom = (len(curve) if curve.worth is None else curve.worth) - 1 + TRUST
+    found = -freedom / 2.0 * np.log(TRUST + chi_squares)
+    if curve.beyond is not None:
+        spread = np.sqrt((TRUST + chi_squares) / freedom * (np.median(variances) + 1.0 / weights.sum()))
+        found = found + _above((level + every[:, -1] - math.log(curve.beyond.least)) / spread, freedom)
+    return found, shapes.max(axis=1) - shapes.min(axis=1), chi_squares, shapes + level[:, None]
+
+
+def _above(distances: Floats, freedom: float) -> Floats:
+    """The logarithm of the probability that predictions `distances` standard errors above a limit exceed it."""
+    from scipy.special import stdtr  # noqa: PLC0415 - a second to import, and seldom needed
+
+    logarithms: Floats = np.log(np.maximum(stdtr(freedom, distances), 1e-300))
+    return logarithms
+
+
+EXPONENTS = (-2.0, 5.0)
+"""Between these a power law's exponent is looked for."""
+
+STEEP = (math.log(8.0), math.log(1e30))
+"""An exponential grows at least eightfold over the range: one that grows less has no bend to know it by."""
+
+
+class Order(StrEnum):
+    """How a cost grows with n, a cost that does not depend on n aside."""
+
+    CONSTANT = "constant"
+    LOGARITHMIC = "log n"
+    LINEAR = "n"
+    LINEARITHMIC = "n log n"
+    QUADRATIC = "n²"
+    CUBIC = "n³"
+    EXPONENTIAL = "exponential"
+
+
+FUNCTIONS: Mapping[Order, Callable[[float], float]] = {
+    Order.LOGARITHMIC: math.log,
+    Order.LINEAR: lambda n: n,
+    Order.LINEARITHMIC: lambda n: n * math.log(n),
+    Order.QUADRATIC: lambda n: n**2,
+    Order.CUBIC: lambda n: n**3,
+}
+"""What grows with n under each order that leaves nothing open."""
+
+
+def named(curve: Curve) -> Mapping[Order, Borne]:
+    """Weigh every order that the axis allows: logarithms need n of 1 and more, some n above 1."""
+    found = {Order.CONSTANT: borne(curve, _level, [])}
+    for order, power in ((Order.LINEAR, 1.0), (Order.QUADRATIC, 2.0), (Order.CUBIC, 3.0)):
+        found[order] = _one(curve, power * np.log(curve.xs), power=power, logarithms=0.0)
+    if curve.xs[0] >= 1.0:
+        found[Order.LOGARITHMIC] = _one(curve, _log_log(curve.xs), power=0.0, logarithms=1.0)
+        linearithmic = np.log(curve.xs) + _log_log(curve.xs)
+        found[Order.LINEARITHMIC] = _one(curve, linearithmic, power=1.0, logarithms=1.0)
+    found[Order.EXPONENTIAL] = _exponential(curve)
+    return {order: found[order] for order in Order if order in found}
+
+
+def power_law(curve: Curve) -> Borne:
+    """Weigh ``a + b n^p``; what is open are the share of `a` and the exponent `p`."""
+    known = np.log(curve.xs)
+
+    def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
+        share, exponent = nodes
+        return with_start(share, exponent[:, None] * np.log(xs), exponent[:, None] * known)
+
+    return borne(curve, shape, [(0.0, 1.0), EXPONENTS])
+
+
+def pure_power(curve: Curve) -> Borne:
+    """Weigh ``b n^p`` without a cost that does not depend on n; the exponent is open."""
+
+    def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
+        slopes: Floats = nodes[0][:, None] * np.log(xs)
+        return slopes
+
+    return borne(curve, shape, [EXPONENTS], cells=400)
+
+
+def _one(curve: Curve, known: Floats, *, power: float, logarithms: float) -> Borne:
+    """Weigh ``a + b n^power (log n)^logarithms``; the share of `a` is open."""
+
+    def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
+        logs = power * np.log(xs) + (_log_log(xs) if logarithms else 0.0)
+        cells = (len(nodes[0]), 1)
+        return with_start(nodes[0], np.tile(logs, cells), np.tile(known, cells))
+
+    return borne(curve, shape, [(0.0, 1.0)])
+
+
+def _exponential(curve: Curve) -> Borne:
+    """Weigh ``a + b r^n``; open are the share of `a` and the logarithm of the growth over the whole range."""
+    first, last = curve.xs[0], curve.xs[-1]
+
+    def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
+        share, steepness = nodes
+        rates = np.exp(steepness)[:, None]
+        return with_start(
+            share, rates * (xs - last) / (last - first), rates * (curve.xs - last) / (last - first)
+        )
+
+    return borne(curve, shape, [(0.0, 1.0), (math.log(STEEP[0]), math.log(STEEP[1]))])
+
+
+def _level(_nodes: Sequence[Floats], xs: Floats) -> Floats:
+    return np.zeros((1, len(xs)))
+
+
+def _log_log(xs: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(np.log(xs))
+    return logs
+
+
+SIDE = 3
+"""Minimum number of points on each side of a break."""
+
+NOTABLE = 0.1
+"""A change of the exponent by less is no break."""
+
+_BREAK_CELLS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Break:
+    """A value of the axis at which the exponent changes, with the interval that holds it with 95 %.
+
+    `before` and `after` are the exponents on its two sides, a cost that does not depend on the axis taken off.
+    """
+
+    x: float
+    low: float
+    high: float
+    before: float
+    after: float
+
+
+def break_point(curve: Curve, least: float) -> Break | None:
+    """Find the break whose evidence, averaged over where it may be, exceeds `least`; `None` where none does."""
+    places = _places(curve)
+    if not places:
+        return None
+    found = [_broken(curve, place) for place in places]
+    top = max(each.evidence for each in found)
+    weights = np.exp(np.array([each.evidence - top for each in found]))
+    if top + math.log(float(weights.mean())) <= least:
+        return None
+    best = found[int(np.argmax(weights))]
+    before, after = (best.interval(axis)[0] for axis in (1, 2))
+    if abs(after - before) < NOTABLE:
+        return None
+    held = np.cumsum(weights / weights.sum())
+    first, last = int(np.searchsorted(held, 0.025)), int(np.searchsorted(held, 0.975))
+    return Break(
+        x=places[int(np.argmax(weights))],
+        low=_neighbour(curve, places[first], below=True),
+        high=_neighbour(curve, places[min(last, len(places) - 1)], below=False),
+        before=before,
+        after=after,
+    )
+
+
+def _places(curve: Curve) -> list[float]:
+    """Where a break may be: at points, and half-way between them, with enough points on either side."""
+    xs = curve.xs.tolist()
+    halves = [math.sqrt(one * other) for one, other in pairwise(xs)]
+    return [
+        place
+        for place in sorted((*xs, *halves))
+        if sum(x < place for x in xs) >= SIDE and sum(x > place for x in xs) >= SIDE
+    ]
+
+
+def _broken(curve: Curve, place: float) -> Borne:
+    def logs(before: Floats, after: Floats, xs: Floats) -> Floats:
+        beyond = np.log(xs / place)
+        bent: Floats = np.where(beyond < 0.0, before[:, None] * beyond, after[:, None] * beyond)
+        return bent
+
+    def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
+        share, before, after = nodes
+        return with_start(share, logs(before, after, xs), logs(before, after, curve.xs))
+
+    return borne(curve, shape, [(0.0, 1.0), EXPONENTS, EXPONENTS], cells=_BREAK_CELLS)
+
+
+def _neighbour(curve: Curve, place: float, *, below: bool) -> float:
+    """The point next to a place: a break is known no better than the axis was measured."""
+    if below:
+        return float(curve.xs[curve.xs < place].max())
+    return float(curve.xs[curve.xs > place].min())
+
+
+LEAST_POINTS = 4
+"""Fewer values of an axis say nothing of an order."""
+
+SURE = 0.99
+"""How probable the orders that are told are together."""
+
+FLAT = 0.1
+"""A metric that changes by less over the whole range is called constant."""
+
+MATTERS = 0.1
+"""A cost that does not depend on the axis is told when it is such a share of the first point's."""
+
+ODDS = 100.0
+"""How much likelier than every order something else must be to be told instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A value with the interval that holds it with 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How a curve grows.
+
+    `orders` are those that remain, likeliest first, with their probabilities: several when they cannot be
+    separated, none when the curve follows none of them. `exponent` is that of a power law, without a cost
+    that does not depend on the axis, unless the metric may be constant. `start` is that cost in the
+    metric's unit, where the likeliest order has one that matters at the first point. `misfit` is how far points
+    lie from the fit, as a share; `systematic` says that this is more than samples vary. `factor` is how many
+    times more the last point takes than the first.
+    """
+
+    orders: Mapping[Order, float]
+    exponent: Interval
+    start: float | None
+    misfit: float
+    systematic: bool
+    factor: float
+    bend: Break | None
+
+    @property
+    def order(self) -> Order | None:
+        """The order, where only one remains."""
+        return next(iter(self.orders)) if len(self.orders) == 1 else None
+
+
+def growth(curve: Curve) -> Growth | None:
+    """Return how a curve grows; `None` for fewer than `LEAST_POINTS` values of the axis above zero."""
+    curve = curve.part(int(np.searchsorted(curve.xs, 0.0, side="right")), len(curve))
+    if len(curve) < LEAST_POINTS:
+        return None
+    found, free = named(curve), power_law(curve)
+    nearest = min(each.chi_square for each in (*found.values(), free)) / len(curve)
+    bend = None
+    if nearest >= 1.0:
+        known = max(each.evidence for each in (*found.values(), free))
+        bend = break_point(curve, known + math.log(ODDS))
+    systematic = bend is None and curve.repeated and nearest > MISFIT
+    if systematic:
+        curve = replace(curve, worth=SMOOTH)
+        found, free = named(curve), power_law(curve)
+    weights = probabilities(found)
+    remaining = _remaining(weights, least=1.0 - SURE if systematic else 0.0)
+    likeliest = max(weights, key=lambda order: weights[order])
+    best = found[likeliest]
+    evidence = max(each.evidence for each in found.values())
+    if bend or free.evidence > evidence + math.log(ODDS):
+        remaining, best = {}, free
+    slope = pure_power(curve) if Order.CONSTANT in remaining else free
+    middle, low, high = slope.interval(0 if slope is not free else 1)
+    return Growth(
+        orders=remaining,
+        exponent=Interval(value=middle, low=low, high=high),
+        start=_start(curve, likeliest, best) if remaining and not systematic else None,
+        misfit=math.sqrt(float(((curve.logs - best.fit) ** 2).mean())),
+        systematic=systematic,
+        factor=math.exp(float(curve.logs[-1] - curve.logs[0])),
+        bend=bend,
+    )
+
+
+def probabilities(found: Mapping[Order, Borne]) -> dict[Order, float]:
+    """Weigh orders against each other; what hardly changes over the range counts as constant."""
+    top = max(each.evidence for each in found.values())
+    weights = dict.fromkeys(found, 0.0)
+    for order, each in found.items():
+        weight = math.exp(each.evidence - top)
+        flat = float(each.weights[each.growths < math.log1p(FLAT)].sum())
+        weights[order] += weight * (1.0 - flat)
+        weights[Order.CONSTANT] += weight * flat
+    total = sum(weights.values())
+    return {order: weight / total for order, weight in weights.items()}
+
+
+def _remaining(weights: Mapping[Order, float], *, least: float) -> dict[Order, float]:
+    kept: dict[Order, float] = {}
+    for order in sorted(weights, key=lambda order: -weights[order]):
+        if sum(kept.values()) >= SURE or weights[order] < least:
+            break
+        kept[order] = weights[order]
+    return kept
+
+
+def _start(curve: Curve, order: Order, best: Borne) -> float | None:
+    """The cost that does not depend on the axis, where it is at least a tenth of the first point's."""
+    if order not in FUNCTIONS:
+        return None
+    function = FUNCTIONS[order]
+    first, last = (float(function(curve.xs[at])) for at in (0, -1))
+    cheapest, dearest = (math.exp(float(best.fit[at])) for at in (0, -1))
+    start = cheapest - (dearest - cheapest) / (last - first) * first
+    return start if start >= MATTERS * cheapest else None

@@ -1,0 +1,287 @@
+"""Memory along an axis: what one more unit takes, and the steps in which a heap grows.
+
+The cost of a unit is the slope of a line through all points, not a quotient of two: least squares weighted by
+what each point may be off (its own error, half a quantum of the heap, half a percent), with the scale of the
+errors taken from the points themselves and Student's t for the interval. It assumes that memory grows linearly;
+`bent` says where it does not.
+
+A heap that grows in fixed chunks, or each time by one factor, shows its own size and not what is in it: figures
+then lie on few levels, whose distances are multiples of one chunk or whose ratios are powers of one factor.
+
+Memory against time at constant load: a leak, none, or not to be told.
+
+The axis is anything that only lasts longer (seconds, iterations); every value of it asks for the same at a time.
+A series is cut into at most `BLOCKS` blocks of equal count, of which the least value stands for each: what a
+collector has not yet freed is no leak. The first quarter of the time is warm-up where enough remains. Growth is
+Kendall's rank correlation with time (exact, one-sided), its size Sen's slope with Kendall's interval
+(Sen 1968; Hollander and Wolfe, sections 8.1 and 9.3). Assumes that blocks scatter independently.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.stats.curves import Curve
+
+    Floats = npt.NDArray[np.float64]
+
+LACK = 0.005
+"""No point is believed to be known better than to half a percent."""
+
+FEWEST_STEPS = 3
+"""So many steps between levels at least have to agree on one quantum."""
+
+CHANCE = 0.001
+"""How often levels that have no quantum may seem to have one."""
+
+FACTORS = (1.1, 1.15, 1.2, 1.25, 1.5, 2.0)
+"""By these factors heaps grow; any other is not looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantum:
+    """The steps in which a heap grows: a chunk in the metric's unit, or else a factor above 1."""
+
+    chunk: float | None = None
+    factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerUnit:
+    """What one more unit of the axis takes, with its 95 % interval, and what is taken without any (`base`).
+
+    `bent`: memory does not grow linearly, so that a unit has no one cost.
+    """
+
+    value: float
+    low: float
+    high: float
+    base: float
+    bent: bool
+    quantum: Quantum | None
+
+
+def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
+    """Tell the cost of a unit from at least three points; `None` of fewer, or when all are at one place.
+
+    `resolution`: how far each value may be off by the way it is taken, in the metric's unit.
+    """
+    from scipy.stats import t as student  # noqa: PLC0415 - a second to import, and seldom needed
+
+    if len(curve) < 3:
+        return None
+    values, quantum = np.exp(curve.logs), find_quantum(curve, resolution=resolution)
+    variances = (values * np.hypot(curve.errors, LACK)) ** 2 + _steps(values, quantum)
+    slope, base, variance, away = _line(curve.xs, values, variances)
+    freedom = len(curve) - 2
+    scale = max(1.0, float((away**2 / variances).sum()) / freedom)
+    half = float(student.ppf(0.975, freedom)) * math.sqrt(variance * scale)
+    return PerUnit(
+        value=slope,
+        low=slope - half,
+        high=slope + half,
+        base=base,
+        bent=_bent(curve.xs, values, variances),
+        quantum=quantum,
+    )
+
+
+def find_quantum(curve: Curve, *, resolution: float = 0.0) -> Quantum | None:
+    """Recognise the steps of a heap; `None` where levels have none, or too few differ to tell.
+
+    Two values of the axis share a level above the lowest, or a straight line might look the same.
+    """
+    values = np.sort(np.exp(curve.logs))
+    off = max(resolution, float(np.median(values * curve.errors)), 1e-6 * float(values[-1]))
+    groups = np.split(values, np.flatnonzero(np.diff(values) > 2.0 * off) + 1)
+    levels = np.array([group.mean() for group in groups])
+    if len(levels) - 1 < FEWEST_STEPS or all(len(group) == 1 for group in groups[1:]):
+        return None
+    for factor in sorted(FACTORS, reverse=True):
+        steps = np.log(levels[1:] / levels[:-1]) / math.log(factor)
+        if _whole(steps, 2.0 * off / float(levels[0]) / math.log(factor), most=3.0):
+            return Quantum(factor=factor)
+    chunk = _chunk(np.diff(levels), off)
+    return None if chunk is None else Quantum(chunk=chunk)
+
+
+def _whole(steps: Floats, tolerance: float, *, most: float) -> bool:
+    """Whether all are whole numbers from 1 to `most`, more closely than by chance."""
+    tolerance = max(tolerance, 1e-3)
+    if tolerance >= 0.25 or not 0.5 < steps.min() <= steps.max() < most + 0.5:
+        return False
+    away = float(np.abs(steps - np.rint(steps)).max())
+    return away <= tolerance and (2.0 * tolerance) ** len(steps) <= CHANCE / len(FACTORS)
+
+
+def _chunk(steps: Floats, off: float) -> float | None:
+    """The largest chunk of which every step is a multiple, one of them the chunk itself or a few."""
+    least = float(steps.min())
+    for parts in (1, 2, 3):
+        chunk = least / parts
+        counts = np.rint(steps / chunk)
+        chunk = float((steps * counts).sum() / (counts**2).sum())
+        tolerance = max(2.0 * off / chunk, 1e-3)
+        away = float(np.abs(steps / chunk - counts).max())
+        if tolerance < 0.25 and away <= tolerance and (2.0 * tolerance) ** (len(steps) - 1) <= CHANCE / 3:
+            return chunk
+    return None
+
+
+def _steps(values: Floats, quantum: Quantum | None) -> Floats:
+    """The variance of what is in a heap of a size, which is anything between this step and the one before."""
+    if quantum is None:
+        return np.zeros(len(values))
+    if quantum.chunk is not None:
+        return np.full(len(values), quantum.chunk**2 / 12.0)
+    assert quantum.factor is not None
+    spread: Floats = (values * math.log(quantum.factor)) ** 2 / 12.0
+    return spread
+
+
+def _line(xs: Floats, values: Floats, variances: Floats) -> tuple[float, float, float, Floats]:
+    """Slope, intercept, the slope's variance and what is left of a weighted line."""
+    weights = 1.0 / variances
+    middle = float(xs @ weights / weights.sum())
+    spread = float(((xs - middle) ** 2) @ weights)
+    slope = float((values * (xs - middle)) @ weights / spread)
+    base = float(values @ weights / weights.sum()) - slope * middle
+    return slope, base, 1.0 / spread, values - base - slope * xs
+
+
+def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
+    """Whether a parabola describes the points surely better than a line, by more than a twentieth of the range."""
+    from scipy.stats import t as student  # noqa: PLC0415 - a second to import, and seldom needed
+
+    freedom = len(xs) - 3
+    if freedom < 1:
+        return False
+    places = (xs - xs.mean()) / np.ptp(xs)
+    weights = 1.0 / np.sqrt(variances)
+    design = np.stack([np.ones(len(xs)), places, places**2], axis=1) * weights[:, None]
+    found = np.linalg.lstsq(design, values * weights, rcond=None)[0]
+    away = values * weights - design @ found
+    scale = max(1.0, float(away @ away) / freedom)
+    error = math.sqrt(scale * float(np.linalg.pinv(design.T @ design)[2, 2]))
+    surely = abs(float(found[2])) > float(student.ppf(0.995, freedom)) * error
+    return surely and abs(float(found[2])) / 4.0 > 0.05 * float(np.ptp(values))
+
+
+BLOCKS = 16
+FEWEST = 5
+"""Five values in order happen by chance once in 120 times, four once in 24."""
+
+FALSE_LEAKS = 0.01
+"""How often a series that does not grow may be called a leak."""
+
+WORTH = 0.02
+"""Growth over the whole series by less than this share of the level is not worth telling."""
+
+SLOWING = 0.5
+"""A leak goes on: in the second half it is at least half as fast as in the first."""
+
+
+class Leak(StrEnum):
+    """What a series says."""
+
+    LEAK = "leak"
+    NONE = "none"
+    LEVELS_OFF = "levels off"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTime:
+    """The verdict, the growth for each unit of time with its 95 % interval, and the chance of it without a leak."""
+
+    verdict: Leak
+    slope: float
+    low: float
+    high: float
+    p_value: float
+
+
+def over_time(series: Sequence[tuple[float, float]], *, resolution: float = 0.0) -> OverTime | None:
+    """Judge pairs of time and memory; `None` for fewer than five times.
+
+    `resolution`: how far each value may be off by the way it is taken; growth by less is not told.
+    """
+    times, values = _blocks(series)
+    if len(times) < FEWEST:
+        return None
+    late = times >= times[0] + 0.25 * (times[-1] - times[0])
+    if int(late.sum()) >= 2 * FEWEST:
+        times, values = times[late], values[late]
+    slopes = _slopes(times, values)
+    slope, low, high = _sen(slopes, len(times))
+    p_value = _chance(values)
+    span = float(times[-1] - times[0])
+    worth = max(resolution, WORTH * float(np.median(values)))
+    return OverTime(
+        verdict=_verdict(times, values, p_value=p_value, growth=slope * span, most=high * span, worth=worth),
+        slope=slope,
+        low=low,
+        high=high,
+        p_value=p_value,
+    )
+
+
+def _verdict(
+    times: Floats, values: Floats, *, p_value: float, growth: float, most: float, worth: float
+) -> Leak:
+    if p_value <= FALSE_LEAKS and growth > worth:
+        half = len(times) // 2
+        early = float(np.median(_slopes(times[: half + 1], values[: half + 1])))
+        late = float(np.median(_slopes(times[half:], values[half:])))
+        return Leak.LEAK if late >= SLOWING * early else Leak.LEVELS_OFF
+    return Leak.NONE if most <= worth else Leak.UNCLEAR
+
+
+def _blocks(series: Sequence[tuple[float, float]]) -> tuple[Floats, Floats]:
+    """The middle time and the least value of each block; values of one time are one, by their median."""
+    by_time: dict[float, list[float]] = {}
+    for time, value in sorted(series):
+        if math.isfinite(time) and math.isfinite(value):
+            by_time.setdefault(time, []).append(value)
+    times = np.array(list(by_time), dtype=np.float64)
+    values = np.array([float(np.median(each)) for each in by_time.values()], dtype=np.float64)
+    if len(times) < 2 * BLOCKS:
+        return times, values
+    parts = np.array_split(np.arange(len(times)), BLOCKS)
+    return (
+        np.array([times[part].mean() for part in parts]),
+        np.array([values[part].min() for part in parts]),
+    )
+
+
+def _slopes(times: Floats, values: Floats) -> Floats:
+    first, second = np.triu_indices(len(times), k=1)
+    slopes: Floats = np.sort((values[second] - values[first]) / (times[second] - times[first]))
+    return slopes
+
+
+def _sen(slopes: Floats, count: int) -> tuple[float, float, float]:
+    """Sen's slope, and the interval that Kendall's test at 5 % leaves."""
+    spread = 1.96 * math.sqrt(count * (count - 1) * (2 * count + 5) / 18.0)
+    outside = max(0, math.floor((len(slopes) - spread) / 2.0))
+    return float(np.median(slopes)), float(slopes[outside]), float(slopes[len(slopes) - 1 - outside])
+
+
+def _chance(values: Floats) -> float:
+    """How often values in no order would rise as steadily: Kendall's exact distribution, ties counted as falls."""
+    first, second = np.triu_indices(len(values), k=1)
+    rises = int((values[second] > values[first]).sum())
+    ways = np.ones(1)
+    for length in range(2, len(values) + 1):
+        ways = np.convolve(ways, np.full(length, 1.0 / length))
+    return float(ways[rises:].sum())

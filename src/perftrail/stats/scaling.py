@@ -1,0 +1,522 @@
+"""How a benchmark scales with its threads: speed-up, efficiency, the laws that fit, where throughput peaks.
+
+Work is the same at each count of threads, unless the metric is a throughput. Every ratio is of interleaved samples,
+paired by their ordinal. Counts beyond the machine's processors are reported, marked, and used for no fit: they show
+the scheduler. So are counts beyond its cores: processors that share a core (SMT) are not worth one each.
+
+Two laws say what n threads do at once compared with one: X(n)/X(1) = n / (1 + a (n - 1) + b n (n - 1)). Amdahl (AFIPS
+30, 1967) has b = 0, and a is the serial share; the Universal Scalability Law (Gunther, Guerrilla Capacity Planning,
+2007, chapter 4) calls a contention and b coherency. For the time T of a fixed piece of work that is
+n T(n) = c0 + c1 (n - 1) + c2 n (n - 1) with a = c1/c0 and b = c2/c0: linear, so that it is fitted by weighted least
+squares on relative errors, and a, b and the count of the highest throughput, sqrt((c0 - c1)/c2), have Fieller's exact
+intervals (JRSS B 16, 1954).
+
+The fits assume independent relative errors; a sample's outliers are clipped before. How well a law fits is judged
+against the samples' own variation (lack of fit against pure error, an F test). Where it is unknown which processors
+share a core, the scalability law is compared with a kink: a straight line that rises faster from some count on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.model.quantity import counted
+from perftrail.stats.ratios import ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.stats.ratios import Interval
+
+    Floats = npt.NDArray[np.float64]
+    Samples = Mapping[int, Mapping[str, float]]
+
+LEVEL = 0.05
+"""What the intervals leave out."""
+
+SPARE = 2
+"""A fit needs at least this number of thread counts more than it has parameters."""
+
+LACK = 0.01
+"""At this p-value or below, the points do not lie on the curve."""
+
+NEAR = 0.02
+"""A curve that misses no point by more than this is good enough, however sure it is that it misses them."""
+
+CLIPPED = 5.0
+"""A value is clipped to this number of robust standard deviations from the median."""
+
+PRIOR = 20.0
+"""How many values the variation of all counts together is worth beside a count's own (Smyth 2004)."""
+
+SURELY_SMOOTH = 2.0
+"""A smooth law and a kink fit equally well unless their weighted squares differ by more."""
+
+LEAST_CORES = 4
+"""Maximum number of processors that share a core: no kink is sought below a quarter of the processors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processors:
+    """The processors for threads. `paired`: some share a core (SMT), so not each is worth one.
+
+    `cores` counts the physical cores; None where the machine does not show which processors share one.
+    """
+
+    count: int
+    paired: bool = False
+    cores: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"count: {self.count} processors run nothing")
+        if self.cores is not None and not 1 <= self.cores <= self.count:
+            raise ValueError(f"cores: {self.cores} cores have no {self.count} processors")
+
+    @property
+    def alone(self) -> int:
+        """How many threads can have a core each, if known."""
+        return self.count if self.cores is None else self.cores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSamples:
+    """The samples of one subject along its thread axis: by count of threads, then by ordinal, the metrics.
+
+    `metric` is the one whose scaling is asked for: a time, or when `rising` a throughput. Values are in the
+    metrics' own units. Raises `ValueError` for a count below one, which is no number of threads.
+    """
+
+    metric: str
+    rising: bool
+    samples: Mapping[int, Samples]
+    processors: Processors
+
+    def __post_init__(self) -> None:
+        wrong = [count for count in self.samples if count < 1]
+        if wrong:
+            raise ValueError(f"samples: {wrong[0]} threads do no work")
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The counts that have a value of the metric, ascending."""
+        return tuple(
+            sorted(
+                n for n, held in self.samples.items() if any(self.metric in each for each in held.values())
+            )
+        )
+
+    @property
+    def within(self) -> tuple[int, ...]:
+        """The counts for which the machine has enough processors."""
+        return tuple(count for count in self.counts if count <= self.processors.count)
+
+    def paired(self, metric: str, first: int, second: int) -> tuple[list[float], list[float]]:
+        """The values of a metric at two counts whose samples have the same ordinal, in the order of time."""
+        one, other = self.samples[first], self.samples[second]
+        shared = [
+            ordinal for ordinal in sorted(one) if metric in one[ordinal] and metric in other.get(ordinal, {})
+        ]
+        return [one[each][metric] for each in shared], [other[each][metric] for each in shared]
+
+    def times(self, count: int) -> list[float]:
+        """What a piece of work takes at a count; one over the throughput of a throughput."""
+        values = [each[self.metric] for _, each in sorted(self.samples[count].items()) if self.metric in each]
+        return [1.0 / value if self.rising else value for value in values if value > 0.0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingPoint:
+    """One count of threads against the fewest: how many times faster, and that as a share of the ideal.
+
+    `beyond`: there are fewer processors than threads. `shares_cores`: there are fewer cores than threads.
+    """
+
+    threads: int
+    speed_up: Interval
+    efficiency: Interval
+    beyond: bool
+    shares_cores: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """Where throughput is highest among the counts measured: from `low` to `high`, which cannot be told apart.
+
+    `open`: the most threads that were measured are among them, so that the peak may lie beyond what was measured.
+    """
+
+    threads: int
+    low: int
+    high: int
+    open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """What the thread axis of one subject says. `base` is the fewest threads, `processors` what there is."""
+
+    metric: str
+    base: int
+    processors: Processors
+    points: tuple[ScalingPoint, ...]
+    best: Best
+    fits: Fits
+
+    @property
+    def peak(self) -> Parameter | None:
+        """The count of the highest throughput as the law that was chosen says; None where none, or none is told."""
+        usl = self.fits.usl
+        return usl.peak if usl is not None and self.fits.chosen is Law.USL else None
+
+
+def scaling_ratio(threads: ThreadSamples, first: int, second: int) -> Interval | None:
+    """How many times faster the work is with `second` threads than with `first`; None without a pair of samples.
+
+    Raises `KeyError` for a count that was not measured.
+    """
+    values = threads.paired(threads.metric, first, second)
+    found = ratio(*values)
+    return found if found is None or threads.rising else found.inverse()
+
+
+def scaling(threads: ThreadSamples) -> Scaling | None:
+    """Return how a benchmark scales; None with fewer than two counts that can be compared."""
+    if len(threads.counts) < 2:
+        return None
+    base = threads.counts[0]
+    points = []
+    for count in threads.counts:
+        found = scaling_ratio(threads, base, count)
+        if found is not None:
+            points.append(
+                ScalingPoint(
+                    threads=count,
+                    speed_up=found,
+                    efficiency=found.times(base / count),
+                    beyond=count > threads.processors.count,
+                    shares_cores=threads.processors.alone < count <= threads.processors.count,
+                )
+            )
+    if len(points) < 2:
+        return None
+    times = {
+        count: values
+        for count in threads.within
+        if count <= threads.processors.alone and (values := threads.times(count))
+    }
+    return Scaling(
+        metric=threads.metric,
+        base=base,
+        processors=threads.processors,
+        points=tuple(points),
+        best=_best(threads, points),
+        fits=fits(times, cores_known=threads.processors.cores is not None),
+    )
+
+
+def _best(threads: ThreadSamples, points: list[ScalingPoint]) -> Best:
+    top = max(points, key=lambda point: point.speed_up.value)
+    near = [top.threads]
+    for point in points:
+        against = None if point is top else scaling_ratio(threads, top.threads, point.threads)
+        if against is not None and against.high >= 1.0:
+            near.append(point.threads)
+    return Best(
+        threads=top.threads,
+        low=min(near),
+        high=max(near),
+        open=max(near) == max(point.threads for point in points),
+    )
+
+
+class Law(StrEnum):
+    """A law of scaling; its parameters beside the time with one thread."""
+
+    AMDAHL = "amdahl"
+    USL = "usl"
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it is fitted by, the time with one thread included."""
+        return 2 if self is Law.AMDAHL else 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A fitted number with its 95 % interval, which may be infinite: the points do not bound it."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A law fitted to the times at several counts of threads.
+
+    `contention` is Amdahl's serial share. `coherency` and `peak`, the count at which throughput is highest, are
+    None of Amdahl's law, and `peak` where the curve has none. `misses` is the largest relative distance of a point
+    from the curve, `lack` the p-value of "the points lie on the curve". `believed` says whether it may be used, and
+    `because` why not.
+    """
+
+    law: Law
+    single: float
+    contention: Parameter
+    coherency: Parameter | None
+    peak: Parameter | None
+    misses: float
+    lack: float
+    believed: bool
+    because: str = ""
+
+    def time(self, threads: float) -> float:
+        """What the curve says the work takes, in the unit of the times."""
+        b = self.coherency.value if self.coherency else 0.0
+        bent = 1.0 + self.contention.value * (threads - 1.0) + b * threads * (threads - 1.0)
+        return self.single * bent / threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fits:
+    """The fits of both laws. `chosen` is the one that the points show; None where they show neither.
+
+    `because` says why there is no fit, or no choice. `bends` is the p-value of "Amdahl's law is all there is".
+    `kink` is a count of threads beyond which each costs more, where that explains the points as well as the
+    scalability law, or better.
+    """
+
+    amdahl: Fit | None = None
+    usl: Fit | None = None
+    chosen: Law | None = None
+    bends: float | None = None
+    because: str = ""
+    kink: int | None = None
+
+
+def fits(times: Mapping[int, Sequence[float]], *, cores_known: bool = True) -> Fits:
+    """Fit both laws to the times that a piece of work takes at each count of threads, all above zero.
+
+    Unless `cores_known`, some counts may have processors that share a core.
+
+    >>> fits({1: [1.0, 1.01], 2: [0.5, 0.51], 4: [0.26, 0.25]}).because
+    "it cannot be told with 3 counts of threads; it takes 4 for Amdahl's law and 5 for the scalability law"
+    """
+    points = _points(times)
+    least = Law.AMDAHL.parameters + SPARE
+    if len(points.counts) < least:
+        had = counted(len(points.counts), "count")
+        return Fits(
+            because=f"it cannot be told with {had} of threads; it takes {least} for Amdahl's law and "
+            f"{Law.USL.parameters + SPARE} for the scalability law"
+        )
+    if points.freedom < len(points.counts):
+        return Fits(because="it cannot be told with so few samples; it takes at least two at each count")
+    amdahl = _fit(points, Law.AMDAHL)
+    if len(points.counts) < Law.USL.parameters + SPARE:
+        return Fits(
+            amdahl=amdahl,
+            chosen=Law.AMDAHL if amdahl.believed else None,
+            because=amdahl.because
+            or f"whether threads also slow one another cannot be told with {len(points.counts)} counts of threads",
+        )
+    usl = _fit(points, Law.USL)
+    found = _chosen(amdahl, usl, _bends(points))
+    return found if cores_known or found.chosen is not Law.USL else _or_kink(points, found)
+
+
+def _chosen(amdahl: Fit, usl: Fit, bends: float) -> Fits:
+    """Take the smaller law unless the points reject it; neither where neither fits."""
+    if bends > LEVEL and amdahl.believed:
+        assert usl.coherency is not None
+        chosen, because = (
+            Law.AMDAHL,
+            f"a coherency of up to {max(0.0, usl.coherency.high):.2g} is not excluded",
+        )
+    elif usl.believed:
+        chosen, because = Law.USL, ""
+    else:
+        return Fits(amdahl=amdahl, usl=usl, bends=bends, because=usl.because)
+    return Fits(amdahl=amdahl, usl=usl, chosen=chosen, bends=bends, because=because)
+
+
+def _or_kink(points: _Points, found: Fits) -> Fits:
+    """Doubt the scalability law where a kink explains the points as well: cores may be shared from there on."""
+    least = points.counts[-1] / LEAST_CORES
+    bent = [
+        (_solve(points, _kinked(points, int(count))).left, int(count))
+        for count in points.counts[1:-1]
+        if count >= least
+    ]
+    left, kink = min(bent, default=(math.inf, 0))
+    smooth = _solve(points, _columns(points, Law.USL)).left
+    if left > smooth + SURELY_SMOOTH:
+        return found
+    bends = f"scaling bends at {kink} threads, as it does where processors share a core beyond that count; "
+    either = f"a smooth law and a bend at {kink} threads fit equally well, and "
+    return replace(
+        found,
+        chosen=None,
+        kink=kink,
+        because=(bends if left < smooth - SURELY_SMOOTH else either)
+        + "this machine does not show which processors share a core",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Points:
+    """Geometric means at each count, and the variance of each mean's logarithm; `freedom` is that of all scatter."""
+
+    counts: Floats
+    times: Floats
+    variances: Floats
+    freedom: int
+
+
+def _points(times: Mapping[int, Sequence[float]]) -> _Points:
+    logs = _clipped({count: np.log(np.array(each)) for count, each in sorted(times.items()) if len(each) > 0})
+    freedoms = {count: len(values) - 1 for count, values in logs.items()}
+    squares = {count: float(((values - values.mean()) ** 2).sum()) for count, values in logs.items()}
+    freedom = sum(freedoms.values())
+    pooled = max(sum(squares.values()) / max(1, freedom), 1e-12)
+    variances = [
+        (PRIOR * pooled + squares[count]) / (PRIOR + freedoms[count]) / len(values)
+        for count, values in logs.items()
+    ]
+    return _Points(
+        counts=np.array(list(logs), dtype=np.float64),
+        times=np.array([math.exp(values.mean()) for values in logs.values()]),
+        variances=np.array(variances),
+        freedom=freedom,
+    )
+
+
+def _clipped(logs: Mapping[int, Floats]) -> dict[int, Floats]:
+    """Clip outliers, so that one odd sample does not move the mean; a steady count has the others' reach."""
+    off = {count: np.abs(values - np.median(values)) for count, values in logs.items()}
+    common = float(np.median(np.concatenate(list(off.values())))) if off else 0.0
+    reaches = {count: CLIPPED * 1.4826 * max(common, float(np.median(each))) for count, each in off.items()}
+    return {
+        count: np.clip(values, np.median(values) - reaches[count], np.median(values) + reaches[count])
+        for count, values in logs.items()
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Solved:
+    """The coefficients c0, c1 and c2, if any; their covariance; and the weighted squares left."""
+
+    values: Floats
+    covariance: Floats
+    left: float
+    misses: float
+
+
+def _columns(points: _Points, law: Law) -> Floats:
+    n = points.counts
+    return np.column_stack([np.ones_like(n), n - 1.0, n * (n - 1.0)][: law.parameters])
+
+
+def _kinked(points: _Points, kink: int) -> Floats:
+    n = points.counts
+    return np.column_stack([np.ones_like(n), n - 1.0, np.maximum(0.0, n - kink)])
+
+
+def _solve(points: _Points, columns: Floats) -> _Solved:
+    design = columns / (points.counts * points.times)[:, None]
+    weights = 1.0 / points.variances
+    normal = (design * weights[:, None]).T @ design
+    covariance: Floats = np.asarray(np.linalg.pinv(normal, hermitian=True), dtype=np.float64)
+    values = covariance @ (design * weights[:, None]).sum(axis=0)
+    off = 1.0 - design @ values
+    return _Solved(
+        values=values,
+        covariance=covariance,
+        left=float((weights * off**2).sum()),
+        misses=float(np.abs(off).max()),
+    )
+
+
+def _bends(points: _Points) -> float:
+    """The p-value of c2 = 0, against the samples' own scatter."""
+    from scipy.special import fdtrc  # noqa: PLC0415 - scipy is imported where it is used
+
+    without, with_coherency = (_solve(points, _columns(points, law)).left for law in Law)
+    gained = without - with_coherency
+    return float(fdtrc(1, points.freedom, max(0.0, gained)))
+
+
+def _fit(points: _Points, law: Law) -> Fit:
+    from scipy.special import fdtrc, stdtrit  # noqa: PLC0415 - scipy is imported where it is used
+
+    solved = _solve(points, _columns(points, law))
+    spare = len(points.counts) - law.parameters
+    excess = solved.left / spare
+    lack = float(fdtrc(spare, points.freedom, excess))
+    off = lack <= LACK
+    # Points off the curve scatter by more than their samples do: then their distances are the only measure.
+    bound = float(stdtrit(spare if off else points.freedom, 1.0 - LEVEL / 2.0))
+    covariance = solved.covariance * (excess if off else 1.0) * bound**2
+    c0 = np.eye(law.parameters)[0]
+    c1 = np.eye(law.parameters)[1]
+    contention = _share(solved.values, covariance, c1, c0)
+    coherency = peak = None
+    if law is Law.USL:
+        c2 = np.eye(3)[2]
+        coherency = _share(solved.values, covariance, c2, c0)
+        peak = _root(_share(solved.values, covariance, c0 - c1, c2), coherency)
+    because = _doubt(contention, coherency, misses=solved.misses, off=off)
+    return Fit(
+        law=law,
+        single=float(solved.values[0]),
+        contention=contention,
+        coherency=coherency,
+        peak=peak,
+        misses=solved.misses,
+        lack=lack,
+        believed=not because,
+        because=because,
+    )
+
+
+def _doubt(contention: Parameter, coherency: Parameter | None, *, misses: float, off: bool) -> str:
+    if off and misses > NEAR:
+        return f"the points do not lie on the curve: one is {misses * 100.0:.0f} % off, more than its samples scatter"
+    if not math.isfinite(contention.high - contention.low):
+        return "the points do not bound the serial share"
+    if contention.high - contention.low > 1.0:
+        return "the points leave the serial share open"
+    if coherency is not None and coherency.high < 0.0:
+        return "the curve bends the wrong way: threads would help each other the more there are"
+    return ""
+
+
+def _share(values: Floats, covariance: Floats, upper: Floats, lower: Floats) -> Parameter:
+    """Fieller's interval of a ratio of two sums of coefficients; `covariance` holds the squared bound already."""
+    top, bottom = float(upper @ values), float(lower @ values)
+    tops, bottoms = float(upper @ covariance @ upper), float(lower @ covariance @ lower)
+    both = float(upper @ covariance @ lower)
+    value = top / bottom if bottom != 0.0 else math.inf
+    square = bottom**2 - bottoms
+    if square <= 0.0:  # the denominator may be zero: no finite bound excludes anything on both sides
+        return Parameter(value=value, low=-math.inf, high=math.inf)
+    middle = top * bottom - both
+    reach = math.sqrt(max(0.0, middle**2 - square * (top**2 - tops)))
+    return Parameter(value=value, low=(middle - reach) / square, high=(middle + reach) / square)
+
+
+def _root(squared: Parameter, coherency: Parameter) -> Parameter | None:
+    """The count of the highest throughput from its square; None where the curve goes on rising."""
+    if coherency.value <= 0.0 or squared.value <= 0.0:
+        return None
+    low = math.sqrt(max(1.0, squared.low)) if math.isfinite(squared.low) else 1.0
+    high = math.sqrt(max(1.0, squared.high)) if math.isfinite(squared.high) else math.inf
+    return Parameter(value=max(1.0, math.sqrt(squared.value)), low=low, high=high)

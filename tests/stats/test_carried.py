@@ -1,0 +1,105 @@
+"""The share of a gain that is carried: exact where figures are, covered as claimed where they are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from perftrail.stats.comparison import excludes_zero
+from perftrail.stats.retained_gain import Carried, Share, carried
+
+LEVEL = 0.05
+
+Floats = npt.NDArray[np.float64]
+
+
+def drawn(
+    rng: np.random.Generator, *, share: float, gain: float, noise: float, units: int
+) -> tuple[list[float], list[float]]:
+    """Log ratios to an old one that both have in common, as units of three starts give them."""
+    old, patched, fixed = (rng.normal(0.0, noise, units) for _ in range(3))
+    return list(share * gain + patched - old), list(gain + fixed - old)
+
+
+@pytest.mark.parametrize(("share", "gain"), [(1.0, 0.7), (0.5, -0.3), (0.0, 0.2), (-0.4, 0.5)])
+def test_figures_that_come_out_alike_give_the_share_itself(share: float, gain: float) -> None:
+    found = carried([share * gain] * 15, [gain] * 15, level=0.001)
+    assert found is not None
+    assert found.low == found.value == found.high == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("share", "gain"), [(1.0, 0.3), (0.5, -0.3), (0.0, 0.2), (0.9, 0.1)])
+def test_the_interval_holds_the_share_as_often_as_it_says(share: float, gain: float) -> None:
+    rng = np.random.default_rng(11)
+    trials = [
+        carried(*drawn(rng, share=share, gain=gain, noise=0.03, units=14), level=LEVEL) for _ in range(250)
+    ]
+    held = [each for each in trials if each is not None]
+    assert len(held) > 160, "bets tell a gain of 10 % from none in most cases"
+    # Six standard errors of a coverage of 95 % over 250 trials would be 0.083; the share asked for is 0.93.
+    assert sum(each.low <= share <= each.high for each in held) / len(held) >= 0.93
+
+
+def test_heavy_tails_do_not_break_the_interval() -> None:
+    rng = np.random.default_rng(12)
+    held = 0
+    for _ in range(200):
+        noise = 0.02 * rng.standard_t(2.0, size=(3, 16))
+        found = carried(list(0.5 * 0.4 + noise[1] - noise[0]), list(0.4 + noise[2] - noise[0]), level=LEVEL)
+        held += found is None or found.low <= 0.5 <= found.high
+    assert held / 200 >= 0.93
+
+
+def test_without_a_gain_no_share_is_claimed() -> None:
+    rng = np.random.default_rng(13)
+    found = [carried(*drawn(rng, share=0.0, gain=0.0, noise=0.03, units=14), level=0.01) for _ in range(250)]
+    assert sum(each is not None for each in found) / 250 <= 0.02
+
+
+def test_the_interval_is_what_the_bets_do_not_reject() -> None:
+    rng = np.random.default_rng(14)
+    for _ in range(20):
+        patched, fixed = (np.array(each) for each in drawn(rng, share=0.7, gain=0.4, noise=0.05, units=14))
+        found = carried(list(patched), list(fixed), level=LEVEL)
+        assert found is not None
+
+        def rejected(share: float, p: Floats = patched, f: Floats = fixed) -> bool:
+            return excludes_zero(p - share * f, LEVEL / 2)
+
+        assert not rejected(found.value)
+        assert rejected(found.low - 1e-6)
+        assert rejected(found.high + 1e-6)
+        assert found.low < found.value < found.high
+
+
+def test_the_share_is_the_same_for_a_gain_upwards_and_downwards() -> None:
+    patched, fixed = drawn(np.random.default_rng(15), share=0.6, gain=0.5, noise=0.05, units=12)
+    up = carried(patched, fixed, level=LEVEL)
+    down = carried([-each for each in patched], [-each for each in fixed], level=LEVEL)
+    assert up == down
+
+
+def test_too_few_units_claim_nothing() -> None:
+    assert carried([0.5] * 5, [0.5] * 5, level=0.01) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "share"),
+    [
+        (0.95, 1.05, Share.WHOLE),
+        (0.4, 0.6, Share.PART),
+        (-0.05, 0.05, Share.NOTHING),
+        (0.5, 1.2, Share.UNCLEAR),
+        (-0.2, 0.4, Share.UNCLEAR),
+    ],
+)
+def test_an_interval_is_put_in_a_word_only_when_all_of_it_says_so(
+    low: float, high: float, share: Share
+) -> None:
+    assert Carried(value=(low + high) / 2, low=low, high=high, confidence=0.99, units=20).share is share
+
+
+def test_what_is_no_pair_is_refused() -> None:
+    with pytest.raises(ValueError, match="one of both"):
+        carried([0.1], [0.1, 0.2], level=LEVEL)

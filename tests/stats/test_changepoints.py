@@ -1,0 +1,276 @@
+"""Change points along a measured history, and the weights that a search begins with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perftrail.stats.changepoints import (
+    ALERT_SIZE,
+    FALSE_ALARMS,
+    FEWEST,
+    SHORT,
+    ChangePoint,
+    by_columns,
+    change_points,
+    changes_of,
+    search_weights,
+)
+
+Levels = list[tuple[int, tuple[float, ...]]]
+
+
+def history(
+    levels: Sequence[float], *, seed: int = 1, readings: int = 1, cv: float = 0.03, layout: float = 0.01
+) -> Levels:
+    """Readings of revisions with these levels: noise of each reading and of each build."""
+    rng = np.random.default_rng(seed)
+    builds = np.log(levels) + rng.normal(size=len(levels)) * layout
+    noise = rng.normal(size=(len(levels), readings)) * cv
+    return [(position, tuple(row)) for position, row in enumerate((builds[:, None] + noise).tolist())]
+
+
+def positions(points: Sequence[ChangePoint]) -> list[int]:
+    return [point.position for point in points]
+
+
+@pytest.mark.parametrize("length", [SHORT, 20 * SHORT])
+def test_steps_are_found_where_they_are_with_their_effects(length: int) -> None:
+    first, second = length // 3, 2 * length // 3
+    levels = [1.0] * first + [1.3] * (second - first) + [0.9] * (length - second)
+    up, down = change_points(history(levels))
+    assert (up.position, down.position) == (first, second)
+    assert (up.previous, down.previous) == (first - 1, second - 1)
+    assert up.low < 1.3 < up.high
+    assert down.low < 0.9 / 1.3 < down.high
+    assert up.high - up.low < 0.1
+    assert up.before == pytest.approx(1.0, abs=0.03)
+    assert up.after == pytest.approx(1.3, abs=0.03)
+    assert max(up.p_value, down.p_value) < FALSE_ALARMS
+
+
+def test_a_level_history_has_none() -> None:
+    assert change_points(history([1.0] * 1000)) == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_too_few_single_readings_tell_nothing(count: int) -> None:
+    assert change_points(history([1.0, 1.5, 1.0, 2.0][:count])) == ()
+
+
+def test_three_revisions_that_were_read_often_tell_a_large_step() -> None:
+    assert positions(change_points(history([1.0, 1.0, 1.5], readings=30))) == [2]
+    assert change_points(history([1.0, 1.0, 1.02], readings=30)) == ()
+
+
+def test_the_newest_revision_can_be_one() -> None:
+    levels = [1.0] * 29 + [1.5]
+    assert positions(change_points(history(levels, readings=10))) == [29]
+    assert change_points(history(levels)) == (), "one reading never decides"
+
+
+@pytest.mark.parametrize("factor", [2.0, 0.5, 1e9])
+def test_outliers_on_either_side_are_no_points(factor: float) -> None:
+    levels = [1.0] * 400
+    for odd in (3, 50, 51, 200, 201, 202, 398):
+        levels[odd] *= factor
+    assert change_points(history(levels)) == ()
+
+
+def test_outliers_do_not_hide_a_step() -> None:
+    levels = [1.0] * 100 + [1.15] * 100
+    for odd in (10, 40, 60, 90, 98, 101, 120, 160):
+        levels[odd] *= 2.0 if odd % 20 else 0.5
+    [point] = change_points(history(levels))
+    assert point.earliest <= 100 <= point.latest
+    assert point.low < 1.15 < point.high
+
+
+def test_what_was_not_measured_between_stays_open() -> None:
+    measured = [each for each in history([1.0] * 500 + [1.5] * 500, seed=2) if each[0] % 20 == 3]
+    [point] = change_points(measured)
+    assert (point.previous, point.position) == (483, 503)
+    assert (point.earliest, point.latest) == (484, 503)
+
+
+def test_a_long_gap_is_likelier_to_hold_the_change_than_a_short_one() -> None:
+    levels = [0.0, 0.01, -0.01] * 10
+    logs = [*levels, 0.06, *(0.12 + level for level in levels)]
+    even = [(position, (log,)) for position, log in enumerate(logs)]
+    uneven = [(position if position <= 30 else position + 10_000, log) for position, log in even]
+    assert positions(change_points(even)) in ([30], [31])
+    assert positions(change_points(uneven)) == [10_031]
+
+
+def test_revisions_may_have_any_number_of_readings() -> None:
+    rng = np.random.default_rng(5)
+    whole = history([1.0] * 60 + [1.1] * 60, readings=30)
+    measured = [(position, logs[: rng.choice([1, 1, 2, 5, 30])]) for position, logs in whole]
+    [point] = change_points(measured)
+    assert point.earliest <= 60 <= point.latest
+
+
+def test_one_odd_build_that_is_read_often_is_no_point() -> None:
+    whole = history([1.0] * 600 + [1.5] + [1.0] * 600)
+    whole[600] = history([1.0] * 600 + [1.5], readings=40)[600]
+    assert change_points(whole) == ()
+
+
+def test_values_that_are_no_numbers_are_left_out() -> None:
+    measured = history([1.0] * 50 + [1.5] * 50)
+    measured[10] = (10, (math.nan,))
+    measured[70] = (70, (math.inf, *measured[70][1]))
+    measured[50] = (50, ())
+    [point] = change_points(measured)
+    assert (point.previous, point.position) == (49, 51)
+
+
+def test_counts_that_never_scatter_show_every_step() -> None:
+    logs = [math.log(1_000_000)] * 40 + [math.log(1_010_000)] * 40
+    exact = [(position, (log,)) for position, log in enumerate(logs)]
+    [point] = change_points(exact)
+    assert point.position == 40
+    assert point.high - point.low < 0.001
+    assert change_points(exact[:40]) == ()
+    assert positions(change_points(exact[34:46])) == [40]
+
+
+def test_counts_that_jump_between_two_values_show_none() -> None:
+    rng = np.random.default_rng(3)
+    logs = np.log(np.where(rng.random(300) < 0.2, 104.0, 100.0))
+    assert change_points([(position, (log,)) for position, log in enumerate(logs.tolist())]) == ()
+
+
+def test_a_step_below_the_noise_shows_between_long_stretches() -> None:
+    [point] = change_points(history([1.0] * 2000 + [1.02] * 2000, layout=0.0))
+    assert point.earliest <= 2000 <= point.latest
+    assert point.low < 1.02 < point.high
+
+
+def correlated(
+    length: int,
+    correlation: float,
+    seed: int,
+    *,
+    steps: dict[int, float] | None = None,
+    outliers: float = 0.0,
+) -> Levels:
+    """One sample of each revision, with noise of 3 % in which neighbours are correlated, and steps in logarithms."""
+    rng = np.random.default_rng([seed, length])
+    noise = rng.normal(size=length)
+    for at in range(1, length):
+        noise[at] = correlation * noise[at - 1] + math.sqrt(1.0 - correlation**2) * noise[at]
+    logs = 0.03 * noise + math.log(2.0) * (rng.random(length) < outliers)
+    for first, step in (steps or {}).items():
+        logs[first:] += step
+    return [(position, (log,)) for position, log in enumerate(logs.tolist())]
+
+
+@pytest.mark.parametrize("outliers", [0.0, 0.03])
+@pytest.mark.parametrize("correlation", [0.3, 0.5, 0.7])
+def test_correlated_noise_is_seldom_taken_for_a_change(correlation: float, outliers: float) -> None:
+    drawn = [correlated(200, correlation, seed, outliers=outliers) for seed in range(40)]
+    assert sum(bool(change_points(series)) for series in drawn) <= 2
+
+
+def test_the_correlation_of_neighbours_is_reported_with_its_interval() -> None:
+    for correlation in (0.0, 0.5):
+        found = [
+            changes_of(by_columns(correlated(400, correlation, seed, steps={200: 0.2}))).correlation
+            for seed in range(20)
+        ]
+        assert sum(each is not None and each.low <= correlation <= each.high for each in found) >= 18
+        sure = sum(each is not None and each.sure for each in found)
+        assert sure == 20 if correlation else sure <= 1
+
+
+def test_a_series_without_any_candidate_needs_no_correlation() -> None:
+    assert changes_of(by_columns(correlated(100, 0.0, 1))).correlation is None
+
+
+def test_steps_are_not_taken_for_correlation() -> None:
+    steps = {40: 0.1, 80: -0.15, 120: 0.1, 160: 0.08}
+    found = changes_of(by_columns(correlated(200, 0.0, 1, steps=steps)))
+    assert found.correlation is not None
+    assert not found.correlation.sure
+    assert [point.position for point in found.points] == pytest.approx(list(steps), abs=3)
+
+
+def test_a_step_between_correlated_neighbours_is_found_with_a_wider_interval() -> None:
+    [point] = change_points(correlated(200, 0.5, 1, steps={100: 0.2}))
+    [plain] = change_points(correlated(200, 0.0, 1, steps={100: 0.2}))
+    assert point.earliest <= 100 <= point.latest
+    assert point.low < math.exp(0.2) < point.high
+    assert math.log(point.high / point.low) > 1.4 * math.log(plain.high / plain.low)
+
+
+def test_few_levels_do_not_show_a_correlation() -> None:
+    assert changes_of(by_columns(correlated(FEWEST - 1, 0.5, 1))).correlation is None
+
+
+def test_a_size_is_the_step_over_the_noise_of_one_level() -> None:
+    [point] = change_points(correlated(400, 0.0, 3, steps={200: 0.12}))
+    assert point.size == pytest.approx(4.0, rel=0.2)
+    assert point.size_low < 4.0 < point.size_high
+    assert point.alert
+
+
+def test_a_small_step_is_a_point_and_no_alert() -> None:
+    [point] = change_points(correlated(1000, 0.0, 3, steps={500: 0.03}))
+    assert point.size_low < ALERT_SIZE
+    assert not point.alert
+
+
+def test_one_odd_build_is_no_alert_and_two_more_make_it_one() -> None:
+    [newest] = change_points(history([1.0] * 29 + [1.5], readings=10))
+    [confirmed] = change_points(history([1.0] * 29 + [1.5] * 3, readings=10))
+    assert not newest.alert
+    assert confirmed.alert
+
+
+def test_a_short_burst_that_returns_is_no_alert() -> None:
+    burst = correlated(300, 0.0, 4, steps={150: 0.2, 158: -0.2})
+    lasting = correlated(300, 0.0, 4, steps={150: 0.2, 158: -0.1})
+    assert [point.alert for point in change_points(burst)] == [False, False]
+    assert [point.alert for point in change_points(lasting)] == [True, True]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.floats(0.6, 1.6))
+def test_reciprocals_change_at_the_same_places_by_the_reciprocal(
+    seed: int, readings: int, step: float
+) -> None:
+    measured = history([1.0] * 15 + [step] * 15, seed=seed, readings=readings)
+    mirrored = [(position, tuple(-log for log in logs)) for position, logs in measured]
+    points, others = change_points(measured), change_points(mirrored)
+    assert positions(points) == positions(others)
+    for point, other in zip(points, others, strict=True):
+        assert other.effect == pytest.approx(1 / point.effect)
+        assert (other.earliest, other.latest) == (point.earliest, point.latest)
+
+
+def test_a_search_is_led_to_change_points_and_nowhere_forbidden() -> None:
+    weights = search_weights(history([1.0] * 300 + [1.2] * 700), 1000)
+    assert weights is not None
+    assert len(weights) == 1000
+    assert sum(weights) == pytest.approx(1.0)
+    assert min(weights) > 0.0
+    assert sum(weights[295:306]) > 0.4
+    assert weights.index(max(weights)) in range(297, 304)
+
+
+def test_unmeasured_revisions_of_a_change_weigh_alike() -> None:
+    measured = [each for each in history([1.0] * 300 + [1.2] * 700) if each[0] % 50 == 0]
+    weights = search_weights(measured, 1000)
+    assert weights is not None
+    assert min(weights[251:301]) == max(weights)
+
+
+def test_a_search_is_told_nothing_where_nothing_changed() -> None:
+    assert search_weights(history([1.0] * 100), 100) is None
+    assert search_weights([], 100) is None

@@ -1,0 +1,113 @@
+"""Comparisons over several points: what their figure means, how often it is right, and when nothing is said."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from perftrail.stats.comparison import Rule, Verdict, compare_once
+from perftrail.stats.ratios import compare_over
+
+Noise = Callable[[random.Random], float]
+
+EFFECTS = (0.5, 1.0, 1.3, 1.7, 0.9, 1.1)
+TRUE = math.exp(sum(map(math.log, EFFECTS)) / len(EFFECTS))
+
+
+def normal(rng: random.Random) -> float:
+    return rng.gauss(0.0, 0.02)
+
+
+def far_out(rng: random.Random) -> float:
+    return rng.gauss(0.0, 0.02) * rng.choice((1, 1, 1, 1, 1, 1, 1, 5))
+
+
+def taken(
+    rng: random.Random, effects: Sequence[float], counts: Sequence[int], noise: Noise
+) -> list[list[tuple[float, float]]]:
+    """Pairs of each point; the points' noise grows from one to the next, to three times as much."""
+    return [
+        [(1.0, effect * math.exp(noise(rng) * (1 + 2 * at / len(effects)))) for _ in range(count)]
+        for at, (effect, count) in enumerate(zip(effects, counts, strict=True))
+    ]
+
+
+def test_it_is_the_geometric_mean_of_the_points_however_many_pairs_each_has() -> None:
+    few = compare_over(taken(random.Random(1), (4.0, 1.0), (9, 4), normal))
+    many = compare_over(taken(random.Random(1), (4.0, 1.0), (30, 12), normal))
+    assert few.effect == pytest.approx(2.0, rel=0.05)
+    assert many.effect == pytest.approx(2.0, rel=0.05)
+    assert (few.pairs, many.pairs) == (2 * 4, 2 * 12)
+    assert few.verdict is many.verdict is Verdict.SLOWER
+
+
+def test_one_point_is_compared_as_a_point_is() -> None:
+    [pairs] = taken(random.Random(2), (1.1,), (12,), normal)
+    first, second = zip(*pairs, strict=True)
+    assert compare_over([pairs], comparisons=3) == compare_once(first, second, Rule(most=12, comparisons=3))
+
+
+@pytest.mark.parametrize(("usual", "one", "verdict"), [(1.2, 0.1, "faster"), (0.8, 10.0, "slower")])
+def test_what_most_points_do_is_not_what_their_mean_does(usual: float, one: float, verdict: str) -> None:
+    """Seven points a fifth slower and one ten times as fast: on the whole that is faster."""
+    for count in (5, 24):
+        found = compare_over(taken(random.Random(3), (*[usual] * 7, one), (count,) * 8, normal))
+        assert found.effect == pytest.approx((usual**7 * one) ** (1 / 8), rel=0.02)
+        assert found.verdict == verdict
+
+
+@pytest.mark.parametrize("noise", [normal, far_out])
+@pytest.mark.parametrize("count", [2, 3, 5, 24])
+def test_its_interval_covers_the_mean_as_often_as_it_says(count: int, noise: Noise) -> None:
+    rng, trials = random.Random(4), 1000
+    found = [compare_over(taken(rng, EFFECTS, (count,) * len(EFFECTS), noise)) for _ in range(trials)]
+    missed = sum(not each.low <= TRUE <= each.high for each in found)
+    assert missed <= 2 * trials * max(1.0 - each.confidence for each in found) + 3
+
+
+def test_equal_subjects_are_seldom_told_apart() -> None:
+    rng, trials = random.Random(5), 1000
+    found = [compare_over(taken(rng, (1.0,) * 4, (5,) * 4, far_out)) for _ in range(trials)]
+    assert sum(each.verdict in (Verdict.FASTER, Verdict.SLOWER) for each in found) <= 15
+
+
+def test_so_few_pairs_that_chance_gives_them_say_nothing() -> None:
+    """All alike, as counts are: five pairs could be so by chance, and twenty hardly."""
+    few, many = (compare_over([[(1.0, 2.0)] * count, [(1.0, 3.0)] * count]) for count in (3, 18))
+    assert (few.verdict, few.smallest_seen) == (Verdict.UNCLEAR, None)
+    assert many.verdict is Verdict.SLOWER
+    assert many.low == many.high == pytest.approx(math.sqrt(6.0))
+
+
+def test_single_pairs_of_points_show_their_range() -> None:
+    found = compare_over([[(1.0, 2.0)], [(1.0, 8.0)]])
+    assert found.effect == pytest.approx(4.0)
+    assert found.verdict is Verdict.UNCLEAR
+
+
+def test_points_without_pairs_cannot_be_compared() -> None:
+    with pytest.raises(ValueError, match="a pair each"):
+        compare_over([[(1.0, 2.0)], []])
+    with pytest.raises(ValueError, match="points"):
+        compare_over([])
+
+
+def test_the_points_of_a_round_share_its_noise() -> None:
+    """Ten points of five rounds, correlated by a half: the mean is hardly surer than that of a point."""
+    rng, trials = random.Random(6), 1000
+    missed, width = 0, []
+    for _ in range(trials):
+        shared = [rng.gauss(0.0, 0.02) for _ in range(5)]
+        points = [
+            [(1.0, math.exp((each + rng.gauss(0.0, 0.02)) / math.sqrt(2))) for each in shared]
+            for _ in range(10)
+        ]
+        found = compare_over(points)
+        missed += not found.low <= 1.0 <= found.high
+        width.append(math.log(found.high / found.low) / 2)
+    assert missed <= 20  # 1000 at 1 in 100 expect 10
+    # the mean of five rounds has a standard error of 0.02 * sqrt((0.5 + 0.05) / 5), and Student's t 4.6 of these
+    assert sum(width) / trials > 4.0 * 0.02 * math.sqrt(0.55 / 5)
