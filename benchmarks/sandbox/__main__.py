@@ -16,7 +16,7 @@ from benchmarks.markdown import table
 from benchmarks.sandbox.pairs import Row, calibrated, take
 from perftrail.launcher import Launcher
 from perftrail.model.quantity import quantity
-from perftrail.model.sandbox import Sandbox
+from perftrail.model.study import Sandbox
 from perftrail.workflows.containment import Sandboxes
 
 if TYPE_CHECKING:

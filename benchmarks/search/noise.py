@@ -27,10 +27,9 @@ from perftrail.engines.local import LocalEngine
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.measurement import Machine, Measurement
-from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.recipe import Build, Variant
 from perftrail.model.source import Source
-from perftrail.model.study import Study
+from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
 from perftrail.search import Budget
@@ -46,9 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from perftrail.model.build import Recipe
-    from perftrail.model.merge import Merge
-    from perftrail.model.subject import Subject
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Merge, Subject
     from perftrail.workflows.workshop import Start
 
 COLUMNS = ("row", "claims", "right", "95 % interval", "whole", "unclear", "builds", "runs", "of certificate")

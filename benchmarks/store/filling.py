@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from perftrail.model.benchmark import Point
 from perftrail.model.build import content_key
 from perftrail.model.measurement import InvocationKey, Machine, Measurement, Runnable
 from perftrail.model.metrics import MEASURED
-from perftrail.model.parameters import Point
 from perftrail.store import schema
 from perftrail.store.inserting import insert_many
 from perftrail.store.rows import point_to_json

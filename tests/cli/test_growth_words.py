@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from perftrail.cli.growth_words import cause_hint, curve_words
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
 from perftrail.stats.curves import Curve, curve_of
 from perftrail.stats.growth import growth

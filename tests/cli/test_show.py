@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perftrail.cli.tables import print_changes
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
 from perftrail.stats.changepoints import ChangePoint, Correlation
 from perftrail.workflows.showing.changes import CorrelatedSeries, HistoryChange, HistoryChanges

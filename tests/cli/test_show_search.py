@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.machine import read_machine
-from perftrail.model.trail import SearchRecord, StepRecord
+from perftrail.model.search_record import SearchRecord, StepRecord
 from perftrail.store import open_store
 from tests.starting import start
 

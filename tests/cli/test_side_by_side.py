@@ -7,8 +7,8 @@ from rich.console import Console
 
 from perftrail.cli.side_by_side import fits, side_by_side
 from perftrail.cli.tables import print_rows
-from perftrail.model.parameters import Point
-from perftrail.model.pins import Pins
+from perftrail.model.benchmark import Point
+from perftrail.model.source import Pins
 from perftrail.model.subject import Revision, Subject
 from perftrail.workflows.showing.rows import Row
 

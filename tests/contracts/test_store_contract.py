@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import StoreError
+from perftrail.model.benchmark import Point
 from perftrail.model.measurement import UNDRAWN, Draw, Machine, Measurement
-from perftrail.model.notes import STATUSES, RegressionNote
-from perftrail.model.parameters import Point
+from perftrail.model.search_record import STATUSES, RegressionNote
 from perftrail.store import MemoryStore, open_store
 from tests.store.examples import (
     BUILD,

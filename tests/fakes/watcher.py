@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from perftrail.model.conditions import Busy, Conditions
+from perftrail.model.measurement import Busy, Conditions
 
 QUIET = Conditions(foreign_cpus=0.0, window_seconds=1.0)
 NOISY = Conditions(foreign_cpus=0.9, window_seconds=1.0)

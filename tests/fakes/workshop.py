@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from perftrail.builder.trees import NO_SOURCES
 from perftrail.model.build import Built, Failure, Prepared, Recipe, Workplace, content_key
-from perftrail.model.merge import Merge
 from perftrail.model.process import Command, Ended, Exited, Ran
-from perftrail.model.subject import Revision, Subject
+from perftrail.model.subject import Merge, Revision, Subject
 
 
 @dataclass

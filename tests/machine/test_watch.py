@@ -10,7 +10,7 @@ import pytest
 
 from perftrail.launcher import Launcher
 from perftrail.machine import Watch
-from perftrail.model.conditions import flags
+from perftrail.model.measurement import flags
 from perftrail.model.process import Command, Exited
 from tests.machine.hogs import hog
 from tests.machine.trees import Hands, put, stat

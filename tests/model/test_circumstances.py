@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from perftrail.model.circumstances import (
+from perftrail.model.measurement import (
     LONGEST_NAME,
     PADDING,
     PADDING_BYTES,

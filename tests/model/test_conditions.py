@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.model.conditions import NOISE, Conditions, Marked, Quiet, flags, sift, weight
+from perftrail.model.measurement import NOISE, Conditions, Marked, Quiet, flags, sift, weight
 
 MARKED = st.lists(
     st.builds(

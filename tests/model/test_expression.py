@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perftrail.model.benchmark import Point
 from perftrail.model.expression import (
     Call,
     EvaluationError,
@@ -22,7 +23,6 @@ from perftrail.model.expression import (
     placed,
     references,
 )
-from perftrail.model.parameters import Point
 
 _VALUES = st.one_of(
     st.integers(-(10**6), 10**6), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8)

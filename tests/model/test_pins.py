@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.model.pins import ALONE, Pins, pins_asked
+from perftrail.model.source import ALONE, Pins, pins_asked
 from perftrail.model.subject import Revision
 
 V1 = Revision(id="a" * 40, label="v1.2")

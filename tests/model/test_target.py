@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from perftrail.model.benchmark import Benchmark
+from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.expression import evaluate
 from perftrail.model.metrics import Derived, Metric
-from perftrail.model.parameters import Point
-from perftrail.model.policies import FindPolicy
 from perftrail.model.recipe import Variant
 from perftrail.model.source import Source
-from perftrail.model.study import Study
+from perftrail.model.study import FindPolicy, Study
 from perftrail.model.target import MetricReference, TargetError, derived_targets, parse_metric, resolve
 
 STUDY = Study(

@@ -12,8 +12,7 @@ import pytest
 
 import perftrail
 from perftrail import studyfile
-from perftrail.model.conditions import weight
-from perftrail.model.measurement import Draw, InvocationKey, Machine, Measurement, Runnable
+from perftrail.model.measurement import Draw, InvocationKey, Machine, Measurement, Runnable, weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
 from perftrail.notebook.samples import Standing, samples_table

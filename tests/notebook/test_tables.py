@@ -14,8 +14,8 @@ import pytest
 import perftrail
 from perftrail import studyfile
 from perftrail.model import quantity
+from perftrail.model.search_record import SearchRecord
 from perftrail.model.subject import Revision
-from perftrail.model.trail import SearchRecord
 from perftrail.notebook.columns import ANSWERS, CHANGES, COMPARISONS, ESTIMATES, KINDS, SAMPLES
 from perftrail.notebook.rows import answer_rows, change_rows
 from perftrail.notebook.tables import TYPES, column_of, rows_table, with_parameters
@@ -89,10 +89,12 @@ def test_comparisons_are_those_of_the_report(measured: Path) -> None:
     [wall, _] = perftrail.open(measured).comparisons().to_pylist()
     assert (wall["subject"], wall["reference"], wall["metric"]) == ("far", "near", "wall")
     assert wall["low"] <= wall["effect"] <= wall["high"]
-    assert wall["pairs"] == 24
     with open_view(studyfile.load(str(measured)), store=None) as view:
-        said = make_report(view, measured / ".perftrail").verdict.sentence
-    assert f"far {quantity.change(wall['effect'])}" in said
+        verdict = make_report(view, measured / ".perftrail").verdict
+    assert f"far {quantity.change(wall['effect'])}" in verdict.sentence
+    (certainty,) = (fact.text for fact in verdict.facts if fact.label == "Certainty")
+    assert f", {wall['pairs']} pairs side by side" in certainty
+    assert 0 < wall["pairs"] <= 24  # two points, twelve times each
     assert wall["improved"] is (None if wall["verdict"] == "unclear" else False)
 
 

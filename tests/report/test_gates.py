@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from perftrail.model.benchmark import Point
 from perftrail.model.build import Failure
 from perftrail.model.expression import Reference
 from perftrail.model.measurement import Machine
 from perftrail.model.metrics import Better
-from perftrail.model.parameters import Point
 from perftrail.model.subject import Revision
 from perftrail.model.target import Target
 from perftrail.report.gates import FORMATS

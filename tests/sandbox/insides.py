@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.launcher import Launcher
 from perftrail.model.process import Command, Ran
-from perftrail.model.sandbox import Phase, Sandbox
+from perftrail.model.study import Phase, Sandbox
 from perftrail.ports import Starter
 from perftrail.workflows.containment import Sandboxes, why_no_sandbox
 

@@ -12,7 +12,7 @@ import pytest
 
 from perftrail.launcher import Launcher
 from perftrail.model.process import Exited, OutOfMemory, Signalled, TimedOut
-from perftrail.model.sandbox import Sandbox
+from perftrail.model.study import Sandbox
 from tests.launcher.traces import eventually
 from tests.sandbox.insides import Inside, needs_sandbox, opened
 

@@ -10,7 +10,7 @@ import pytest
 from perftrail.errors import SandboxError
 from perftrail.launcher import Launcher
 from perftrail.model.process import Exited
-from perftrail.model.sandbox import Sandbox
+from perftrail.model.study import Sandbox
 from perftrail.workflows.containment import Sandboxes
 from tests.sandbox.insides import Inside, needs_sandbox, opened
 

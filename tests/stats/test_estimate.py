@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perftrail.stats.estimate import enough, estimate
@@ -61,6 +61,7 @@ def test_an_empty_sample_has_no_estimate() -> None:
         estimate([])
 
 
+@example([0.0, 0.0, 0.0, 0.0, 0.22, 0.22])
 @given(st.lists(finite, min_size=1, max_size=40))
 def test_the_interval_holds_the_median_and_stays_within_the_sample(values: list[float]) -> None:
     found = estimate(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import (
     Draw,
@@ -13,8 +14,7 @@ from perftrail.model.measurement import (
     Measurement,
     Runnable,
 )
-from perftrail.model.parameters import Point
-from perftrail.model.trail import SearchRecord, StepRecord
+from perftrail.model.search_record import SearchRecord, StepRecord
 
 if TYPE_CHECKING:
     from perftrail.model.measurement import Phase

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.store.memory import MemoryStore
     from perftrail.store.sql import SqlStore
 

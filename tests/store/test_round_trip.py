@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Stage
 from perftrail.model.measurement import FailedInvocation, Measurement
-from perftrail.model.parameters import Point
-from perftrail.model.trail import SearchRecord, StepRecord
+from perftrail.model.search_record import SearchRecord, StepRecord
 from perftrail.store import MemoryStore, open_store
 from tests.store.examples import MACHINE, RUNNABLE, SEARCH, acquaint, key
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perftrail.model.measurement import InvocationKey, Outcome
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.store.sql import SqlStore
 
     Stores = tuple[SqlStore, MemoryStore]

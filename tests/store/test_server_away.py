@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from perftrail.errors import StoreAway, StoreError, StoreHeld
-from perftrail.model.notes import RegressionNote
+from perftrail.model.search_record import RegressionNote
 from perftrail.store import Away, Back, open_shared, open_store
 from perftrail.store.backup import backup, restore
 from tests.store.examples import BUILD, MACHINE, RUNNABLE, acquaint, key, measurement

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.model.claim import Claim
+from perftrail.model.study import Claim
 from tests.studyfile.studies import complaints, read
 
 STUDY = """\

@@ -10,10 +10,9 @@ from perftrail import studyfile
 from perftrail.errors import StudyError
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived, Metric
-from perftrail.model.policies import FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.recipe import PLAIN, Build, Era, Variant, VariantBuild, VariantRun
 from perftrail.model.source import Label, Source
-from perftrail.model.study import Study
+from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from tests.studyfile.studies import GOOD, SMALL, complaints, read, spoiled, write
 
 

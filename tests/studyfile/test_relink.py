@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
 from perftrail.model.plan import Cell, benchmark_steps, recipe
 from perftrail.model.subject import Revision, Subject
 from tests.studyfile.studies import complaints, read

@@ -13,14 +13,14 @@ from perftrail import studyfile
 from perftrail.machine import read_machine
 from perftrail.model.build import BuildRecord, Failure
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Machine, Measurement
-from perftrail.model.trail import SearchRecord, StepRecord
+from perftrail.model.search_record import SearchRecord, StepRecord
 from perftrail.store import open_store
 from perftrail.workflows.opening import DATABASE, open_view, results_directory
 
 if TYPE_CHECKING:
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.store.sql import SqlStore
 
 SCRIPT = "<script>alert('in')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"

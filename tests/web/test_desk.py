@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from perftrail.model.notes import Mark
+    from perftrail.model.search_record import Mark
     from perftrail.web.desk import Desk
     from perftrail.workflows.serving.snapshot import Snapshot
     from tests.web.studies import Hostile

@@ -9,10 +9,9 @@ from typing import TypeVar
 from perftrail.engines.local import LocalEngine
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
-from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.recipe import Variant
 from perftrail.model.source import Source
-from perftrail.model.study import Study
+from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.bench import Bench
 from perftrail.workflows.events import Event

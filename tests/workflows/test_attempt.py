@@ -8,10 +8,10 @@ import pytest
 
 from perftrail.errors import UsageError
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.conditions import Quiet
-from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.measurement import Quiet
 from perftrail.model.process import Exited
 from perftrail.model.recipe import Build
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.attempt import Attempt, as_tried, spread

@@ -14,9 +14,8 @@ from perftrail.model.measurement import InvocationKey, Measurement
 from perftrail.model.metrics import Derived
 from perftrail.model.patch import Patch, Patched
 from perftrail.model.plan import Cell
-from perftrail.model.policies import FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.process import Command, Exited, Ran, TimedOut
-from perftrail.model.study import Study
+from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.backport import Backport

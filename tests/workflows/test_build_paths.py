@@ -11,10 +11,9 @@ import pytest
 
 from perftrail.errors import UsageError
 from perftrail.model.build import Built, Prepared
-from perftrail.model.circumstances import PADDING, circumstances
-from perftrail.model.measurement import Draw, FailedInvocation, Measurement
-from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
 from perftrail.model.process import Command, Exited, Ran
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.workflows.build_paths import BuildPaths
 from perftrail.workflows.invoker import Invoker, invocation_seed
 from perftrail.workflows.quiet import Lookout

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
+from perftrail.model.benchmark import Point
 from perftrail.model.measurement import Samples
-from perftrail.model.parameters import Point
 from perftrail.model.recipe import Variant
 from perftrail.model.subject import Revision, Subject
 from perftrail.stats.comparison import Verdict

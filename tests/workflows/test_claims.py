@@ -10,10 +10,9 @@ from typing import cast
 import pytest
 
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.claim import Claim
 from perftrail.model.metrics import Derived
-from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.recipe import Variant, VariantRun
+from perftrail.model.study import Claim, Invocations, MeasurePolicy
 from perftrail.stats.comparison import Rule, compare
 from perftrail.workflows import claims
 from perftrail.workflows.claims import ClaimVerdict, Ratio, judge, verdict_of

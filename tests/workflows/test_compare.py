@@ -10,13 +10,12 @@ import pytest
 
 from perftrail.errors import UsageError
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.conditions import Conditions
+from perftrail.model.measurement import Conditions
 from perftrail.model.metrics import Derived, Metric
-from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.process import Command, Exited, Ran
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.source import Source
-from perftrail.model.study import Study
+from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import parse_metric
 from perftrail.report.gates.result import Gate, Row
 from perftrail.stats.comparison import Verdict

@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.errors import NoAnswer
 from perftrail.launcher import Launcher
-from perftrail.model.conditions import Busy, Conditions
+from perftrail.model.measurement import Busy, Conditions
 from perftrail.model.process import Signalled
 from perftrail.workflows.diagnosis import GRADES, Finding, Signs, diagnose
 from perftrail.workflows.doctor import examine

@@ -14,8 +14,7 @@ from perftrail.errors import NoAnswer
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Exited
-from perftrail.model.target import resolve
-from perftrail.model.working import Goal, resolve_goal
+from perftrail.model.target import Goal, resolve, resolve_goal
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import Stepped

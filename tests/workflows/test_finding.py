@@ -11,13 +11,11 @@ from perftrail.cli.found_table import table_headline, two_sided, unchanged
 from perftrail.cli.found_words import broke, headline, inside_words, levels, unusable_words
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
-from perftrail.model.merge import Branch, Merge
 from perftrail.model.metrics import Metric
-from perftrail.model.policies import Prior
 from perftrail.model.process import Exited
-from perftrail.model.subject import Revision
-from perftrail.model.target import TargetError, resolve
-from perftrail.model.working import Goal, Working, every_target, resolve_goal
+from perftrail.model.study import Prior
+from perftrail.model.subject import Branch, Merge, Revision
+from perftrail.model.target import Goal, TargetError, Working, every_target, resolve, resolve_goal
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.find import Find

@@ -11,10 +11,10 @@ import pytest
 from perftrail.cli.found_words import also_words, certificate_words, doubt_words, inside_words
 from perftrail.errors import NoAnswer
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.merge import Branch, Merge
 from perftrail.model.metrics import Derived
 from perftrail.model.process import Command, Exited, NotStarted, Ran
 from perftrail.model.recipe import Build
+from perftrail.model.subject import Branch, Merge
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import BuilderSaid
 from perftrail.workflows.find import Find

@@ -12,11 +12,10 @@ import pytest
 from perftrail.cli.found_words import block_words
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
-from perftrail.model.merge import Branch, Merge
+from perftrail.model.search_record import StepRecord
 from perftrail.model.study import Study
-from perftrail.model.target import resolve
-from perftrail.model.trail import StepRecord
-from perftrail.model.working import Goal, resolve_goal
+from perftrail.model.subject import Branch, Merge
+from perftrail.model.target import Goal, resolve, resolve_goal
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.clock import now

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.cli.found_words import note_words
-from perftrail.model.policies import Prior
+from perftrail.model.study import Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
 from perftrail.search.question import Budget

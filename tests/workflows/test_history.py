@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.model.plan import Cell
-from perftrail.model.policies import Invocations, MeasurePolicy
-from perftrail.model.study import Study
+from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import resolve
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.clock import now

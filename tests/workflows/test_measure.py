@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.launcher import Launcher
-from perftrail.model.circumstances import PADDING
+from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
 from perftrail.model.trial import Pace, Surroundings, Trial
 from perftrail.stats.comparison import Verdict

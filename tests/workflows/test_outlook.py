@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from perftrail.model.benchmark import Benchmark
+from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Measurement, Outcome
-from perftrail.model.parameters import Point
 from perftrail.model.plan import Cell
-from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision, Subject
 from perftrail.workflows.measuring import Standing
 from perftrail.workflows.outlook import Outlook, Span

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perftrail.model.conditions import Marked
+from perftrail.model.measurement import Marked
 from perftrail.stats.comparison import Rule, compare
 from perftrail.workflows.reporting.beside import Beside
 from perftrail.workflows.showing.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling_over

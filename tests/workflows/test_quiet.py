@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import MachineBusy
-from perftrail.model.conditions import Busy, Conditions, Quiet
-from perftrail.model.measurement import Measurement
-from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.measurement import Busy, Conditions, Measurement, Quiet
 from perftrail.model.process import Command
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import Event, Invoked
 from perftrail.workflows.quiet import Lookout, Noise

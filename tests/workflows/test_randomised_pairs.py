@@ -19,14 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.model.build import Failure
-from perftrail.model.conditions import Conditions
-from perftrail.model.measurement import Measurement
+from perftrail.model.measurement import Conditions, Measurement
 from perftrail.model.patch import Patch, Patched
 from perftrail.model.plan import cells
-from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.process import Command, Ran
 from perftrail.model.recipe import Build
-from perftrail.model.study import Study
+from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.model.target import parse_metric
 from perftrail.report.gates import FORMATS

@@ -10,8 +10,8 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Runnable
 from perftrail.model.metrics import Derived
 from perftrail.model.plan import cells, subjects
-from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.recipe import Variant, VariantRun
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.ports import Done, Job, Pending
 from perftrail.workflows.recalling import Recollection
 from perftrail.workflows.run import Run

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.process import Exited, TimedOut
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
 from perftrail.workflows.run import Run
@@ -20,7 +20,7 @@ from tests.workflows.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
     from perftrail.model.measurement import Outcome
-    from perftrail.model.policies import Order
+    from perftrail.model.study import Order
     from perftrail.workflows.session import Session
 
 ALL = Selection()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
 from perftrail.workflows.selection import Selection

@@ -13,10 +13,10 @@ from perftrail.cli.report_findings import findings
 from perftrail.cli.scaling_words import print_scalings
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
-from perftrail.model.policies import Invocations, MeasurePolicy
 from perftrail.model.recipe import Variant
+from perftrail.model.search_record import Json, SearchRecord
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
-from perftrail.model.trail import Json, SearchRecord
 from perftrail.stats.growth import Order
 from perftrail.workflows.report import make_report
 from perftrail.workflows.run import Run
@@ -32,7 +32,7 @@ from tests.workflows.bench import MACHINE, a_session, a_study, drain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perftrail.model.parameters import Value
+    from perftrail.model.benchmark import Value
     from perftrail.model.process import Command, Ran
 
 HISTORY = tuple(Revision(id=f"r{number}") for number in range(9))

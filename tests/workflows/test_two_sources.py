@@ -6,10 +6,9 @@ import pytest
 
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Runnable
-from perftrail.model.pins import MAIN, Pins
 from perftrail.model.plan import Cell
 from perftrail.model.recipe import Build
-from perftrail.model.source import Source
+from perftrail.model.source import MAIN, Pins, Source
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.workshop import Ready, Workshop

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import NoticeFailed, StoreError, UsageError
+from perftrail.model.benchmark import Point
 from perftrail.model.expression import Reference
-from perftrail.model.parameters import Point
-from perftrail.model.policies import FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.process import Exited
 from perftrail.model.source import Source
-from perftrail.model.study import Study
+from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Receivers, Study
 from perftrail.model.target import Target
-from perftrail.model.watching import Receivers
 from perftrail.notices import Message
 from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points

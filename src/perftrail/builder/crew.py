@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import Built, Failure, Recipe
     from perftrail.model.process import Command, Ran
-    from perftrail.model.sandbox import Phase
+    from perftrail.model.study import Phase
     from perftrail.model.subject import Subject
     from perftrail.ports import Enclosing, Source, Starter
 

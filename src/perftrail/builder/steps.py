@@ -19,7 +19,7 @@ from perftrail.model.process import (
     Signalled,
     TimedOut,
 )
-from perftrail.model.sandbox import with_refusals
+from perftrail.model.study import with_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from perftrail.charts.frame import MOST_DOTS, MUTED, Figure, drawing, evenly, in
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Palette, Spec
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 STEP = 30
 

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Literal, TypeVar
 
 from perftrail.model.quantity import scale
-from perftrail.model.trail import Json
+from perftrail.model.search_record import Json
 
 Spec = dict[str, Json]
 Theme = Literal["light", "dark"]

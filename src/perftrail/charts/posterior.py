@@ -11,7 +11,7 @@ from perftrail.charts.history import along_axis
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Spec
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 SHOWN = 0.001
 """A stretch that is less likely to hold the change is left white."""

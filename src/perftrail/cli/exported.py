@@ -14,8 +14,8 @@ from perftrail.errors import NoAnswer, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
-    from perftrail.model.trail import Json
 
 _NEXT = {
     "asv": "asv publish --config {place}/asv.conf.json writes its pages",

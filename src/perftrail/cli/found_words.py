@@ -11,7 +11,7 @@ from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import decimals, duration, probability, quantity
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
-from perftrail.model.working import Working
+from perftrail.model.target import Working
 from perftrail.search import Kind, words
 from perftrail.workflows.found import marked_words
 from perftrail.workflows.troubles import common
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perftrail.model.build import Failure
-    from perftrail.model.pins import Pins
+    from perftrail.model.source import Pins
     from perftrail.model.subject import Revision
     from perftrail.search import Change
     from perftrail.workflows.found import FindAnswer, FindTable, InsideMerge

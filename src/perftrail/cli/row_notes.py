@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.model.conditions import NOISE
+from perftrail.model.measurement import NOISE
 
 if TYPE_CHECKING:
     from perftrail.workflows.showing.rows import Row

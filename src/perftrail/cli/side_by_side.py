@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from perftrail.model.parameters import Point
+    from perftrail.model.benchmark import Point
     from perftrail.stats.estimate import Estimate
     from perftrail.workflows.showing.rows import Row
 

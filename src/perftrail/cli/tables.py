@@ -13,16 +13,16 @@ from perftrail.cli.found_words import LONGEST_LINE, pins_words, revision_name
 from perftrail.cli.row_notes import row_notes
 from perftrail.cli.side_by_side import fits, side_by_side
 from perftrail.cli.speech import plain
-from perftrail.model.pins import ALONE, pins_asked
 from perftrail.model.quantity import change, decimals, quantity
+from perftrail.model.source import ALONE, pins_asked
 from perftrail.model.subject import Revision
 from perftrail.workflows.reporting.words import correlation_words, size_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.model.pins import Pins
-    from perftrail.model.trail import Json, SearchRecord, StepRecord
+    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.source import Pins
     from perftrail.workflows.showing.changes import HistoryChange, HistoryChanges
     from perftrail.workflows.showing.rows import Row
 

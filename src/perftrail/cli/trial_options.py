@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.errors import UsageError
-from perftrail.model.sandbox import Sandbox
+from perftrail.model.quantity import parse_duration, parse_size
+from perftrail.model.study import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
     LEAST_RUNS,
@@ -24,7 +25,6 @@ from perftrail.model.trial import (
     Surroundings,
     Trial,
 )
-from perftrail.model.units import parse_duration, parse_size
 from perftrail.model.wording import quoted
 from perftrail.report import hyperfine, markdown
 from perftrail.workflows.entries import SHELL, Asked, enter, scan, values_of

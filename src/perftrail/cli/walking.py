@@ -10,7 +10,7 @@ import click
 
 from perftrail.cli.options import load_study
 from perftrail.errors import UsageError
-from perftrail.model.pins import MAIN
+from perftrail.model.source import MAIN
 from perftrail.model.wording import quoted, suggestion
 
 if TYPE_CHECKING:

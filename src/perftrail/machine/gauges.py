@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from perftrail.model.conditions import ForeignMethod
+    from perftrail.model.measurement import ForeignMethod
 
 TICK_SECONDS = 0.01
 """What /proc/stat counts in (USER_HZ), whatever the kernel's own tick is."""

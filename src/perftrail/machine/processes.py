@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.machine.gauges import TICK_SECONDS
-from perftrail.model.conditions import Busy
+from perftrail.model.measurement import Busy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Self
 
 from perftrail.machine.gauges import Clocks, Gauges, Look
 from perftrail.machine.processes import busiest, take_census
-from perftrail.model.conditions import Busy, Conditions
+from perftrail.model.measurement import Busy, Conditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from perftrail.model.conditions import ForeignMethod
+    from perftrail.model.measurement import ForeignMethod
 
 RESOLVED_SECONDS: dict[ForeignMethod, float] = {"cpuacct": 0.05, "proc-stat": 0.2}
 """How long a window must be to tell 0.1 CPU: idle time and stolen time are each cut to 10 ms; the exact count

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from perftrail.model.key import Key
+from perftrail.model.field import Key
 
 Better = Literal["lower", "higher"]
 Pick = Literal["first", "last", "min", "max", "sum", "median"]

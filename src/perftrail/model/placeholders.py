@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perftrail.model.parameters import Value
+    from perftrail.model.benchmark import Value
 
 Quote = Callable[[str], str]
 

@@ -14,12 +14,10 @@ from perftrail.model.subject import Revision, Subject
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.build import Prepared
-    from perftrail.model.parameters import Point
-    from perftrail.model.policies import Order
     from perftrail.model.recipe import Build, Era, VariantBuild
-    from perftrail.model.study import Study
+    from perftrail.model.study import Order, Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

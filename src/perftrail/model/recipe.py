@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from perftrail.model.key import AXIS, ENVIRONMENT, Key
+from perftrail.model.field import AXIS, ENVIRONMENT, Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""What is compared: revisions, and revisions in a variant."""
+"""What is compared: revisions, and revisions in a variant.
+
+A revision that joins lines of history, and what each of them brought.
+"""
 
 from __future__ import annotations
 
@@ -35,3 +38,31 @@ class Subject:
 
     def __str__(self) -> str:
         return self.revision.short if self.variant == "plain" else f"{self.revision.short} ({self.variant})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """One line that was joined: where it left the others, and its own revisions, oldest first.
+
+    The last of `revisions` is its tip. `base` is `None` where it has no history in common with the trunk.
+    """
+
+    base: Revision | None
+    revisions: tuple[Revision, ...]
+
+    @property
+    def tip(self) -> Revision:
+        """The revision that was joined."""
+        return self.revisions[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A revision that joined branches into a trunk; `trunk` is the revision that it was made on.
+
+    A squashed branch, which only the study links to its merge, looks the same. There is one branch or more.
+    """
+
+    revision: Revision
+    trunk: Revision
+    branches: tuple[Branch, ...]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.sandbox import Sandbox
+    from perftrail.model.study import Sandbox
 
 UNITS: Mapping[str, str] = {
     "wall": "s",

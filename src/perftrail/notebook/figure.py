@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from perftrail.charts.frame import Figure, Spec
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
 """What notebooks know to draw: the specifications are valid in Vega-Lite 5 and 6 alike, and drawn alike."""

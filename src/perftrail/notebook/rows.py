@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.metrics import Better
+    from perftrail.model.search_record import Json, SearchRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json, SearchRecord
     from perftrail.workflows.reporting.beside import Beside
     from perftrail.workflows.showing.changes import HistoryChange
     from perftrail.workflows.showing.rows import Row

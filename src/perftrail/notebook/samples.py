@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
 
-from perftrail.model.conditions import weight
+from perftrail.model.measurement import weight
 from perftrail.notebook.columns import SAMPLES
 from perftrail.notebook.tables import (
     TYPES,

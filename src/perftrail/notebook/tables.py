@@ -13,9 +13,8 @@ from perftrail.notebook.columns import COMMON, EACH, PARAMETERS, Column
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.metrics import MeasuredMetric, Metric
-    from perftrail.model.parameters import Point
     from perftrail.model.study import Study
     from perftrail.notebook.columns import Kind
 

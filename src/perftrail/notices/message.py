@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 
 _CALLS = re.compile(r"[@<]")

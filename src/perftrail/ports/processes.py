@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from perftrail.model.conditions import Busy, Conditions
+    from perftrail.model.measurement import Busy, Conditions
     from perftrail.model.process import Command, Ran
-    from perftrail.model.sandbox import Phase
+    from perftrail.model.study import Phase
 
 
 class Starter(Protocol):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.merge import Merge
-    from perftrail.model.subject import Revision
+    from perftrail.model.subject import Merge, Revision
 
 
 class Source(Protocol):

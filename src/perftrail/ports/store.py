@@ -9,8 +9,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import Machine, Outcome, Runnable, Samples
-    from perftrail.model.notes import Mark, RegressionNote
-    from perftrail.model.trail import Json, SearchRecord, StepRecord
+    from perftrail.model.search_record import Json, Mark, RegressionNote, SearchRecord, StepRecord
 
 
 class Store(Protocol):

@@ -11,7 +11,7 @@ from perftrail.readers.formats import read
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.foreign import Series
+    from perftrail.model.exchange import Series
     from perftrail.model.metrics import Metric, Printed
 
 

@@ -8,7 +8,7 @@ from perftrail.model.trial import SPLIT, UNITS
 from perftrail.stats.trial import Contrast
 
 if TYPE_CHECKING:
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.stats.trial import Figure, Finding, Findings
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.stats.trial import Finding, Findings
 
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")

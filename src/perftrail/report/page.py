@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.charts.frame import Along, Figure
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 Tone = Literal["better", "worse", "plain", "unclear"]
 """How an answer is marked, beside its words."""

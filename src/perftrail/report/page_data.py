@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.report.page import Section, Table
 
 

@@ -17,7 +17,7 @@ from perftrail.report.page_images import bundle
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.report.page import Page, Table
 
 AT_ONCE = 30

@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from perftrail.model.process import Cancelled, Exited, OutOfMemory, Signalled
-from perftrail.model.sandbox import refused_by
-from perftrail.model.units import format_size
+from perftrail.model.quantity import format_size
+from perftrail.model.study import refused_by
 from perftrail.sandbox.disk import DiskWatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.process import Command, Ran, Resource
-    from perftrail.model.sandbox import Phase, Sandbox
+    from perftrail.model.study import Phase, Sandbox
     from perftrail.sandbox.room import Room
     from perftrail.sandbox.view import View
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.model.merge import Branch, Merge
-from perftrail.model.subject import Revision
+from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.model.wording import quoted
 from perftrail.sources.fossil_changes import FossilChanges
 from perftrail.sources.fossil_copy import FossilCopy

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.model.merge import Branch, Merge
-from perftrail.model.subject import Revision
+from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.sources.git_checkout import Checkouts
 from perftrail.sources.git_contents import Contents
 from perftrail.sources.git_lineage import GitLineage

@@ -19,7 +19,7 @@ from perftrail.sources.git_command import local_git
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.merge import Merge
+    from perftrail.model.subject import Merge
     from perftrail.ports import Source, Starter
     from perftrail.sources.git_command import Git
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perftrail.errors import SourceError
-from perftrail.model.span import Ends, Span, read_span
+from perftrail.model.source import Ends, Span, read_span
 from perftrail.model.wording import quoted
 
 EVERYTHING = Ends(old="", new="")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from perftrail.errors import SourceError
-from perftrail.model.span import Ends, Newest, Tagged
+from perftrail.model.source import Ends, Newest, Tagged
 from perftrail.model.wording import quoted
 from perftrail.sources.moments import moment, so_many_by
 from perftrail.sources.ranges import EVERYTHING, parse_span

@@ -58,9 +58,15 @@ def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
     outer, inner = _coverage(count, depth), _coverage(count, depth + 1)
     share = (outer - confidence) / (outer - inner)
     weight = (count - depth) * share / (depth + (count - 2 * depth) * share)
-    low = (1.0 - weight) * ordered[depth - 1] + weight * ordered[depth]
-    high = (1.0 - weight) * ordered[count - depth] + weight * ordered[count - depth - 1]
+    low = _between(ordered[depth - 1], ordered[depth], weight)
+    high = _between(ordered[count - depth], ordered[count - depth - 1], weight)
     return Estimate(value=middle, low=low, high=high, confidence=confidence, count=count)
+
+
+def _between(outer: float, inner: float, weight: float) -> float:
+    """Interpolate between two values; rounding does not lead beyond either."""
+    value = (1.0 - weight) * outer + weight * inner
+    return min(max(value, min(outer, inner)), max(outer, inner))
 
 
 @cache

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from perftrail.model.circumstances import seed_of
+from perftrail.model.measurement import seed_of
 from perftrail.model.trial import COMPARED, UNITS
 from perftrail.stats.comparison import Rule, Verdict, compare
 from perftrail.stats.estimate import Estimate, estimate

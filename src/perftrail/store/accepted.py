@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement
-from perftrail.model.notes import STATUSES, RegressionNote
+from perftrail.model.search_record import STATUSES, RegressionNote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 
 LARGEST_DRAWN = {"turn": 2**15 - 1, "seed": 2**63 - 1, "layout": 2**31 - 1}

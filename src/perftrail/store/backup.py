@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 note = Table(
     "perftrail_backup",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from perftrail.model.notes import Mark
+from perftrail.model.search_record import Mark
 from perftrail.store import schema
 from perftrail.store.outcomes import read_recent
 from perftrail.store.rows import runnable_from_row

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StoreError
 from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
-from perftrail.model.notes import Mark
-from perftrail.model.trail import StepRecord
+from perftrail.model.search_record import Mark, StepRecord
 from perftrail.store.accepted import (
     accepted,
     accepted_note,
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
-    from perftrail.model.notes import RegressionNote
-    from perftrail.model.trail import Json, SearchRecord
+    from perftrail.model.search_record import Json, RegressionNote, SearchRecord
 
 WHERE = "store in memory"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, select
 
-from perftrail.model.notes import RegressionNote
+from perftrail.model.search_record import RegressionNote
 from perftrail.store import schema
 
 if TYPE_CHECKING:

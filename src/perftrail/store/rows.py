@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Runnable
-from perftrail.model.parameters import Point
-from perftrail.model.trail import SearchRecord, StepRecord
+from perftrail.model.search_record import SearchRecord, StepRecord
 from perftrail.store.accepted import finite, to_json
 
 if TYPE_CHECKING:

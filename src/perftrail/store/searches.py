@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from perftrail.model.trail import Json, SearchRecord, StepRecord
+    from perftrail.model.search_record import Json, SearchRecord, StepRecord
     from perftrail.store.outcomes import Interned
 
 

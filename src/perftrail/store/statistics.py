@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Select
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 SAMPLE = PHASES.index("sample")
 

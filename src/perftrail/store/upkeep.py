@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.store.transactions import Database
 
 

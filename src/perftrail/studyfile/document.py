@@ -7,15 +7,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.claim import Claim
-from perftrail.model.key import AXIS, FIGURE, NAME, Key
+from perftrail.model.field import AXIS, FIGURE, NAME, Key
 from perftrail.model.metrics import Derived
-from perftrail.model.pins import MAIN
-from perftrail.model.policies import FindPolicy, MeasurePolicy
 from perftrail.model.recipe import Build, Variant
-from perftrail.model.sandbox import Sandbox
-from perftrail.model.source import Source
-from perftrail.model.watching import WatchPolicy
+from perftrail.model.source import MAIN, Source
+from perftrail.model.study import Claim, FindPolicy, MeasurePolicy, Sandbox, WatchPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

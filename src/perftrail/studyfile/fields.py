@@ -7,7 +7,7 @@ import types
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from perftrail.model.key import Key
+from perftrail.model.field import Key
 
 Hint = Any
 """A type as `typing` describes it, of which mypy has no notion."""

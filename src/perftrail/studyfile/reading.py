@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from perftrail.errors import Mistake, StudyError
-from perftrail.model.pins import MAIN
 from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
+from perftrail.model.source import MAIN
 from perftrail.model.study import Study
 from perftrail.studyfile.complaints import Complaints
 from perftrail.studyfile.locations import absolute_location

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
 
+from perftrail.model.benchmark import Value
 from perftrail.model.metrics import COUNTED, MEASURED
-from perftrail.model.parameters import Value
 from perftrail.studyfile.document import Document
 from perftrail.studyfile.fields import FileKey, Hint, keys_of
 from perftrail.studyfile.schema import default_of, described

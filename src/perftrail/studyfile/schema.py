@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
-from perftrail.model.conditions import Quiet
-from perftrail.model.key import LONGEST_NAME, Key
+from perftrail.model.benchmark import Value
+from perftrail.model.field import LONGEST_NAME, Key
+from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import OWN_METRICS, Metric
-from perftrail.model.parameters import Value
-from perftrail.model.policies import Invocations
-from perftrail.model.units import DURATION, SIZE
+from perftrail.model.quantity import DURATION, SIZE
+from perftrail.model.study import Invocations
 from perftrail.studyfile.document import Document
 from perftrail.studyfile.fields import FileKey, Hint, keys_of
 

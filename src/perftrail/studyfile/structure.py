@@ -16,10 +16,10 @@ from cattrs import (
 )
 from cattrs.gen import make_dict_structure_fn, override
 
-from perftrail.model.conditions import Quiet
-from perftrail.model.key import Key
-from perftrail.model.parameters import Value
-from perftrail.model.policies import Invocations
+from perftrail.model.benchmark import Value
+from perftrail.model.field import Key
+from perftrail.model.measurement import Quiet
+from perftrail.model.study import Invocations
 from perftrail.model.wording import listed, nearest, quoted
 from perftrail.studyfile import values
 from perftrail.studyfile.document import Document

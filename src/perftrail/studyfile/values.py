@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from perftrail.model.conditions import Quiet
-from perftrail.model.key import LONGEST_NAME, NAME_RULES, Key
-from perftrail.model.policies import Invocations
-from perftrail.model.units import parse_duration, parse_size
+from perftrail.model.field import LONGEST_NAME, NAME_RULES, Key
+from perftrail.model.measurement import Quiet
+from perftrail.model.quantity import parse_duration, parse_size
+from perftrail.model.study import Invocations
 from perftrail.model.wording import quoted, suggestion
 
 Reader = Callable[[object], Any]

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from perftrail.model.notes import RegressionNote
+    from perftrail.model.search_record import Json, RegressionNote, SearchRecord
     from perftrail.model.subject import Subject
-    from perftrail.model.trail import Json, SearchRecord
     from perftrail.workflows.serving.course import Course
     from perftrail.workflows.serving.regressions import Regression
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from concurrent.futures import Executor
 
-    from perftrail.model.notes import Mark, RegressionNote
+    from perftrail.model.search_record import Mark, RegressionNote
     from perftrail.ports import Store
     from perftrail.store import Holder
     from perftrail.workflows.serving.happening import Live

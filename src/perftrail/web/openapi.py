@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.web.schemas import Schema
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.model.notes import STATUSES
-from perftrail.model.trail import Json
+from perftrail.model.search_record import STATUSES, Json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,12 +10,12 @@ from perftrail.model.measurement import Measurement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.measurement import Outcome
-    from perftrail.model.parameters import Point
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject
-    from perftrail.model.trail import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

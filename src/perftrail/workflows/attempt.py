@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure
-from perftrail.model.conditions import Quiet
-from perftrail.model.measurement import FailedInvocation
+from perftrail.model.measurement import FailedInvocation, Quiet
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
 from perftrail.workflows.check import survey
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
     from perftrail.model.measurement import Phase
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.workflows.check import Survey
     from perftrail.workflows.events import Event
     from perftrail.workflows.remedies import Remedy

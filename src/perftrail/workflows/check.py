@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import Runnable
-from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, subjects
+from perftrail.model.source import ALONE
 from perftrail.workflows.eras import skips_json
 from perftrail.workflows.measuring import Standing
 from perftrail.workflows.outlook import Outlook, Span
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.model.measurement import Outcome
-    from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
+    from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision, Subject
-    from perftrail.model.trail import Json
     from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.outlook import Left
     from perftrail.workflows.selection import Selection

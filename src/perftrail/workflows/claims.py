@@ -9,8 +9,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.model.build import Failure
-from perftrail.model.claim import read_band
 from perftrail.model.measurement import Samples
+from perftrail.model.study import read_band
 from perftrail.model.subject import Subject
 from perftrail.model.target import claimed_figure
 from perftrail.stats.ratios import compare_over
@@ -22,10 +22,10 @@ from perftrail.workflows.showing.rows import by_block, rows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.claim import Claim
-    from perftrail.model.parameters import Point
+    from perftrail.model.benchmark import Point
+    from perftrail.model.search_record import Json
+    from perftrail.model.study import Claim
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.growth import Interval
     from perftrail.workflows.session import View

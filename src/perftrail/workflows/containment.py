@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.launcher import Capabilities
-    from perftrail.model.sandbox import Phase, Sandbox
+    from perftrail.model.study import Phase, Sandbox
 
 MEMORY_SHARE = 0.8
 """What of the machine's memory a build or an invocation may use where the study does not say."""

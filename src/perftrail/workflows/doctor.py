@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from perftrail.launcher import Capabilities
     from perftrail.machine.settings import Change
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.workflows.diagnosis import Finding
     from perftrail.workflows.resolution import Resolution
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from perftrail.errors import UsageError
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
+from perftrail.model.expression import bare_value
 from perftrail.model.placeholders import split_command
-from perftrail.model.tokens import bare_value
 from perftrail.model.trial import Entry, Group
 from perftrail.model.wording import listed, quoted
 

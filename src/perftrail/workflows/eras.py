@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, StudyError
-from perftrail.model.pins import MAIN
+from perftrail.model.source import MAIN
 from perftrail.model.wording import nearest, quoted
 from perftrail.studyfile import mistake
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.model.recipe import Era
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.ports import Source
 
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from perftrail.model.build import Built, Failure
     from perftrail.model.measurement import Outcome
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
-    from perftrail.model.trail import Json
     from perftrail.workflows.eras import LeftOut
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.model.conditions import Marked, sift
-from perftrail.model.exported import Exported, Value
-from perftrail.model.measurement import Measurement
+from perftrail.model.exchange import Exported, Value
+from perftrail.model.measurement import Marked, Measurement, sift
 from perftrail.model.wording import quoted, suggestion
 from perftrail.stats.estimate import estimate
 from perftrail.workflows.importing.arranging import MACHINE, UNKNOWN

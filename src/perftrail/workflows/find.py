@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer
 from perftrail.model.build import Built, content_key
-from perftrail.model.circumstances import seed_of
+from perftrail.model.measurement import seed_of
+from perftrail.model.search_record import SearchRecord
 from perftrail.model.subject import Subject
-from perftrail.model.trail import SearchRecord
-from perftrail.model.working import Working
+from perftrail.model.target import Working
 from perftrail.search import Budget, ManySearch
 from perftrail.search.failing import FailureSearch
 from perftrail.workflows.clock import now

@@ -6,19 +6,17 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from perftrail.model.pins import ALONE
+from perftrail.model.source import ALONE
 from perftrail.workflows.finding.notes import noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.build import Failure
-    from perftrail.model.merge import Merge
-    from perftrail.model.pins import Pins
-    from perftrail.model.subject import Revision
-    from perftrail.model.target import Target
-    from perftrail.model.trail import Json
-    from perftrail.model.working import Working
+    from perftrail.model.search_record import Json
+    from perftrail.model.source import Pins
+    from perftrail.model.subject import Merge, Revision
+    from perftrail.model.target import Target, Working
     from perftrail.search import Answer, Change, Effect, Origin, Summary
     from perftrail.search.answer import Suspicion
     from perftrail.workflows.finding.also import AlsoChanged

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from perftrail.errors import NoAnswer
 from perftrail.file_tree import empty_directory
-from perftrail.model.circumstances import PADDING
+from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from perftrail.file_tree import empty_directory
 from perftrail.model.build import Failure
-from perftrail.model.circumstances import circumstances, seed_of
-from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.measurement import FailedInvocation, Measurement, circumstances, seed_of
 from perftrail.model.placeholders import fill, split_command
 from perftrail.model.plan import command_line, run_environment
 from perftrail.model.process import (
@@ -24,7 +23,7 @@ from perftrail.model.process import (
     TimedOut,
 )
 from perftrail.model.quantity import duration, quantity
-from perftrail.model.sandbox import with_refusals
+from perftrail.model.study import with_refusals
 from perftrail.readers.pattern import read_metrics
 from perftrail.workflows.accounts import measured, methods
 from perftrail.workflows.clock import now
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Stage
-    from perftrail.model.circumstances import Circumstances
-    from perftrail.model.conditions import Conditions
-    from perftrail.model.measurement import InvocationKey, Outcome, Phase
+    from perftrail.model.measurement import Circumstances, Conditions, InvocationKey, Outcome, Phase
     from perftrail.model.process import Ended, Ran
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from perftrail.model.build import Recipe, Workplace
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
-    from perftrail.model.trail import Json
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session, View
 

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import Runnable
-from perftrail.model.pins import MAIN
 from perftrail.model.placeholders import sources_named, study_files
 from perftrail.model.plan import benchmark_steps, mentioning, named_sources, recipe, runnable_key
+from perftrail.model.source import MAIN
 from perftrail.workflows.linking import Link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.model.build import Built, Prepared, Recipe
-    from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
+    from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Source

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.launcher import Launcher
 from perftrail.machine import Watch
-from perftrail.model.conditions import Quiet
-from perftrail.model.policies import MeasurePolicy
+from perftrail.model.measurement import Quiet
+from perftrail.model.study import MeasurePolicy
 from perftrail.stats.trial import Course, findings
 from perftrail.workflows.left_over import remove_left_over
 from perftrail.workflows.quiet import Lookout

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.conditions import Marked, enough_quiet, sift, weight
-from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.measurement import FailedInvocation, Marked, Measurement, enough_quiet, sift, weight
 from perftrail.stats.estimate import enough
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from perftrail.model.measurement import Outcome, Phase
-    from perftrail.model.policies import MeasurePolicy
+    from perftrail.model.study import MeasurePolicy
     from perftrail.workflows.workshop import Ready
 
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from perftrail.model.benchmark import Benchmark
-    from perftrail.model.parameters import Point
+    from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
     from perftrail.workflows.measuring import Standing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from perftrail import studyfile
 from perftrail.errors import SourceError, StudyError, UsageError
-from perftrail.model.pins import MAIN, Pins
+from perftrail.model.source import MAIN, Pins
 from perftrail.ports import Kept
 from perftrail.sources import open_asked
 from perftrail.sources.directory import DirectorySource

@@ -14,8 +14,8 @@ from perftrail.search.words import step
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.search import Belief, Measure, Visit
     from perftrail.workflows.finding.sampler import Sampler
 

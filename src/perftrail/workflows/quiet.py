@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.errors import MachineBusy
-from perftrail.model.conditions import Conditions, flags
+from perftrail.model.measurement import Conditions, flags
 from perftrail.model.quantity import number
 from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perftrail.model.conditions import Busy, Quiet
+    from perftrail.model.measurement import Busy, Quiet
     from perftrail.model.process import Ran
     from perftrail.ports import Watcher
 

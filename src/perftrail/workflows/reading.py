@@ -11,9 +11,9 @@ from perftrail.model.expression import ExpressionError, evaluate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.expression import Reference
     from perftrail.model.measurement import Measurement
-    from perftrail.model.parameters import Point
     from perftrail.model.target import Target
 
 

@@ -12,8 +12,8 @@ from perftrail.model.plan import Cell, RunnableKeys, cells, mentioning, subjects
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.build import Recipe
-    from perftrail.model.parameters import Point
     from perftrail.model.subject import Revision, Subject
     from perftrail.workflows.linking import Link
     from perftrail.workflows.session import View

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.process import Ran
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.ports import Starter
     from perftrail.stats.comparison import Comparison
 

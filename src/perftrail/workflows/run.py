@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation
-from perftrail.model.pins import ALONE
 from perftrail.model.plan import cells, ordered, subjects
+from perftrail.model.source import ALONE
 from perftrail.workflows.agreement import disagreements
 from perftrail.workflows.eras import skips_json
 from perftrail.workflows.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from perftrail.model.measurement import Outcome, Phase
-    from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
+    from perftrail.model.source import Pins
     from perftrail.model.subject import Subject
-    from perftrail.model.trail import Json
     from perftrail.workflows.agreement import Disagreement
     from perftrail.workflows.eras import LeftOut
     from perftrail.workflows.events import Event

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.pins import ALONE
+from perftrail.model.source import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perftrail.model.measurement import Machine
-    from perftrail.model.pins import Pins
+    from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.ports import Source, Store
     from perftrail.workflows.bench import Bench

@@ -18,9 +18,9 @@ from perftrail.workflows.uncollected import uncollected
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.pins import Pins
+    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.source import Pins
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json, SearchRecord, StepRecord
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.by_benchmark import Shift
     from perftrail.workflows.showing.changes import HistoryChanges

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from perftrail.launcher import Launcher
     from perftrail.model.process import Command, Ran
-    from perftrail.model.sandbox import Sandbox
+    from perftrail.model.study import Sandbox
     from perftrail.model.trial import Trial
     from perftrail.ports import Starter
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from perftrail.model.build import Failure
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
-    from perftrail.model.trail import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.errors import NoAnswer
-from perftrail.model.circumstances import circumstances, seed_of
+from perftrail.model.measurement import circumstances, seed_of
 from perftrail.model.process import (
     Cancelled,
     Command,
@@ -21,7 +21,7 @@ from perftrail.model.process import (
     TimedOut,
 )
 from perftrail.model.quantity import duration, quantity
-from perftrail.model.sandbox import with_refusals
+from perftrail.model.study import with_refusals
 from perftrail.model.trial import Taken
 from perftrail.model.wording import quoted
 from perftrail.workflows.accounts import measured, methods

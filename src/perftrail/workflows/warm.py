@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.conditions import Marked, sift
-from perftrail.model.measurement import Measurement, Runnable
+from perftrail.model.measurement import Marked, Measurement, Runnable, sift
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.stats.changepoints import search_weights
@@ -16,8 +15,8 @@ from perftrail.workflows.showing.changes import stretches
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.measurement import Outcome
-    from perftrail.model.parameters import Point
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.workflows.session import View

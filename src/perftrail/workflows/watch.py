@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.model.span import Ends, read_span
+from perftrail.model.source import Ends, read_span
 from perftrail.ports import Growing
 from perftrail.search.question import Budget
 from perftrail.workflows.backporting.patch import find_revision
@@ -23,9 +23,9 @@ from perftrail.workflows.watching.telling import change_id, figure, message
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session
     from perftrail.workflows.watching.batch import Measured

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import UNDRAWN, Runnable
-from perftrail.model.pins import ALONE
+from perftrail.model.source import ALONE
 from perftrail.workflows.clock import now
 from perftrail.workflows.eras import eras_of
 from perftrail.workflows.events import (
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import Workplace
     from perftrail.model.measurement import Draw, InvocationKey
-    from perftrail.model.pins import Pins
     from perftrail.model.plan import Cell
+    from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Builder, Source, Store

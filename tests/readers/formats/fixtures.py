@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.readers.formats import read_file
 
 DATA = Path(__file__).parent / "data"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.model.merge import Merge
 from perftrail.model.source import Link
-from perftrail.model.subject import Revision
+from perftrail.model.subject import Merge, Revision
 from perftrail.sources.git import GitSource
 from tests.sources.git.opening import Open
 from tests.sources.repositories import Repository

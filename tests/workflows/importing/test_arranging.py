@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.model.foreign import SUMMARY, Series
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
+from perftrail.model.exchange import SUMMARY, Series
 from perftrail.workflows.importing.arranging import Arranged, SampleFile, arrange
 
 

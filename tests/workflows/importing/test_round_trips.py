@@ -10,7 +10,7 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.errors import NoAnswer, SourceError, UsageError
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.readers.formats import tidy_csv
 from perftrail.readers.formats.surroundings import Place
 from perftrail.report.exports import FORMATS, write

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.claim import Claim
 from perftrail.model.metrics import Derived
-from perftrail.model.policies import FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.recipe import Variant, VariantRun
+from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy
 from perftrail.report.page_markdown import to_markdown
 from perftrail.workflows.report import make_report
 from perftrail.workflows.run import Run

@@ -10,7 +10,7 @@ from perftrail.charts.frame import Figure
 from perftrail.engines.beside import beside
 from perftrail.engines.local import LocalEngine
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.policies import Invocations, MeasurePolicy
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.report.page_files import write_page
 from perftrail.report.page_images import Drawings
 from perftrail.workflows.report import make_report

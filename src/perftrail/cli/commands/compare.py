@@ -140,7 +140,7 @@ def command(
 
 def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> CompareRequest:
     """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
-    from perftrail.model.units import parse_duration
+    from perftrail.model.quantity import parse_duration
     from perftrail.workflows.compare import CompareRequest
     from perftrail.workflows.gating.choice import choose
 

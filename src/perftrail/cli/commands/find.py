@@ -100,9 +100,8 @@ def command(
 
 def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> FindRequest:
     """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
-    from perftrail.model.target import TargetError
-    from perftrail.model.units import parse_duration
-    from perftrail.model.working import resolve_goal
+    from perftrail.model.quantity import parse_duration
+    from perftrail.model.target import TargetError, resolve_goal
     from perftrail.search.question import Budget
     from perftrail.workflows.finding.request import FindRequest
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from perftrail.cli.stopping import Stop
     from perftrail.cli.walking import Walking
     from perftrail.cli.writing import Writing
-    from perftrail.model.study import Study
-    from perftrail.model.watching import Receivers, WatchPolicy
+    from perftrail.model.study import Receivers, Study, WatchPolicy
     from perftrail.workflows.watch import Watched
 
 
@@ -176,7 +175,7 @@ def _policy(study: Study, **asked: Unpack[Asked]) -> WatchPolicy:
     """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
     from dataclasses import replace
 
-    from perftrail.model.units import parse_duration
+    from perftrail.model.quantity import parse_duration
     from perftrail.studyfile.rules.texts import revision_wrong
 
     policy = study.watch

@@ -17,7 +17,7 @@ from perftrail.readers.formats.surroundings import HEAD_BYTES, NOWHERE, Place
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.foreign import Series
+    from perftrail.model.exchange import Series
 
 FORMATS: Mapping[str, str] = {
     "hyperfine": "hyperfine's JSON (--export-json)",

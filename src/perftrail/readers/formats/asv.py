@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.model.recipe import PLAIN
 from perftrail.readers.formats.document import Node, parse
 from perftrail.readers.formats.surroundings import NOWHERE, begins_with

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.readers.formats.document import parse
 from perftrail.readers.formats.surroundings import NOWHERE, begins_with
 from perftrail.readers.formats.units import unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.readers.formats.document import decoded
 from perftrail.readers.formats.surroundings import NOWHERE
 from perftrail.readers.formats.units import unit

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.model.wording import quoted
 from perftrail.readers.formats.document import decoded
 from perftrail.readers.formats.surroundings import NOWHERE

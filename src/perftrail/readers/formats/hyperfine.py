@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.readers.formats.document import parse
 from perftrail.readers.formats.surroundings import NOWHERE, begins_with
 

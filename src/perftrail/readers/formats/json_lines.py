@@ -10,7 +10,7 @@ from perftrail.readers.formats.surroundings import NOWHERE, begins_with
 from perftrail.readers.formats.table_rows import COLUMNS, PREFIX, REQUIRED, Rows
 
 if TYPE_CHECKING:
-    from perftrail.model.foreign import Series
+    from perftrail.model.exchange import Series
     from perftrail.readers.formats.surroundings import Place
 
 

@@ -11,7 +11,7 @@ from perftrail.readers.formats.surroundings import NOWHERE
 from perftrail.readers.formats.table_rows import REQUIRED, Rows
 
 if TYPE_CHECKING:
-    from perftrail.model.foreign import Series
+    from perftrail.model.exchange import Series
     from perftrail.readers.formats.surroundings import Place
 
 MOST_ROWS = 50_000_000

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.model.wording import listed, quoted
 from perftrail.readers.formats.document import decoded, parse
 from perftrail.readers.formats.surroundings import NOWHERE

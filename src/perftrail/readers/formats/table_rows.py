@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.model.foreign import SUMMARY, Series
+from perftrail.model.exchange import SUMMARY, Series
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import listed, quoted
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.model.foreign import Series
+from perftrail.model.exchange import Series
 from perftrail.readers.formats.document import decoded
 from perftrail.readers.formats.surroundings import NOWHERE
 

@@ -12,7 +12,7 @@ from perftrail.readers.formats.surroundings import NOWHERE
 from perftrail.readers.formats.table_rows import COLUMNS, PREFIX, REQUIRED, Rows
 
 if TYPE_CHECKING:
-    from perftrail.model.foreign import Series
+    from perftrail.model.exchange import Series
     from perftrail.readers.formats.surroundings import Place
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.exported import Exported
+    from perftrail.model.exchange import Exported
     from perftrail.model.study import Study
 
 Holds = Literal["everything", "shown"]

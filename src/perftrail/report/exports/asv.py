@@ -14,17 +14,17 @@ from collections import defaultdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
 from perftrail.report.exports.revisions import file_name
 from perftrail.stats.estimate import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.exported import Exported
-    from perftrail.model.parameters import Value
+    from perftrail.model.benchmark import Value
+    from perftrail.model.exchange import Exported
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
-    from perftrail.model.trail import Json
     from perftrail.stats.estimate import Estimate
 
 _COLUMNS = (

@@ -9,10 +9,10 @@ from perftrail.report.exports.revisions import each_revision
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.exported import Exported
+    from perftrail.model.exchange import Exported
     from perftrail.model.metrics import Better
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
-    from perftrail.model.trail import Json
 
 _ENDINGS: dict[Better, str] = {"lower": ".smaller-is-better.json", "higher": ".bigger-is-better.json"}
 

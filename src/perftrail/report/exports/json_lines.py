@@ -10,7 +10,7 @@ from perftrail.report.exports.rows import AFTER, BEFORE, rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.exported import Exported
+    from perftrail.model.exchange import Exported
     from perftrail.model.study import Study
 
 

@@ -9,9 +9,9 @@ from perftrail.report.exports.revisions import each_revision
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.exported import Exported
+    from perftrail.model.exchange import Exported
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
-    from perftrail.model.trail import Json
 
 _FIELDS = {"wall": "execution_time", "peak_memory": "mem_bytes"}
 """What its schema for programs' results has a place for, by our metrics."""

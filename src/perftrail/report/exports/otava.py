@@ -14,7 +14,7 @@ from perftrail.report.exports.revisions import file_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.exported import Exported
+    from perftrail.model.exchange import Exported
     from perftrail.model.metrics import Better
     from perftrail.model.study import Study
 

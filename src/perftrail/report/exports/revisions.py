@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from perftrail.model.exported import Exported
-    from perftrail.model.trail import Json
+    from perftrail.model.exchange import Exported
+    from perftrail.model.search_record import Json
 
 
 def each_revision(

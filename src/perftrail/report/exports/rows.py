@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.model.exported import Exported
+    from perftrail.model.exchange import Exported
 
 BEFORE = ("revision", "variant", "benchmark")
 AFTER = ("metric", "value", "unit", "invocation", "started", "machine", "flags", "label", "time", "better")

@@ -11,7 +11,7 @@ from perftrail.report.exports.rows import AFTER, BEFORE, axes, column, rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.exported import Exported
+    from perftrail.model.exchange import Exported
     from perftrail.model.study import Study
 
 

@@ -11,9 +11,9 @@ from perftrail.stats.comparison import Verdict
 if TYPE_CHECKING:
     from perftrail.model.build import Failure
     from perftrail.model.measurement import Machine
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
-    from perftrail.model.trail import Json
     from perftrail.stats.comparison import Comparison, LayoutNoise
     from perftrail.stats.estimate import Estimate
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.errors import SourceError
-from perftrail.model.package import read_package
+from perftrail.model.source import read_package
 
 if TYPE_CHECKING:
     from perftrail.model.source import Source as Asked

@@ -29,7 +29,7 @@ from perftrail.sources.ecosystems.registry import Release
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perftrail.model.package import Package
+    from perftrail.model.source import Package
     from perftrail.model.source import Source as Asked
     from perftrail.ports import Starter
     from perftrail.sources.ecosystems.apt_command import Apt

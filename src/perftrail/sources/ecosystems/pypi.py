@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.build import content_key
-from perftrail.model.package import Package
+from perftrail.model.source import Package
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.package_index import find_releases
 from perftrail.sources.pip_command import make_pip, why_pip_failed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perftrail.model.package import Package
+    from perftrail.model.source import Package
 
 
 class Version(Protocol):

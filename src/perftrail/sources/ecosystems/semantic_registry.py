@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from perftrail.model.package import Package
+    from perftrail.model.source import Package
     from perftrail.model.source import Source as Asked
     from perftrail.ports import Starter
 

@@ -15,8 +15,7 @@ from perftrail.studyfile.rules.variants import always_known, every_part
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.benchmark import Benchmark
-    from perftrail.model.parameters import Value
+    from perftrail.model.benchmark import Benchmark, Value
     from perftrail.model.study import Study
     from perftrail.studyfile.complaints import Complaints
     from perftrail.studyfile.positions import KeyPath

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.model.claim import read_band
+from perftrail.model.study import read_band
 from perftrail.model.target import TargetError, claimed_figure, known_value
 from perftrail.model.wording import listed, quoted, suggestion
 
 if TYPE_CHECKING:
-    from perftrail.model.claim import Claim
-    from perftrail.model.study import Study
+    from perftrail.model.study import Claim, Study
     from perftrail.studyfile.complaints import Complaints
     from perftrail.studyfile.positions import KeyPath
 

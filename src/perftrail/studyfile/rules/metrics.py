@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.expression import ExpressionError, parse, references
 from perftrail.model.metrics import OWN_METRICS
-from perftrail.model.target import TargetError, derived_targets, known_value
+from perftrail.model.target import (
+    TargetError,
+    asks_whether_it_works,
+    derived_targets,
+    known_value,
+    resolve_goal,
+)
 from perftrail.model.wording import listed, quoted, suggestion
-from perftrail.model.working import asks_whether_it_works, resolve_goal
 from perftrail.studyfile.rules.texts import inside_wrong, pattern_wrong
 
 if TYPE_CHECKING:

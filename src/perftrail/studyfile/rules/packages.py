@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perftrail.model.package import Ecosystem, read_package
+from perftrail.model.source import Ecosystem, read_package
 from perftrail.model.wording import listed, quoted
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.model.pins import MAIN
+from perftrail.model.source import MAIN
 from perftrail.studyfile.rules.texts import control_wrong, range_wrong, revision_wrong
 
 if TYPE_CHECKING:

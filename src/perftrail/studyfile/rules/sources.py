@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perftrail.model.pins import MAIN
 from perftrail.model.placeholders import sources_named
+from perftrail.model.source import MAIN
 from perftrail.model.wording import quoted, suggestion
 from perftrail.studyfile.complaints import Moved
 from perftrail.studyfile.rules.skips import check_skips

@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from perftrail.model.placeholders import LAYOUT, names, source_placeholder, sources_named
-from perftrail.model.span import Ends, read_span
+from perftrail.model.source import Ends, read_span
 from perftrail.model.wording import listed, nearest, quoted
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from perftrail.model.trail import SearchRecord
+    from perftrail.model.search_record import SearchRecord
     from perftrail.report.page import Section
     from perftrail.web.desk import Desk
     from perftrail.workflows.serving.snapshot import Snapshot

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
-from perftrail.model.notes import STATUSES, RegressionNote
+from perftrail.model.search_record import STATUSES, RegressionNote
 from perftrail.web.asked import desk_of, named, snapshot_of, visitor, web
 from perftrail.workflows.clock import now
 from perftrail.workflows.reporting.words import shown

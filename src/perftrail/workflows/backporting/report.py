@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import Failure
     from perftrail.model.patch import FileChange, Obstacle
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
-    from perftrail.model.trail import Json
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.estimate import Estimate
     from perftrail.stats.retained_gain import Carried

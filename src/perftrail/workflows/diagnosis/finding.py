@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.conditions import Busy, Conditions
-    from perftrail.model.trail import Json
+    from perftrail.model.measurement import Busy, Conditions
+    from perftrail.model.search_record import Json
 
 Grade = Literal["spoils", "may spoil", "unknown", "fine"]
 """How much a finding matters here, the worst first."""

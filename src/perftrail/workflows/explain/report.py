@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from perftrail.model.build import Failure
     from perftrail.model.patch import FileChange
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.stats.ratios import Difference
 
 

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.metrics import Better
-    from perftrail.model.parameters import Point
     from perftrail.search import Change
     from perftrail.workflows.finding.sampler import Sampler
 

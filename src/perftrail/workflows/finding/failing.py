@@ -16,9 +16,9 @@ from perftrail.workflows import put
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
-    from perftrail.model.working import Working
+    from perftrail.model.target import Working
     from perftrail.search import Answer, Belief
     from perftrail.workflows.events import Event
     from perftrail.workflows.finding.journal import Journal, Ledger

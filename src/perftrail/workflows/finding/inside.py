@@ -16,8 +16,7 @@ from perftrail.workflows.found import InsideMerge
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
-    from perftrail.model.merge import Merge
-    from perftrail.model.subject import Revision
+    from perftrail.model.subject import Merge, Revision
     from perftrail.search import Answer, Batch, BootSession, Budget, CannotRelink, Change, Unusable
     from perftrail.workflows.events import Event
     from perftrail.workflows.finding.journal import Journal, Ledger

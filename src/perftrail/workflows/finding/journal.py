@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.machine.facts import FINGERPRINT
 from perftrail.model.build import Failure
+from perftrail.model.search_record import StepRecord
 from perftrail.model.subject import Subject
-from perftrail.model.trail import StepRecord
 from perftrail.workflows.events import BuildFinished, Stepped
 from perftrail.workflows.finding.ahead import likely
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from perftrail.model.measurement import InvocationKey, Machine
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json, SearchRecord
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json, SearchRecord
     from perftrail.ports import Store
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session

@@ -17,7 +17,7 @@ from perftrail.workflows.events import BuilderSaid
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.search import Answer, Batch, Belief, BootSession, Visit
     from perftrail.workflows.events import Event, Stepped
     from perftrail.workflows.finding.journal import Journal, Ledger

@@ -10,8 +10,8 @@ from perftrail.search import Costs, Question
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from perftrail.model.policies import Prior
-    from perftrail.model.working import Goal
+    from perftrail.model.study import Prior
+    from perftrail.model.target import Goal
     from perftrail.search import Budget
     from perftrail.workflows.finding.sampler import Sampler
 

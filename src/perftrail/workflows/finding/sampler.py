@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import Failure, content_key
-from perftrail.model.circumstances import seed_of
-from perftrail.model.conditions import weight
-from perftrail.model.measurement import Draw, FailedInvocation, Measurement
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.search import Batch, BootSession, Built, CannotRelink, Sample, Unusable
@@ -19,8 +17,8 @@ from perftrail.workflows.workshop import Ready, Start
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.measurement import Outcome
-    from perftrail.model.parameters import Point
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.search import Measure

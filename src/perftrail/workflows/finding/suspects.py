@@ -12,7 +12,7 @@ from perftrail.workflows.finding.notes import NOTED, noted
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from perftrail.model.policies import Prior
+    from perftrail.model.study import Prior
     from perftrail.model.subject import Revision
 
 UNSUSPECTED = 0.1

@@ -10,11 +10,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.model.benchmark import Benchmark
+from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.build import content_key
-from perftrail.model.foreign import SUMMARY
+from perftrail.model.exchange import SUMMARY
 from perftrail.model.metrics import MEASURED, Metric
-from perftrail.model.parameters import Point
 from perftrail.model.plan import Cell
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision, Subject
@@ -24,8 +23,8 @@ from perftrail.workflows.importing.names import named, typed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.model.foreign import Series
-    from perftrail.model.parameters import Value
+    from perftrail.model.benchmark import Value
+    from perftrail.model.exchange import Series
 
 MOST_POINTS = 100_000
 """So many combinations the values of a benchmark's parameters may have, as in a study file."""

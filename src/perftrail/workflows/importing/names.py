@@ -7,10 +7,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from perftrail.model.key import LONGEST_NAME
+from perftrail.model.field import LONGEST_NAME
 
 if TYPE_CHECKING:
-    from perftrail.model.parameters import Value
+    from perftrail.model.benchmark import Value
 
 MOST_REMEMBERED = 1 << 14
 """The same few names and values stand in very many rows."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perftrail import studyfile
 from perftrail.errors import UsageError
-from perftrail.model.foreign import SUMMARY
+from perftrail.model.exchange import SUMMARY
 from perftrail.model.quantity import counted
 from perftrail.readers.formats import files_in
 from perftrail.studyfile.reading import shown_name
@@ -22,8 +22,8 @@ from perftrail.workflows.initial.writing import toml
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
-    from perftrail.model.trail import Json
 
 SAMPLES = "samples"
 """The directory of a study that holds the files it was made of."""

@@ -18,8 +18,8 @@ from perftrail.workflows.session import View
 from perftrail.workflows.workshop import Workshop
 
 if TYPE_CHECKING:
+    from perftrail.model.benchmark import Point
     from perftrail.model.build import Built, Prepared
-    from perftrail.model.parameters import Point
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject

@@ -18,7 +18,7 @@ from perftrail.workflows.initial.systems import SYSTEMS, detect
 from perftrail.workflows.initial.writing import write
 
 if TYPE_CHECKING:
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.workflows.initial.draft import Building, History
     from perftrail.workflows.initial.tree import Tree
 

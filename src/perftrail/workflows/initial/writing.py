@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.model.policies import FindPolicy
+from perftrail.model.study import FindPolicy
 from perftrail.model.wording import quoted
 from perftrail.workflows.initial.draft import Trial
 from perftrail.workflows.initial.ranges import WHOLE

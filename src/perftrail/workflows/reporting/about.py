@@ -8,8 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from perftrail import __version__
-from perftrail.model.conditions import NOISE
-from perftrail.model.units import format_duration
+from perftrail.model.measurement import NOISE
+from perftrail.model.quantity import format_duration
 from perftrail.report.page import Listing, Section, Table
 from perftrail.report.page_files import log_end, study_text
 from perftrail.workflows.reporting.words import LONGEST, revision_title, shown

@@ -12,7 +12,7 @@ from perftrail.search import Summary, words
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.report.page import Tone
 
 

@@ -14,7 +14,7 @@ from perftrail.workflows.reporting.words import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.parameters import Point
+    from perftrail.model.benchmark import Point
     from perftrail.workflows.claims import Judgement
     from perftrail.workflows.reporting.gathered import Gathered
 

@@ -10,16 +10,16 @@ from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
 from perftrail.charts.samples import samples
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import cells
+from perftrail.model.quantity import format_duration, format_size
 from perftrail.model.subject import Subject
-from perftrail.model.units import format_duration, format_size
 from perftrail.report.page import Section, Table
 from perftrail.workflows.reporting.words import revision_mark, row_figure, shown, slug
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from perftrail.model.benchmark import Point, Value
     from perftrail.model.build import Failure
-    from perftrail.model.parameters import Point, Value
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.showing.rows import Row
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.metrics import Better
-    from perftrail.model.parameters import Point
+    from perftrail.model.search_record import Json, SearchRecord, StepRecord
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json, SearchRecord, StepRecord
     from perftrail.ports import Engine, Pending
     from perftrail.workflows.not_had import NotHad
     from perftrail.workflows.session import View

@@ -11,8 +11,8 @@ from perftrail.workflows.reporting.words import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.workflows.reporting.gathered import Followed, Gathered
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.charts.heatmap import MOST_ROWS, Cell, heat
-from perftrail.model.conditions import enough_quiet, weight
+from perftrail.model.measurement import enough_quiet, weight
 from perftrail.model.quantity import change, decimals
 from perftrail.report.page import Section, Table
 from perftrail.workflows.reporting.apart import comparable, compare_rows
@@ -19,7 +19,7 @@ from perftrail.workflows.showing.rows import by_round
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.model.parameters import Point
+    from perftrail.model.benchmark import Point
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.showing.rows import Row
 

@@ -13,7 +13,7 @@ from perftrail.workflows.reporting.words import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.trail import Json, StepRecord
+    from perftrail.model.search_record import Json, StepRecord
     from perftrail.workflows.reporting.gathered import Gathered
 
 

@@ -36,7 +36,7 @@ from perftrail.workflows.reporting.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.report.page import Tone
     from perftrail.workflows.reporting.beside import Beside
     from perftrail.workflows.reporting.gathered import Gathered

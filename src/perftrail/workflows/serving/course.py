@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from perftrail.charts.frame import Figure
     from perftrail.charts.history import Events
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.workflows.reporting.gathered import Followed, Gathered
     from perftrail.workflows.showing.changes import HistoryChange
 

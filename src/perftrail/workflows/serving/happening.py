@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.quantity import counted, duration
 
 if TYPE_CHECKING:
-    from perftrail.model.notes import Mark
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json, Mark
     from perftrail.report.page import Section
 
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.model.measurement import Outcome, Runnable
-    from perftrail.model.notes import Mark
+    from perftrail.model.search_record import Mark, SearchRecord, StepRecord
     from perftrail.model.study import Study
-    from perftrail.model.trail import SearchRecord, StepRecord
     from perftrail.ports import Store
     from perftrail.report.page import Section
     from perftrail.store import Holder

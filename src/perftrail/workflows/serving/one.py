@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.model.measurement import Machine, Outcome
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
-    from perftrail.model.trail import Json
     from perftrail.ports import Store
 
 LOG_BYTES = 256_000

@@ -29,9 +29,8 @@ from perftrail.workflows.showing.worth_telling import answers_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.model.notes import RegressionNote, Status
+    from perftrail.model.search_record import Json, RegressionNote, Status
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.showing.changes import HistoryChange
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.plan import Cell
-    from perftrail.model.policies import MeasurePolicy
+    from perftrail.model.study import MeasurePolicy
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.rows import Row

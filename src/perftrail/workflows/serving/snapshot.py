@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.build import BuildRecord
-    from perftrail.model.notes import Mark
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Mark
     from perftrail.report.page import Page
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.serving.regressions import Regression

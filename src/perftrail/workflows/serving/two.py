@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.charts.frame import Figure
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.workflows.reporting.beside import Beside
     from perftrail.workflows.reporting.gathered import Gathered
     from perftrail.workflows.showing.rows import Row

@@ -16,9 +16,9 @@ from perftrail.workflows.showing.rows import by_block
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.model.parameters import Point
+    from perftrail.model.benchmark import Point
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Subject
-    from perftrail.model.trail import Json
     from perftrail.stats.comparison import Comparison
     from perftrail.workflows.session import View
     from perftrail.workflows.showing.measured import MeasuredHere

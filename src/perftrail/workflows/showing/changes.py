@@ -15,8 +15,8 @@ from perftrail.workflows.showing.intervals import interval_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json
     from perftrail.ports import Engine, Pending
     from perftrail.stats.changepoints import ChangePoint, Changes, Correlation
     from perftrail.workflows.showing.rows import Row

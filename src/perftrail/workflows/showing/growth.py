@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from perftrail.model.parameters import Point
+from perftrail.model.benchmark import Point
 from perftrail.stats.curves import Bound, crossings, curve_of
 from perftrail.stats.growth import growth
 from perftrail.stats.memory import over_time, per_unit
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from perftrail.model.benchmark import Benchmark
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
-    from perftrail.model.trail import Json
     from perftrail.stats.curves import Comparison, Curve
     from perftrail.stats.growth import Growth
     from perftrail.stats.memory import OverTime, PerUnit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perftrail.workflows.showing.intervals import interval_json
 
 if TYPE_CHECKING:
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
     from perftrail.stats.growth import Growth
     from perftrail.stats.memory import OverTime, PerUnit
     from perftrail.workflows.showing.growth import Along, Rivals

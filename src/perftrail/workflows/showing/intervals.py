@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 
 def interval_json(value: float, low: float, high: float) -> dict[str, Json]:

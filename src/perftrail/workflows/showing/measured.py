@@ -12,7 +12,7 @@ from perftrail.workflows.recalling import Recollection
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from perftrail.model.parameters import Point
+    from perftrail.model.benchmark import Point
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
     from perftrail.workflows.session import View

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.conditions import weight
+from perftrail.model.measurement import weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from perftrail.model.conditions import Marked
+    from perftrail.model.measurement import Marked
 
 Blocks = tuple[str, ...]
 """The names of the blocks of the samples that a value is read from."""

@@ -7,9 +7,8 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from perftrail.model.conditions import Marked, sift
 from perftrail.model.expression import ExpressionError, evaluate, references
-from perftrail.model.measurement import Samples
+from perftrail.model.measurement import Marked, Samples, sift
 from perftrail.model.target import derived_targets
 from perftrail.stats.estimate import estimate
 from perftrail.workflows.showing.intervals import interval_json
@@ -18,14 +17,13 @@ from perftrail.workflows.showing.measured import MeasuredHere
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.expression import Reference
     from perftrail.model.metrics import MeasuredMetric, Metric
-    from perftrail.model.parameters import Point
     from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
-    from perftrail.model.trail import Json
     from perftrail.stats.estimate import Estimate
     from perftrail.workflows.session import View
 

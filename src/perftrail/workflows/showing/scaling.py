@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.conditions import enough_quiet, weight
+from perftrail.model.measurement import enough_quiet, weight
 from perftrail.stats.contention import contention
 from perftrail.stats.scaling import Processors, ThreadSamples, scaling
 from perftrail.workflows.showing.measured import MeasuredHere
@@ -14,11 +14,10 @@ from perftrail.workflows.showing.measured import MeasuredHere
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.measurement import Machine, Samples
-    from perftrail.model.parameters import Point
+    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
-    from perftrail.model.trail import Json
     from perftrail.stats.contention import Contention
     from perftrail.stats.scaling import Scaling
     from perftrail.workflows.session import View

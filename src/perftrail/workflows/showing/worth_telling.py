@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from perftrail.model.search_record import Json, SearchRecord
     from perftrail.model.subject import Revision
-    from perftrail.model.trail import Json, SearchRecord
 
 FEW = 3
 """So many revisions are all told of."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perftrail.stats.comparison import FAMILY_ERROR, Rule
 
 if TYPE_CHECKING:
-    from perftrail.model.policies import MeasurePolicy
+    from perftrail.model.study import MeasurePolicy
 
 
 def rule_for(

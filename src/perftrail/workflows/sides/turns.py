@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic
 
 from perftrail.model.build import Failure, content_key
-from perftrail.model.circumstances import seed_of
-from perftrail.model.measurement import Draw
+from perftrail.model.measurement import Draw, seed_of
 from perftrail.model.plan import larger
 from perftrail.workflows.events import GivenUp, Progress, SameArtefact
 from perftrail.workflows.sides.units import Side, Units
@@ -23,7 +22,7 @@ from perftrail.workflows.workshop import Start
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.model.parameters import Point
+    from perftrail.model.benchmark import Point
     from perftrail.stats.comparison import Rule
     from perftrail.workflows.events import Event
     from perftrail.workflows.session import Session

@@ -14,15 +14,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from perftrail.model.build import Failure
-from perftrail.model.conditions import weight
-from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.measurement import FailedInvocation, Measurement, weight
 from perftrail.workflows.reading import logarithm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.measurement import Outcome, Phase
-    from perftrail.model.parameters import Point
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Rule
     from perftrail.workflows.bench import Bench

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from perftrail.model.process import Ended
-    from perftrail.model.watching import Receivers
+    from perftrail.model.study import Receivers
     from perftrail.workflows.watching.state import Pending, WatchState
 
 TAKING_SECONDS = 60.0

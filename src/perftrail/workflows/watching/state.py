@@ -16,7 +16,7 @@ from perftrail.errors import StoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perftrail.model.trail import Json
+    from perftrail.model.search_record import Json
 
 VERSION = 1
 MOST_REMEMBERED = 2000
