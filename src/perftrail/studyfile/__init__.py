@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.studyfile.later import mistake
-from perftrail.studyfile.reading import FILE_NAME, find_upwards, load
+from perftrail.studyfile.reading import FILE_NAME, find_upwards, load, mistake
 from perftrail.studyfile.schema import schema
 
 __all__ = ["FILE_NAME", "find_upwards", "load", "mistake", "schema"]

@@ -1,4 +1,7 @@
-"""Reads a study file: its text, its values, its meaning, and everything that is wrong with any of them."""
+"""Reads a study file: its text, its values, its meaning, and everything that is wrong with any of them.
+
+Mistakes of a study file that show only when its history is read: on which line their keys stand.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,17 @@ from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.source import MAIN
 from perftrail.model.study import Study
-from perftrail.studyfile.complaints import Complaints
-from perftrail.studyfile.locations import absolute_location
 from perftrail.studyfile.positions import key_lines
+from perftrail.studyfile.problems import Complaints, key_path, line_of
 from perftrail.studyfile.rules import check
+from perftrail.studyfile.rules.source import absolute_location
 from perftrail.studyfile.structure import Misfit, structure
 
 if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
-    from perftrail.studyfile.document import Document
+    from perftrail.studyfile.positions import KeyPath
+    from perftrail.studyfile.structure import Document
+
 
 FILE_NAME = "perftrail.toml"
 """What a study file is called, unless it is named on the command line."""
@@ -200,3 +205,14 @@ def _with_own_input(benchmark: Benchmark) -> Benchmark:
     if not stdin.strip() or fill(stdin, first).startswith(("/", "{")):
         return benchmark
     return replace(benchmark, stdin=f"{{study}}/{stdin}")
+
+
+def mistake(file: str, path: KeyPath, message: str) -> Mistake:
+    """Say that the value at a path of a file that was read already is wrong."""
+    try:
+        lines = key_lines(Path(file).read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        lines = {}
+    return Mistake(
+        file=shown_name(Path(file)), line=line_of(path, lines), key=key_path(path), message=message
+    )

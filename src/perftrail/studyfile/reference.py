@@ -8,9 +8,8 @@ from typing import Literal, get_args, get_origin
 
 from perftrail.model.benchmark import Value
 from perftrail.model.metrics import COUNTED, MEASURED
-from perftrail.studyfile.document import Document
-from perftrail.studyfile.fields import FileKey, Hint, keys_of
 from perftrail.studyfile.schema import default_of, described
+from perftrail.studyfile.structure import Document, FileKey, Hint, keys_of
 
 _BANNER = "<!-- made by perftrail.studyfile.reference from src/perftrail/model/study.py and its parts: edit them -->"
 _FORMS = {

@@ -13,8 +13,7 @@ from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import OWN_METRICS, Metric
 from perftrail.model.quantity import DURATION, SIZE
 from perftrail.model.study import Invocations
-from perftrail.studyfile.document import Document
-from perftrail.studyfile.fields import FileKey, Hint, keys_of
+from perftrail.studyfile.structure import Document, FileKey, Hint, keys_of
 
 Schema = dict[str, Any]
 """Plain data in the shape that JSON Schema has. Any: its values are of every JSON type."""

@@ -1,11 +1,32 @@
-"""From the plain data of a TOML file to the frozen values of the model, every misfit told with its path."""
+"""From the plain data of a TOML file to the frozen values of the model, every misfit told with its path.
+
+The fields of the model as keys of the study file.
+
+Reads single values of the study file: strict about types, plain about what was expected.
+
+The shape of the study file: its tables, as they are named there.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import math
+import re
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+from dataclasses import dataclass, field, is_dataclass
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from cattrs import (
     ClassValidationError,
@@ -16,17 +37,324 @@ from cattrs import (
 )
 from cattrs.gen import make_dict_structure_fn, override
 
-from perftrail.model.benchmark import Value
-from perftrail.model.field import Key
+from perftrail.model.benchmark import Benchmark, Value
+from perftrail.model.field import AXIS, FIGURE, LONGEST_NAME, NAME, NAME_RULES, Key
 from perftrail.model.measurement import Quiet
-from perftrail.model.study import Invocations
-from perftrail.model.wording import listed, nearest, quoted
-from perftrail.studyfile import values
-from perftrail.studyfile.document import Document
-from perftrail.studyfile.fields import FileKey, Hint, keys_of
+from perftrail.model.metrics import Derived
+from perftrail.model.quantity import parse_duration, parse_size
+from perftrail.model.recipe import Build, Variant
+from perftrail.model.source import MAIN, Source
+from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy, Sandbox, WatchPolicy
+from perftrail.model.wording import listed, nearest, quoted, suggestion
 
 if TYPE_CHECKING:
     from perftrail.studyfile.positions import KeyPath
+
+
+Hint = Any
+"""A type as `typing` describes it, of which mypy has no notion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKey:
+    """A key that a table of the study file may have, and the dataclass field it fills."""
+
+    field: str
+    name: str
+    type: Hint
+    key: Key
+    required: bool
+    default: object = None
+
+
+def keys_of(table: type) -> tuple[FileKey, ...]:
+    """Give the keys of a table, in the order of the dataclass that it fills."""
+    hints = get_type_hints(table, include_extras=True)
+    return tuple(_file_key(item, hints[item.name]) for item in dataclasses.fields(table))
+
+
+def _file_key(item: dataclasses.Field[Any], hint: Hint) -> FileKey:
+    plain, key = _taken_apart(hint)
+    required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    default = None if item.default is dataclasses.MISSING else item.default
+    if item.default_factory is not dataclasses.MISSING:
+        default = item.default_factory()
+    return FileKey(
+        field=item.name, name=key.name or item.name, type=plain, key=key, required=required, default=default
+    )
+
+
+def _taken_apart(hint: Hint) -> tuple[Hint, Key]:
+    origin: object = get_origin(hint)
+    if origin is not Annotated:
+        raise TypeError(f"{hint} has no Key: a field of the study file needs one")
+    plain, key = get_args(hint)
+    return without_none(plain), key
+
+
+def without_none(hint: Hint) -> Hint:
+    """Give the type that a key has when it is there: TOML has no null.
+
+    >>> without_none(int | None)
+    <class 'int'>
+    """
+    origin: object = get_origin(hint)
+    if origin is not Union and origin is not types.UnionType:
+        return hint
+    left = tuple(part for part in get_args(hint) if part is not type(None))
+    return left[0] if len(left) == 1 else Union[left]  # noqa: UP007 - `|` cannot be applied to a tuple of types
+
+
+Reader = Callable[[object], Any]
+"""Makes what the model holds of what TOML holds. Any: the reader of each key has a type of its own."""
+
+_Number = TypeVar("_Number", int, float)
+
+MOST_INVOCATIONS = 100_000
+
+
+class Wrong(ValueError):
+    """A value is not what its key takes; the text says what it should be."""
+
+
+def described(value: object) -> str:
+    """Say what somebody wrote where something else was expected.
+
+    >>> described(True), described("x"), described([1])
+    ('true', 'the text "x"', 'a list')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the text {quoted(value)}"
+    if isinstance(value, (int, float)):
+        return f"the number {shown(value)}"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "a table"
+    return f"the date or time {value}"
+
+
+def shown(value: int | float) -> str:
+    """Write a number of any size in a few characters."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value) if abs(value) < 2**63 else f"{hex(value)[:12]}…"
+
+
+def text(value: object) -> str:
+    """Read text. Raises `Wrong`."""
+    if isinstance(value, str):
+        if "\0" in value:
+            raise Wrong("holds a NUL character, which no program can be given")
+        return value
+    hint = ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        hint = f'; write "{shown(value)}"'
+    raise Wrong(f"expected text, not {described(value)}{hint}")
+
+
+def flag(value: object) -> bool:
+    """Read true or false. Raises `Wrong`."""
+    if isinstance(value, bool):
+        return value
+    raise Wrong(f"expected true or false, not {described(value)}")
+
+
+def whole(value: object) -> int:
+    """Read a whole number of at most 64 bits. Raises `Wrong`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Wrong(f"expected a whole number, not {described(value)}")
+    if abs(value) >= 2**63:
+        raise Wrong("is too large a number")
+    return value
+
+
+def real(value: object) -> float:
+    """Read a finite number. Raises `Wrong`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Wrong(f"expected a number, not {described(value)}")
+    number = float(whole(value)) if isinstance(value, int) else value
+    if not math.isfinite(number):
+        raise Wrong(f"expected a finite number, not {number}")
+    return number
+
+
+def parameter_value(value: object) -> int | float | str:
+    """Read what a parameter may be set to: a number or text. Raises `Wrong`."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, bool):
+        raise Wrong(f'expected a number or text, not {described(value)}; write "{described(value)}"')
+    if isinstance(value, int):
+        return whole(value)
+    if isinstance(value, float):
+        return real(value)
+    raise Wrong(f"expected a number or text, not {described(value)}")
+
+
+def choice(choices: tuple[str, ...]) -> Reader:
+    """Make the reader of a key that takes one of several words."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str):
+            raise Wrong(f"expected text, not {described(value)}; choose {' or '.join(choices)}")
+        if value not in choices:
+            raise Wrong(f"{quoted(value)} is no choice{suggestion(value, choices)}")
+        return value
+
+    return read
+
+
+def formed(key: Key, plain: Reader) -> Reader:
+    """Make the reader of a key that may have a form of its own and bounds."""
+    read = _FORMS.get(key.form, plain)
+
+    def within_bounds(value: object) -> object:
+        result = read(value)
+        if isinstance(result, int | float) and not isinstance(result, bool):
+            _check_bounds(key, result, value)
+        return result
+
+    return within_bounds
+
+
+def check_name(name: str, rule: str | None) -> None:
+    """Check a name that the study's author chose. Raises `Wrong`."""
+    if rule is None:
+        return
+    if len(name) > LONGEST_NAME:
+        raise Wrong(f"too long a name; at most {LONGEST_NAME} characters")
+    if re.fullmatch(rule, name) is None:
+        raise Wrong(f"{quoted(name)} cannot be a name here; {NAME_RULES[rule]}")
+
+
+def _check_bounds(key: Key, result: float, written: object) -> None:
+    told = written if isinstance(written, str) else shown(result)
+    if key.above is not None and key.below is not None and not key.above < result < key.below:
+        raise Wrong(f"{told} makes no sense; write a number between {key.above:g} and {key.below:g}")
+    if key.above is not None and not result > key.above:
+        raise Wrong(f"{told} makes no sense; it must be more than {key.above:g}")
+    if key.least is not None and not result >= key.least:
+        raise Wrong(f"{told} makes no sense; it must be at least {key.least:g}")
+
+
+def _duration(value: object) -> float:
+    return _parsed(parse_duration, value) if isinstance(value, str) else real(value)
+
+
+def _size(value: object) -> int:
+    return whole(_parsed(parse_size, value) if isinstance(value, str) else value)
+
+
+def _parsed(parse: Callable[[str], _Number], written: str) -> _Number:
+    try:
+        return parse(written)
+    except ValueError as error:
+        raise Wrong(f"{quoted(written)} {error}") from error
+
+
+def _invocations(value: object) -> Invocations:
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:\.\.\s*([0-9]{1,9})\s*)?", value)
+        if found is None:
+            raise Wrong(f'{quoted(value)} is not a number of invocations; write "5..30", "60..60" or 60')
+        least, most = int(found[1]), int(found[2] or found[1])
+    else:
+        least = most = whole(value)
+    if not 1 <= least <= most <= MOST_INVOCATIONS:
+        told = quoted(value) if isinstance(value, str) else shown(least)
+        raise Wrong(f'{told} makes no sense; write "LEAST..MOST", from 1 to {MOST_INVOCATIONS}')
+    return Invocations(least=least, most=most)
+
+
+def _quiet(value: object) -> Quiet:
+    written = text(value)
+    action, _, time = written.strip().partition(" ")
+    match action:
+        case "mark" | "refuse" if not time:
+            return Quiet(action=action)
+        case "wait" if time and (seconds := _parsed(parse_duration, time)) > 0.0:
+            return Quiet(action="wait", seconds=seconds)
+        case "wait":
+            raise Wrong(f'{quoted(written)} makes no sense; write how long, as "wait 60s"')
+        case _:
+            raise Wrong(f"{quoted(written)} is no choice{suggestion(written, QUIET_CHOICES)}")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return (text(value),)
+    if not value:
+        raise Wrong("is empty; name one, or leave the key out")
+    return tuple(text(each) for each in value)
+
+
+QUIET_CHOICES = ("mark", "refuse", "wait 60s")
+
+_FORMS: Mapping[str, Reader] = {
+    "duration": _duration,
+    "size": _size,
+    "invocations": _invocations,
+    "quiet": _quiet,
+    "texts": _texts,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What the study is about."""
+
+    title: Annotated[str, Key("The question, in a sentence.")] = ""
+    along: Annotated[
+        str, Key("The source whose history is walked: main, which is [source], or one of [sources].")
+    ] = MAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A perftrail study: one question about a program's performance."""
+
+    study: Annotated[Heading, Key("What the study is about.")] = field(default_factory=Heading)
+    source: Annotated[Source, Key("Where revisions come from.")]
+    sources: Annotated[
+        Mapping[str, Source],
+        Key(
+            "Other sources, an application or a benchmark program, say: {source.NAME} is where such a tree lies.",
+            names=AXIS,
+        ),
+    ] = field(default_factory=dict)
+    build: Annotated[Build, Key("How a revision is made usable.")] = field(default_factory=Build)
+    variants: Annotated[
+        Mapping[str, Variant],
+        Key("Named ways to build or to run; without any there is one, plain.", names=NAME),
+    ] = field(default_factory=dict)
+    benchmark: Annotated[
+        Mapping[str, Benchmark],
+        Key("Commands to run, with their parameters and metrics; a study of samples has none.", names=NAME),
+    ] = field(default_factory=dict)
+    derived: Annotated[
+        Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=FIGURE)
+    ] = field(default_factory=dict)
+    claims: Annotated[
+        Mapping[str, Claim],
+        Key(
+            "Sentences to be judged by what is measured, a paper's, say: `perftrail show --claims`.",
+            names=NAME,
+        ),
+    ] = field(default_factory=dict)
+    measure: Annotated[MeasurePolicy, Key("How often, how precisely, in which order.")] = field(
+        default_factory=MeasurePolicy
+    )
+    find: Annotated[FindPolicy, Key("What `perftrail find` looks for.")] = field(default_factory=FindPolicy)
+    sandbox: Annotated[Sandbox, Key("What builds and runs may see and use in a sandbox.")] = field(
+        default_factory=Sandbox
+    )
+    watch: Annotated[WatchPolicy, Key("What `perftrail watch` follows, and who is told.")] = field(
+        default_factory=WatchPolicy
+    )
+
 
 StandIn = str | dict[str, object]
 Place = TypeVar("Place", int, str)
@@ -74,24 +402,24 @@ def _table(kind: Hint, converter: Converter) -> Hook:
 
     def read(value: object, _: Hint) -> object:
         if not isinstance(value, dict):
-            raise values.Wrong(f"expected a table, not {values.described(value)}")
+            raise Wrong(f"expected a table, not {described(value)}")
         return inner(value, kind)
 
     return read
 
 
-def _hook(read: values.Reader) -> Hook:
+def _hook(read: Reader) -> Hook:
     return lambda value, _: read(value)
 
 
-def _reader(kind: Hint, key: Key, converter: Converter) -> values.Reader:
+def _reader(kind: Hint, key: Key, converter: Converter) -> Reader:
     """Give the reader of a type as the model writes them; the study file has no others."""
     if kind in _PLAIN or key.form == "texts":
-        return values.formed(key, _PLAIN.get(kind, values.text))
+        return formed(key, _PLAIN.get(kind, text))
     origin: object = get_origin(kind)
     parts = get_args(kind)
     if origin is Literal:
-        return values.choice(parts)
+        return choice(parts)
     if origin is tuple:
         return _list(_reader(parts[0], key, converter))
     if origin is Mapping:
@@ -101,38 +429,38 @@ def _reader(kind: Hint, key: Key, converter: Converter) -> values.Reader:
     return lambda value: hook(value, kind)
 
 
-_PLAIN: Mapping[Hint, values.Reader] = {
-    str: values.text,
-    bool: values.flag,
-    int: values.whole,
-    float: values.real,
-    Value: values.parameter_value,
-    Invocations: values.whole,
-    Quiet: values.text,
+_PLAIN: Mapping[Hint, Reader] = {
+    str: text,
+    bool: flag,
+    int: whole,
+    float: real,
+    Value: parameter_value,
+    Invocations: whole,
+    Quiet: text,
 }
 
 
-def _list(read: values.Reader) -> values.Reader:
+def _list(read: Reader) -> Reader:
     def items(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
             hint = "" if isinstance(value, dict) else "; put it in [ ]"
-            raise values.Wrong(f"expected a list, not {values.described(value)}{hint}")
+            raise Wrong(f"expected a list, not {described(value)}{hint}")
         return tuple(each for _, each in _every(enumerate(value), read))
 
     return items
 
 
-def _names(read: values.Reader, rule: str | None) -> values.Reader:
+def _names(read: Reader, rule: str | None) -> Reader:
     def named(value: object) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            raise values.Wrong(f"expected a table, not {values.described(value)}")
+            raise Wrong(f"expected a table, not {described(value)}")
         return dict(_every(value.items(), read, rule))
 
     return named
 
 
 def _every(
-    items: Iterable[tuple[Place, object]], read: values.Reader, rule: str | None = None
+    items: Iterable[tuple[Place, object]], read: Reader, rule: str | None = None
 ) -> list[tuple[Place, Any]]:
     """Read every item, and tell of all that are wrong the way cattrs does."""
     result: list[tuple[Place, Any]] = []
@@ -140,12 +468,12 @@ def _every(
 
     for place, value in items:
         try:
-            values.check_name(str(place), rule)
-        except values.Wrong as error:
+            check_name(str(place), rule)
+        except Wrong as error:
             errors.append(_noted(error, place))
         try:
             result.append((place, read(value)))
-        except (values.Wrong, ClassValidationError, IterableValidationError) as error:
+        except (Wrong, ClassValidationError, IterableValidationError) as error:
             errors.append(_noted(error, place))
     if errors:
         raise IterableValidationError("items", errors, object)
@@ -171,7 +499,7 @@ def _misfits(error: Exception, path: KeyPath, known: FileKey | None) -> Iterator
         for inner, place in noted_items:
             yield from _misfits_of_item(inner, path, place.index)
     else:
-        assert isinstance(error, values.Wrong), error
+        assert isinstance(error, Wrong), error
         yield Misfit(path=path, message=str(error), stand_in=known.key.stand_in if known else None)
 
 
@@ -185,7 +513,7 @@ def _misfits_at_key(error: Exception, path: KeyPath, key: FileKey) -> Iterator[M
 
 
 def _misfits_of_item(error: Exception, path: KeyPath, index: int | str) -> Iterator[Misfit]:
-    if isinstance(error, values.Wrong) and isinstance(index, int):
+    if isinstance(error, Wrong) and isinstance(index, int):
         yield Misfit(path=path, message=f"item {index + 1}: {error}")
     else:
         yield from _misfits(error, (*path, index), None)

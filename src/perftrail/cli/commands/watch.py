@@ -197,7 +197,7 @@ def _with_receivers(notify: Receivers, added: Sequence[str]) -> Receivers:
     """Add who is to be told besides. Raises `UsageError`, which quotes no address: it may be a secret."""
     from dataclasses import replace
 
-    from perftrail.studyfile.rules.watches import receiver_wrong
+    from perftrail.studyfile.rules.texts import receiver_wrong
     from perftrail.workflows.watching.delivery import shown
 
     kinds: dict[str, list[str]] = {"webhook": [], "command": [], "mail": []}

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.studyfile.rules.benchmarks import check_benchmarks
-from perftrail.studyfile.rules.builds import check_builds
-from perftrail.studyfile.rules.claims import check_claims
-from perftrail.studyfile.rules.metrics import check_derived, check_find, check_metrics
-from perftrail.studyfile.rules.samples import check_samples
-from perftrail.studyfile.rules.sandbox import check_sandbox
-from perftrail.studyfile.rules.sources import check_sources
-from perftrail.studyfile.rules.watches import check_watch
+from perftrail.studyfile.rules.builds import check_builds, check_sandbox
+from perftrail.studyfile.rules.metrics import check_claims, check_derived, check_find, check_metrics
+from perftrail.studyfile.rules.source import check_sources
+from perftrail.studyfile.rules.texts import check_samples, check_watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.study import Study
-    from perftrail.studyfile.complaints import Complaints
+    from perftrail.studyfile.problems import Complaints
 
 
 def check(study: Study, complaints: Complaints, *, written_locations: Mapping[str, str]) -> None:

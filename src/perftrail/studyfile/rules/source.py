@@ -1,15 +1,26 @@
-"""Rules for `[source]`."""
+"""Rules for `[source]`.
+
+Rules for a `[source]` that is a package of an ecosystem.
+
+Rules for the `skip` lists of sources; whether the history has what they name shows when it is read.
+
+Where a source lies: a path of this machine, or an address.
+
+Rules for `[sources]` and for which source is walked.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.model.wording import listed, quoted
-from perftrail.studyfile.fields import keys_of
-from perftrail.studyfile.locations import is_address, local_path
-from perftrail.studyfile.rules.packages import check_package, package_wrong
+from perftrail.model.placeholders import sources_named
+from perftrail.model.source import MAIN, Ecosystem, read_package
+from perftrail.model.wording import listed, quoted, suggestion
+from perftrail.studyfile.problems import Moved
 from perftrail.studyfile.rules.texts import (
     control_wrong,
     inside_wrong,
@@ -17,13 +28,151 @@ from perftrail.studyfile.rules.texts import (
     range_wrong,
     revision_wrong,
 )
+from perftrail.studyfile.structure import keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from perftrail.model.source import Archive, Source, SourceKind
+    from perftrail.model.recipe import Build, Era, VariantBuild
+    from perftrail.model.source import Archive, Skip, Source, SourceKind
     from perftrail.model.study import Study
-    from perftrail.studyfile.complaints import Complaints
+    from perftrail.studyfile.positions import KeyPath
+    from perftrail.studyfile.problems import Complaints
+
+
+_ONLY: Mapping[str, tuple[Ecosystem, ...]] = {
+    "requires": ("pypi",),
+    "distribution": ("pypi",),
+    "yanked": ("pypi", "crates", "npm"),
+}
+"""The keys that say something about some ecosystems only."""
+
+_ADDRESSES: Mapping[Ecosystem, str] = {
+    "pypi": r"(?:https?|file)://\S+",
+    "crates": r"https?://\S+",
+    "npm": r"https?://\S+",
+}
+_SOURCE_LINE = re.compile(
+    r"""(?:deb-src\s+)? (?:\[[^\]]*\]\s+)?
+    (?: (?:https?://|(?:file|copy):/)\S+ (?:\s+[^-\s]\S*)+   # ADDRESS SUITE COMPONENT
+      | (?!deb\s) [^-\s:/\[][^\s:]* (?:\s+[^-\s:][^\s:]*)+   # SUITE COMPONENT
+      | [^-\s:/\[][^\s:]*/                                   # a flat archive's directory
+    ) \s*""",
+    re.VERBOSE,
+)
+"""A line of `index` for Debian; without an address it is in the archive that the machine's own packages come from."""
+
+
+def package_wrong(written: str) -> str | None:
+    """Say what is wrong with ``ECOSYSTEM:NAME``, `None` when nothing is."""
+    try:
+        read_package(written)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def check_package(source: Source, complaints: Complaints) -> None:
+    """Complain about keys that do not fit the package's ecosystem, or each other."""
+    if source.kind != "release" or source.archives:
+        return
+    _check_requirements(source, complaints)
+    try:
+        ecosystem = read_package(source.location).ecosystem
+    except ValueError:
+        ecosystem = None
+    for name, ecosystems in _ONLY.items():
+        if ecosystem not in {None, *ecosystems} and complaints.stands(("source", name)):
+            complaints.add(
+                ("source", name), f"says nothing about {ecosystem} packages; it is for {listed(ecosystems)}"
+            )
+    if source.index is not None and (wrong := _index_wrong(source.index, ecosystem)):
+        complaints.add(("source", "index"), wrong)
+
+
+def _check_requirements(source: Source, complaints: Complaints) -> None:
+    if not source.requires:
+        return
+    # of the few studies that have it, none should slow the others
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
+
+    for text in source.requires:
+        try:
+            Requirement(text)
+        except InvalidRequirement:
+            wrong = f"{quoted(text)} is no requirement; write it as for pip, numpy>=1.26"
+            complaints.add(("source", "requires"), wrong)
+
+
+def _index_wrong(index: str, ecosystem: Ecosystem | None) -> str | None:
+    if ecosystem != "debian":
+        form = _ADDRESSES[ecosystem or "pypi"]
+        return None if re.fullmatch(form, index) else f"{quoted(index)} is no address; write https://…"
+    lines = [line.strip() for line in index.splitlines() if line.strip()]
+    for line in lines or [index]:
+        if _SOURCE_LINE.fullmatch(line) is None:
+            return f"{quoted(line)} names no archive; write it as in sources.list, https://… SUITE COMPONENT"
+    return None
+
+
+def check_skips(study: Study, complaints: Complaints) -> None:
+    """Complain about skips that name no revision, or too much."""
+    for name, source in study.every_source.items():
+        path: KeyPath = ("source",) if name == MAIN else ("sources", name)
+        for number, skip in enumerate(source.skip):
+            _check_skip(skip, (*path, "skip", number), complaints)
+
+
+def _check_skip(skip: Skip, path: KeyPath, complaints: Complaints) -> None:
+    if not skip.reason.strip():
+        complaints.add((*path, "reason"), "is empty; say why these are not to be built")
+    elif wrong := control_wrong(skip.reason):
+        complaints.add((*path, "reason"), wrong)
+    if skip.range is None and skip.revision is None:
+        if complaints.clean(path):
+            complaints.add(path, 'names no revision; write revision = "…" or range = "OLD..NEW"')
+    elif skip.range is not None and skip.revision is not None:
+        complaints.add((*path, "revision"), "is there beside range; write an entry for each")
+    elif skip.range is not None and (wrong := range_wrong(skip.range, words=False)):
+        complaints.add((*path, "range"), wrong)
+    elif skip.revision is not None and (wrong := revision_wrong(skip.revision)):
+        complaints.add((*path, "revision"), wrong)
+
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:[^/@\s]+@)?[^/:\s]+:(?!:)")
+
+
+def is_address(location: str) -> bool:
+    """Whether a location is not a path: ``https://…``, ``ssh://…`` or ``git@host:path``.
+
+    >>> [is_address(text) for text in ("https://x.org/y", "git@host:y", "../y", "./a:b", "/a")]
+    [True, True, False, False, False]
+    """
+    return _ADDRESS.match(location) is not None
+
+
+def local_path(source: Source, directory: Path) -> Path | None:
+    """Give the absolute path of a local source, `None` of one that is elsewhere."""
+    location = source.location
+    if source.kind == "release" and not source.archives:
+        return None
+    if source.kind not in ("directory", "samples"):
+        if location.startswith("file://"):
+            return Path(location.removeprefix("file://"))
+        if is_address(location):
+            return None
+    with_home = location if not location.startswith("~") else str(Path(location).expanduser())
+    # normpath, for a symbolic link in what is above must not be followed behind the author's back
+    return Path(os.path.normpath(directory / with_home))
+
+
+def absolute_location(source: Source, directory: Path) -> str:
+    """Give a location that does not depend on where it is read from."""
+    if source.location.startswith("file://"):
+        return source.location
+    path = local_path(source, directory)
+    return source.location if path is None else str(path)
+
 
 _ONLY_HISTORY = ("range", "at", "skip", "walk", "touching", "label", "link")
 _ONLY_GIT = ("sparse", "submodules")
@@ -152,3 +301,43 @@ def _archive_wrong(source: Source, archive: Archive) -> str | None:
     if is_downloaded and not archive.sha256:
         return f"{quoted(archive.file)} is downloaded, so it needs sha256, its checksum, beside it"
     return control_wrong(archive.file)
+
+
+def check_sources(study: Study, complaints: Complaints, *, written_locations: Mapping[str, str]) -> None:
+    """Complain about every source that cannot be read as it is described, or that nothing uses.
+
+    `written_locations` are their locations as they stand in the file, by name.
+    """
+    check_source(study, complaints, written_location=written_locations[MAIN])
+    check_skips(study, complaints)
+    for name, source in study.sources.items():
+        alike, told = replace(study, source=source), Moved(complaints, table="source", to=("sources", name))
+        check_source(alike, told, written_location=written_locations[name])
+        if name == MAIN:
+            complaints.add(
+                ("sources", name), f"{quoted(MAIN)} is what [source] is called; choose another name"
+            )
+    if study.along not in study.every_source:
+        wrong = f"no source {quoted(study.along)}{suggestion(study.along, study.every_source)}"
+        complaints.add(("study", "along"), wrong, about=("sources",))
+    if complaints.clean(("build",), ("variants",), ("benchmark",)):
+        used = sources_named(_texts(study))
+        for name in study.sources:
+            if name not in used and name != MAIN:
+                wrong = f"nothing uses it; write {{source.{name}}} in build.steps or in a benchmark's lines"
+                complaints.add(("sources", name), wrong)
+
+
+def _texts(study: Study) -> Iterator[str]:
+    """Every text in which a source may be named."""
+    recipes: tuple[Build | Era | VariantBuild, ...] = (
+        study.build,
+        *study.build.when,
+        *(variant.build for variant in study.variants.values()),
+    )
+    for recipe in recipes:
+        yield from (*(recipe.steps or ()), *recipe.env.values(), *(recipe.outputs or ()))
+    for variant in study.variants.values():
+        yield from (*variant.run.env.values(), *variant.run.prefix, *variant.run.parts.values())
+    for benchmark in study.benchmarks.values():
+        yield from (benchmark.command, benchmark.stdin or "", *benchmark.build, *benchmark.env.values())

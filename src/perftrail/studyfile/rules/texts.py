@@ -1,8 +1,14 @@
-"""Rules for texts that name files, stretches of history, patterns and placeholders."""
+"""Rules for texts that name files, stretches of history, patterns and placeholders.
+
+Rules for watching: whom a notice can be sent to.
+
+Rules for studies of samples that other tools took: nothing is built and nothing is run.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from typing import TYPE_CHECKING
 
@@ -13,8 +19,9 @@ from perftrail.model.wording import listed, nearest, quoted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from perftrail.studyfile.complaints import Complaints
+    from perftrail.model.study import Study
     from perftrail.studyfile.positions import KeyPath
+    from perftrail.studyfile.problems import Complaints
 
 
 def inside_wrong(path: str, *, of: str) -> str | None:
@@ -149,3 +156,71 @@ def _unknown(name: str, known: Collection[str]) -> str:
     written = [f"{{{each}}}" for each in known]
     hint = f"did you mean {{{near}}}?" if near else f"there are {listed(written, 'and')}"
     return f"unknown placeholder {{{name}}}; {hint} (for the text itself, write {{{{{name}}}}})"
+
+
+_WEBHOOK = re.compile(r"https?://[^@\s/?#]+([/?#]\S*)?")
+_MAIL = re.compile(r"[^@\s<>,;:\"]+@[^@\s<>,;:\"]+")
+_SERVER = re.compile(r"[^@\s/]+:[0-9]{1,5}")
+LAST_PORT = 65535
+
+
+def check_watch(study: Study, complaints: Complaints) -> None:
+    """Complain about a branch that cannot be one, and about receivers that nothing can be sent to."""
+    branch, notify = study.watch.branch, study.watch.notify
+    if branch is not None and (wrong := revision_wrong(branch)):
+        complaints.add(("watch", "branch"), wrong)
+    kinds = {"webhook": notify.webhook, "command": notify.command, "mail": notify.mail}
+    for kind, receivers in kinds.items():
+        for receiver in receivers:
+            if wrong := receiver_wrong(kind, receiver):
+                complaints.add(("watch", "notify", kind), wrong)
+    if _SERVER.fullmatch(notify.smtp) is None or not 0 < int(notify.smtp.rpartition(":")[2]) <= LAST_PORT:
+        complaints.add(("watch", "notify", "smtp"), "is no mail server; write HOST:PORT")
+    for name, text in (("sender", notify.sender), ("user", notify.user)):
+        if wrong := control_wrong(text):
+            complaints.add(("watch", "notify", name), wrong)
+
+
+def receiver_wrong(kind: str, receiver: str) -> str:
+    """Say what is wrong with a receiver of a kind, nothing when it can be sent to."""
+    if wrong := control_wrong(receiver):
+        return wrong
+    if kind == "webhook" and _WEBHOOK.fullmatch(receiver) is None:
+        return "is no address that can be posted to; write https://HOST/PATH, without a user or a password"
+    if kind == "mail" and _MAIL.fullmatch(receiver) is None:
+        return "is no mail address; write NAME@HOST"
+    if kind == "command":
+        try:
+            words = shlex.split(receiver)
+        except ValueError as error:
+            return f"cannot be split into words: {error}"
+        return "" if words else "names no command"
+    return ""
+
+
+_OF_RUNS = (
+    "sources",
+    "build",
+    "variants",
+    "benchmark",
+    "derived",
+    "claims",
+    "measure",
+    "find",
+    "sandbox",
+    "watch",
+)
+"""The tables that say how something is built, run or looked for by running it."""
+
+
+def check_samples(study: Study, complaints: Complaints) -> None:
+    """Complain about tables that say nothing here, and about samples beside what is run."""
+    if study.source.kind == "samples":
+        for table in _OF_RUNS:
+            if complaints.stands((table,)):
+                complaints.add((table,), "says nothing about samples that were taken elsewhere; leave it out")
+    for name, source in study.sources.items():
+        if source.kind == "samples" and complaints.trusts(("sources", name, "kind")):
+            complaints.add(
+                ("sources", name, "kind"), "samples are a study of their own; write them as [source]"
+            )
