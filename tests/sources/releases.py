@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perftrail.model.source import Source as Asked
-from perftrail.sources.release import ReleaseSource
+from perftrail.sources.packages.release import ReleaseSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

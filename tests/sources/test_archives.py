@@ -15,7 +15,7 @@ from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.source import Archive
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
-from perftrail.sources import archives_unpack
+from perftrail.sources import unpacking
 from perftrail.sources.archives import ArchiveSource
 from tests.sources.archives import serving, special, tar_of, zip_of
 
@@ -137,7 +137,7 @@ def test_an_archive_that_means_harm_leaves_nothing(put: Put, tmp_path: Path, con
 def test_an_archive_that_swells_is_given_up(
     put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives_unpack, "LARGEST_TREE_BYTES", 1 << 20)
+    monkeypatch.setattr(unpacking, "LARGEST_TREE_BYTES", 1 << 20)
     with pytest.raises(CheckoutFailed, match="unpacks to more"):
         put(tar_of({"a": "0" * (1 << 19), "b": "0" * (1 << 20)}))
     assert not (tmp_path / "tree").exists()
@@ -199,7 +199,7 @@ def test_a_download_is_checked_and_made_once(tmp_path: Path) -> None:
 def test_an_address_where_nobody_answers_is_a_recorded_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perftrail.sources.archives_fetch._RETRIES", 0)
+    monkeypatch.setattr("perftrail.sources.archives._RETRIES", 0)
     source = source_of("http://127.0.0.1:9", {"1": "x.tgz"}, tmp_path, **{"1": "0" * 64})
     with pytest.raises(CheckoutFailed, match="cannot be downloaded"):
         source.materialise(source.history()[0], str(tmp_path / "tree"), str(tmp_path / "log"))

@@ -10,7 +10,7 @@ import pytest
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.launcher import Launcher
 from perftrail.model.subject import Revision
-from perftrail.sources.release import ReleaseSource
+from perftrail.sources.packages.release import ReleaseSource
 from tests.sources.crates import CrateRegistry, needs_cargo, serving
 from tests.sources.releases import ids, open_releases
 

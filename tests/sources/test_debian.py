@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.launcher import Launcher
 from perftrail.model.subject import Revision
-from perftrail.sources.ecosystems.debian_version import DebianVersion
-from perftrail.sources.release import ReleaseSource
+from perftrail.sources.packages.debian import DebianVersion
+from perftrail.sources.packages.release import ReleaseSource
 from tests.sources.debian_archive import DebianArchive, needs_apt
 from tests.sources.releases import ids, open_releases
 

@@ -13,7 +13,7 @@ from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.launcher import Launcher
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
-from perftrail.sources.release import ReleaseSource
+from perftrail.sources.packages.release import ReleaseSource
 from tests.sources.packages import PackageIndex, serving
 from tests.sources.releases import ids, open_releases
 
@@ -127,7 +127,7 @@ def test_an_unknown_package_and_an_index_that_is_away_are_told_apart(
 ) -> None:
     with pytest.raises(SourceError, match="has no package of that name"):
         opened(location="pypi:perftrail-absent").history()
-    monkeypatch.setattr("perftrail.sources.package_index._RETRIES", 0)
+    monkeypatch.setattr("perftrail.sources.packages.pypi._RETRIES", 0)
     with pytest.raises(SourceError, match="cannot be read") as caught:
         opened(index="http://user:secret@127.0.0.1:9/simple").history()
     assert "secret" not in str(caught.value)

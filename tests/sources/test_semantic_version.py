@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.sources.ecosystems.semantic_version import SemanticVersion
+from perftrail.sources.packages.registry import SemanticVersion
 
 STANDARD = [
     "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from perftrail.errors import SourceError
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.fossil import FossilSource
-from perftrail.sources.fossil_patch import FossilPatches
+from perftrail.sources.fossil.patch import FossilPatches
 from perftrail.sources.git import GitSource
-from perftrail.sources.git_patch import GitPatches
+from perftrail.sources.git.patch import GitPatches
 from perftrail.sources.patched import PlainPatches
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[
 
             return ArchiveSource(asked, cache=cache)
         case "release":
-            from perftrail.sources.release import ReleaseSource  # noqa: PLC0415 - an index client is heavy
+            from perftrail.sources.packages.release import ReleaseSource  # noqa: PLC0415 - an index client is heavy
 
             return ReleaseSource(asked, cache=cache, starter=starter)
         case "fossil":

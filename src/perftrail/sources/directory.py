@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Revision
-from perftrail.sources.unrelated import Unrelated
+from perftrail.sources.ranges import Unrelated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

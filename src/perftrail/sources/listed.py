@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed
-from perftrail.sources.unrelated import Unrelated
+from perftrail.sources.ranges import Unrelated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,14 +14,14 @@ from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, FileChange, Obstacle, Passage, Patch, Patched
 from perftrail.model.subject import Revision
 from perftrail.sources.client import LONG_SECONDS
-from perftrail.sources.git_command import local_git
+from perftrail.sources.git.command import local_git
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.subject import Merge
     from perftrail.ports import Source, Starter
-    from perftrail.sources.git_command import Git
+    from perftrail.sources.git.command import Git
 
 _TREE = "tree"
 _REFUSED = re.compile(r"error: patch failed: (.*):(\d+)$", re.MULTILINE)

@@ -11,7 +11,7 @@ from perftrail.launcher import Launcher
 from perftrail.model.patch import Conflict, Patch
 from perftrail.model.subject import Revision
 from perftrail.sources.fossil import FossilSource
-from perftrail.sources.fossil_patch import FossilPatches
+from perftrail.sources.fossil.patch import FossilPatches
 from perftrail.sources.patched import PatchedSource, patched
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, needs_fossil

@@ -14,7 +14,7 @@ from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.git import GitSource
-from perftrail.sources.git_patch import GitPatches
+from perftrail.sources.git.patch import GitPatches
 from perftrail.sources.patched import PatchedSource, PlainPatches, patched
 from tests.sources.repositories import Repository
 

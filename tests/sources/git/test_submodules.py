@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.sources.git_addresses import submodule_address
+from perftrail.sources.git.checkout import submodule_address
 from tests.sources.git.opening import Open
 from tests.sources.looking import put
 from tests.sources.repositories import Repository

@@ -15,8 +15,8 @@ from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, Patch, Patched
 from perftrail.model.wording import quoted
 from perftrail.sources import open_patches, open_source
-from perftrail.sources.fossil_patch import FossilPatches
-from perftrail.sources.git_patch import GitPatches
+from perftrail.sources.fossil.patch import FossilPatches
+from perftrail.sources.git.patch import GitPatches
 from perftrail.sources.patched import patched
 from perftrail.workflows.opening import results_directory
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import UsageError
 from perftrail.launcher import Launcher
 from perftrail.model.wording import quoted
-from perftrail.sources.git_patch import GitPatches
+from perftrail.sources.git.patch import GitPatches
 from perftrail.workflows.backporting.patch import find_revision
 from perftrail.workflows.explain.explaining import Pair
 from perftrail.workflows.opening import results_directory

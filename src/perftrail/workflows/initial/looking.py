@@ -13,8 +13,7 @@ from perftrail.errors import SourceError, UsageError
 from perftrail.model.source import Source
 from perftrail.model.wording import quoted
 from perftrail.sources.fossil import FossilSource
-from perftrail.sources.git_command import local_git
-from perftrail.sources.git_objects import Found, read_blobs
+from perftrail.sources.git.command import Found, local_git, read_blobs
 from perftrail.workflows.initial.draft import History
 from perftrail.workflows.initial.ranges import fossil_range, git_range
 from perftrail.workflows.initial.systems.make import MANIFESTS
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from perftrail.ports import Starter
-    from perftrail.sources.git_command import Git
+    from perftrail.sources.git.command import Git
 
 LARGEST_TEXT_BYTES = 512 << 10
 MOST_TEXTS = 1000

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.model.subject import Revision
-    from perftrail.sources.git_command import Git
+    from perftrail.sources.git.command import Git
 
 NEWEST = 50
 FEWEST = 5

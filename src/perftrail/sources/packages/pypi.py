@@ -1,30 +1,40 @@
-"""Asks package indexes which versions of a Python package there are, and which of them may be had here.
+"""Python packages, as the package index has them and pip installs them.
+
+Asks package indexes which versions of a Python package there are, and which of them may be had here.
 
 pip itself lists versions without telling which were yanked, so its indexes are asked directly: the same
 ones, with the certificates and proxies that its settings name.
+
+pip, the client of Python's package indexes, with the user's own settings.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import platform
 import re
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 import requests
-from packaging.requirements import InvalidRequirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import sys_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 from pypi_simple import NoSuchProjectError, PyPISimple
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from perftrail.errors import SourceError
-from perftrail.sources.ecosystems.registry import Release
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.model.build import content_key
+from perftrail.model.source import Package
+from perftrail.sources.client import LONG_SECONDS, QUICK_SECONDS, Client, client_environment
+from perftrail.sources.packages.registry import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +42,10 @@ if TYPE_CHECKING:
     from pypi_simple import DistributionPackage
 
     from perftrail.model.source import Distribution
-    from perftrail.sources.pip_command import Pip
+    from perftrail.model.source import Source as Asked
+    from perftrail.ports import Starter
+    from perftrail.sources.client import Answer
+
 
 TIMEOUT_SECONDS = 60.0
 _RETRIES = Retry(total=5, backoff_factor=0.25, status_forcelist=(500, 502, 503, 504))
@@ -178,3 +191,132 @@ def _without_password(text: str) -> str:
     if "@" not in parts.netloc:
         return text
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+_NOT_OURS = (
+    "PYTHON",
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "PIP_USER",
+    "PIP_NO_COMPILE",
+    "PIP_NO_CACHE_DIR",
+    "PIP_REQUIRE",
+    "PIP_LOG",
+    "PIP_QUIET",
+    "PIP_VERBOSE",
+    "PIP_DRY_RUN",
+    "PIP_REPORT",
+)
+"""Variables that would change where and how things are installed, not from where."""
+
+_EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
+_EMPTY_TALK = r"subprocess-exited|metadata-generation|Ignored the following|Could not find a version"
+_COMPLAINT = re.compile(rf"^\s*(?:fatal )?(?:error|ERROR): (?!{_EMPTY_TALK})(.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pip:
+    """Runs the pip of the interpreter that runs us, from a directory where nothing can be imported."""
+
+    client: Client
+    cache: Path
+
+    def ask(
+        self, *words: str, timeout_seconds: float = QUICK_SECONDS, log: str | Path | None = None
+    ) -> Answer:
+        """Run one pip command. Raises `SourceError` when this interpreter has no pip."""
+        answer = self.client.ask(
+            [sys.executable, "-P", "-m", "pip", "--no-input", "--disable-pip-version-check", *words],
+            directory=self.cache,
+            timeout_seconds=timeout_seconds,
+            log=log,
+        )
+        if answer.failed and "No module named pip" in answer.errors:
+            raise SourceError(f"{sys.executable} has no pip; install it with: {sys.executable} -m ensurepip")
+        return answer
+
+
+def make_pip(starter: Starter, *, cache: Path) -> Pip:
+    """Give a pip that keeps what it downloads and builds below `cache`."""
+    cache.mkdir(parents=True, exist_ok=True)
+    environment = {
+        **client_environment(without=_NOT_OURS),
+        "PIP_CACHE_DIR": str(cache),
+        "COLUMNS": "2000",
+        "NO_COLOR": "1",
+    }
+    return Pip(client=Client(starter=starter, environment=environment), cache=cache)
+
+
+def why_pip_failed(answer: Answer) -> str:
+    """The line that best tells why an installation failed: what a build raised before what pip made of it."""
+    said = "\n".join([*answer.lines(), answer.errors])
+    for pattern in (_EXCEPTION, _COMPLAINT):
+        found = pattern.findall(said)
+        if found:
+            return str(found[0]).strip()
+    return answer.why
+
+
+class PythonPackages:
+    """The releases of a Python package that this interpreter and machine could install.
+
+    Each stands alone: of its dependencies only what the study asks for.
+    """
+
+    fits = "for this Python and machine"
+
+    def __init__(self, package: Package, asked: Asked, *, cache: Path, starter: Starter) -> None:
+        self.package = Package(ecosystem="pypi", name=canonicalize_name(package.name))
+        self._asked = asked
+        self._requires = tuple(_requirement(text) for text in asked.requires)
+        self._cache = cache
+        self._starter = starter
+
+    def version(self, text: str) -> Version:
+        """Read a version as PEP 440 has it."""
+        try:
+            return Version(text)
+        except InvalidVersion as error:
+            raise SourceError(f'range: "{text}" is no version number such as 1.4.2') from error
+
+    def releases(self) -> tuple[Release, ...]:
+        """Ask the indexes that pip would ask."""
+        pip = make_pip(self._starter, cache=self._cache)
+        form = self._asked.distribution
+        return find_releases(pip, self.package.name, index=self._asked.index, form=form)
+
+    def content(self, id: str) -> str:
+        """Name what would be installed: the release, what it requires, for which interpreter, from where."""
+        requires = [str(each) for each in self._requires]
+        interpreter = f"{sys.implementation.cache_tag} {platform.python_version()} {platform.machine()}"
+        form = [self._asked.distribution] if self._asked.distribution else []
+        key = content_key(requires, interpreter, self._asked.index or "", *form)
+        return f"pypi:{self.package.name}=={id}:{key}"
+
+    def put(self, id: str, directory: Path, log: str) -> None:
+        """Install a release into a directory of its own, compiled, with nothing the study does not name."""
+        name = self.package.name
+        index = ["--index-url", self._asked.index] if self._asked.index else []
+        forms = {"wheel": ["--only-binary", name], "sdist": ["--no-binary", name]}
+        answer = make_pip(self._starter, cache=self._cache).ask(
+            "install", "--no-deps", "--no-user", "--compile", "--no-warn-script-location",
+            "--root-user-action=ignore", "--progress-bar=off", *index,
+            *forms.get(self._asked.distribution or "", []),
+            "--target", str(directory.absolute()),
+            "--", f"{name}=={id}", *map(str, self._requires),
+            timeout_seconds=LONG_SECONDS, log=log,
+        )  # fmt: skip
+        if answer.failed:
+            raise CheckoutFailed(f"pip cannot install {name}=={id}: {why_pip_failed(answer)}")
+        directory.mkdir(exist_ok=True)
+
+
+def _requirement(text: str) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        raise SourceError(
+            f'source: "{text}" is no package requirement such as typing-extensions==4.12.2'
+        ) from error

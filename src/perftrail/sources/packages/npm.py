@@ -16,10 +16,9 @@ from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.file_lock import alone
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
-from perftrail.sources.archives_unpack import unpack
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
-from perftrail.sources.ecosystems.semantic_registry import SemanticRegistry
-from perftrail.sources.ecosystems.semantic_version import SemanticVersion, is_semantic_version
+from perftrail.sources.packages.registry import SemanticRegistry, SemanticVersion, is_semantic_version
+from perftrail.sources.unpacking import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

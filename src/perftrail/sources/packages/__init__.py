@@ -11,7 +11,7 @@ from perftrail.model.source import read_package
 if TYPE_CHECKING:
     from perftrail.model.source import Source as Asked
     from perftrail.ports import Starter
-    from perftrail.sources.ecosystems.registry import Registry
+    from perftrail.sources.packages.registry import Registry
 
 
 def open_registry(asked: Asked, *, cache: str, starter: Starter) -> Registry:
@@ -26,19 +26,19 @@ def open_registry(asked: Asked, *, cache: str, starter: Starter) -> Registry:
     # each in its own branch: their libraries are heavy, and a study needs one of them
     match package.ecosystem:
         case "pypi":
-            from perftrail.sources.ecosystems.pypi import PythonPackages  # noqa: PLC0415
+            from perftrail.sources.packages.pypi import PythonPackages  # noqa: PLC0415
 
             return PythonPackages(package, asked, cache=Path(cache) / "pip", starter=starter)
         case "crates":
-            from perftrail.sources.ecosystems.crates import Crates  # noqa: PLC0415
+            from perftrail.sources.packages.crates import Crates  # noqa: PLC0415
 
             return Crates(package, asked, cache=Path(cache) / "crates", starter=starter)
         case "npm":
-            from perftrail.sources.ecosystems.npm import NpmPackages  # noqa: PLC0415
+            from perftrail.sources.packages.npm import NpmPackages  # noqa: PLC0415
 
             return NpmPackages(package, asked, cache=Path(cache) / "npm", starter=starter)
         case "debian":
-            from perftrail.sources.ecosystems.debian import DebianSources  # noqa: PLC0415
+            from perftrail.sources.packages.debian import DebianSources  # noqa: PLC0415
 
             return DebianSources(package, asked, cache=Path(cache) / "debian", starter=starter)
         case _:

@@ -16,16 +16,15 @@ from perftrail.errors import NoAnswer, SourceError
 from perftrail.model.patch import Conflict, Patch
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
-from perftrail.sources.git_command import local_git
-from perftrail.sources.git_conflict import Clashes
-from perftrail.sources.git_patch import AS_IT_IS
+from perftrail.sources.git.command import local_git
+from perftrail.sources.git.patch import AS_IT_IS, Clashes
 from perftrail.sources.patched import PlainPatches, alone_in, changes_of
 
 if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.ports import Starter
     from perftrail.sources.fossil import FossilSource
-    from perftrail.sources.git_command import Git
+    from perftrail.sources.git.command import Git
 
 _TREE = "tree"
 """Where the half-applied tree lies in the directory given for it, as for a git history."""

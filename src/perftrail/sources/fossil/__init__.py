@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.model.wording import quoted
-from perftrail.sources.fossil_changes import FossilChanges
-from perftrail.sources.fossil_copy import FossilCopy
-from perftrail.sources.fossil_lineage import FossilLineage
-from perftrail.sources.fossil_tree import FossilTrees, put
-from perftrail.sources.ranges import parse_range
-from perftrail.sources.walking import chosen, resolve_ends
+from perftrail.sources.fossil.lineage import FossilChanges, FossilLineage
+from perftrail.sources.fossil.repository import FossilCopy
+from perftrail.sources.fossil.tree import FossilTrees, put
+from perftrail.sources.ranges import chosen, parse_range, resolve_ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

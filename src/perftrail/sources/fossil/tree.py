@@ -19,12 +19,12 @@ from perftrail.model.build import content_key
 from perftrail.model.globs import matching
 from perftrail.model.wording import quoted
 from perftrail.sources.dates import date_alike
-from perftrail.sources.fossil_command import literal
+from perftrail.sources.fossil.repository import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perftrail.sources.fossil_copy import FossilCopy
+    from perftrail.sources.fossil.repository import FossilCopy
 
 _SETTING_FILE = ".fossil-settings/manifest"
 _KIND = "replace(coalesce(perm, ''), 'w', '')"

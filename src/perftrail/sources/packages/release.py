@@ -11,7 +11,7 @@ from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
 from perftrail.ports import Kept
-from perftrail.sources.ecosystems import open_registry
+from perftrail.sources.packages import open_registry
 from perftrail.sources.ranges import EVERYTHING, parse_range
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.source import Source as Asked
     from perftrail.ports import Starter
-    from perftrail.sources.ecosystems.registry import Release, Version
+    from perftrail.sources.packages.registry import Release, Version
 
 
 class ReleaseSource:

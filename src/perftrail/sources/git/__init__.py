@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Branch, Merge, Revision
-from perftrail.sources.git_checkout import Checkouts
-from perftrail.sources.git_contents import Contents
-from perftrail.sources.git_lineage import GitLineage
-from perftrail.sources.git_merges import joined
-from perftrail.sources.git_mirror import Mirror
-from perftrail.sources.git_objects import differing_paths, find_objects, read_blobs
-from perftrail.sources.labels import read_label
-from perftrail.sources.ranges import parse_range
-from perftrail.sources.walking import chosen, resolve_ends
+from perftrail.sources.git.checkout import Checkouts, Contents
+from perftrail.sources.git.command import differing_paths, find_objects, read_blobs
+from perftrail.sources.git.lineage import GitLineage, joined
+from perftrail.sources.git.mirror import Mirror
+from perftrail.sources.ranges import chosen, parse_range, read_label, resolve_ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

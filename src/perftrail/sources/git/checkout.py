@@ -1,0 +1,483 @@
+"""Checks commits out whole: the study's files, contents that Git LFS keeps elsewhere, and submodules.
+
+Reads which submodules a commit has: where each lies, at which commit, and from where it is said to come.
+
+Where a submodule is to be had from: its address as a repository wrote it, which may be hostile.
+
+Puts the contents of large files that Git LFS keeps outside the repository in the place of their pointers.
+
+Checks out some files of a commit only, those that the study names.
+
+Names what a commit puts on disk: its tree, or of a study that wants only some files, those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.model.build import content_key
+from perftrail.model.wording import quoted
+from perftrail.sources.client import LONG_SECONDS
+from perftrail.sources.git.command import find_objects, listings, remote_git
+from perftrail.sources.git.mirror import Mirror, add_worktree, forget_removed_worktrees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.model.source import Source as Asked
+    from perftrail.ports import Starter
+    from perftrail.sources.git.command import Git
+
+
+_FILE = ".gitmodules"
+_SETTING = re.compile(r"submodule\.(?P<name>.*)\.(?P<key>path|url)\n(?P<value>.*)", re.DOTALL)
+_GITLINK = "160000 commit "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submodule:
+    """A submodule in a commit. `address` is as the repository has it, empty where it says nothing of it."""
+
+    path: str
+    commit: str
+    name: str
+    address: str
+
+
+def submodules(mirror: Mirror, commit: str) -> list[Submodule]:
+    """Give the submodules in a commit's tree; what its ``.gitmodules`` names besides is no part of it.
+
+    Raises `CheckoutFailed` when that file cannot be read.
+    """
+    (file,) = find_objects(mirror.git, mirror.ready(), [f"{commit}:{_FILE}"])
+    if file is None or file.kind != "blob":
+        return []
+    answer = mirror.git.ask("ls-tree", "-r", "-z", "--full-tree", commit, repository=mirror.path)
+    if answer.failed:
+        raise CheckoutFailed(f"git cannot list {commit}: {answer.why}")
+    links = [entry.partition("\t") for entry in answer.fields() if entry.startswith(_GITLINK)]
+    if not links:
+        return []
+    described = _described(mirror, commit)
+    return [
+        Submodule(
+            path=path,
+            commit=link.removeprefix(_GITLINK).strip(),
+            name=described[path].get("name", "") if path in described else "",
+            address=described[path].get("url", "") if path in described else "",
+        )
+        for link, _, path in links
+    ]
+
+
+def own_copies(mirror: Mirror, submodule: Submodule) -> Iterator[str]:
+    """Give the address of the user's own clone of a submodule, if there is one in that of the repository.
+
+    It is given as an address, not as a path, so that what the user has checked out there plays no part.
+    """
+    home = mirror.own_copy
+    parts = PurePosixPath(submodule.name).parts
+    if home is None or not parts or ".." in parts or submodule.name.startswith("/"):
+        return
+    copy = home / "modules" / submodule.name
+    if (copy / "HEAD").is_file():
+        yield copy.as_uri()
+
+
+def _described(mirror: Mirror, commit: str) -> Mapping[str, Mapping[str, str]]:
+    """What ``.gitmodules`` says of each path: ``name`` and ``url``."""
+    answer = mirror.git.ask(
+        "config", "-z", "--blob", f"{commit}:{_FILE}", "--get-regexp", r"^submodule\..*\.(path|url)$",
+        repository=mirror.path,
+    )  # fmt: skip
+    if answer.failed and answer.errors.strip():
+        raise CheckoutFailed(f"{_FILE} of {commit} cannot be read: {answer.why}")
+    found: dict[str, dict[str, str]] = {}
+    for setting in map(_SETTING.fullmatch, answer.fields()):
+        if setting is not None:
+            found.setdefault(setting["name"], {"name": setting["name"]})[setting["key"]] = setting["value"]
+    return {each["path"]: each for each in found.values() if "path" in each}
+
+
+_REMOTE = re.compile(r"(?P<root>(?:https?|ssh|git)://[^/\s]+)(?:/(?P<path>.*))?")
+_SHORT_SSH = re.compile(r"(?P<root>[^/:\s]+:)(?!:|//)(?P<path>.*)")
+_HERE = re.compile(r"(?P<root>file://|)/(?P<path>.*)")
+_OPTION = re.compile(r"(?:[a-z]+://)?(?:[^/@]*@)?-")
+
+
+def is_here(address: str) -> bool:
+    """Whether an address is a place on this machine."""
+    return _HERE.fullmatch(address) is not None
+
+
+def submodule_address(written: str, *, parent: str) -> str:
+    """Give the address of a submodule, resolved against that of the repository it is in.
+
+    Raises `SourceError` for whatever would have git start a program, take it for an option, or read this
+    machine's files on the word of a repository from elsewhere.
+
+    >>> submodule_address("../lib.git", parent="https://host.invalid/a/app.git")
+    'https://host.invalid/a/lib.git'
+    >>> submodule_address("../lib", parent="git@host.invalid:a/app")
+    'git@host.invalid:a/lib'
+    """
+    if written.startswith(("./", "../")):
+        return _below(parent, written)
+    refuse_hostile(written)
+    if is_here(written) and not is_here(parent):
+        raise SourceError(
+            f"its address {quoted(written)} is a path of this machine, but the repository is from elsewhere"
+        )
+    return written
+
+
+def refuse_hostile(address: str) -> None:
+    """Raise `SourceError` unless an address is a path of this machine or one that git may be given."""
+    if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in address):
+        raise SourceError(f"its address {quoted(address)} has control characters")
+    if _OPTION.match(address):
+        raise SourceError(f"its address {quoted(address)} would be an option, not an address")
+    if not any(form.fullmatch(address) for form in (_HERE, _REMOTE, _SHORT_SSH)):
+        raise SourceError(
+            f"its address {quoted(address)} is none that git may be given; https:// and ssh:// are"
+        )
+
+
+def _below(parent: str, written: str) -> str:
+    found = _HERE.fullmatch(parent) or _REMOTE.fullmatch(parent) or _SHORT_SSH.fullmatch(parent)
+    if found is None:
+        raise SourceError(
+            f"its address {quoted(written)} is relative to {quoted(parent)}, which is no address"
+        )
+    parts = [part for part in (found["path"] or "").split("/") if part]
+    for part in written.split("/"):
+        if part == ".." and not parts:
+            raise SourceError(f"its address {quoted(written)} leads out of {quoted(found['root'] or '/')}")
+        if part == "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    from_home = found.re is _SHORT_SSH and not found["path"].startswith("/")
+    return f"{found['root']}{'' if from_home else '/'}{'/'.join(parts)}"
+
+
+_LONGEST_POINTER_BYTES = 1024
+_POINTER = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\nsize [0-9]+\n"
+)
+_TRACKED = ":(top,attr:filter=lfs)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pointer:
+    """A file that only says what its content is: by its SHA-256."""
+
+    path: bytes
+    digest: str
+
+
+class LargeFiles:
+    """Looks for contents in the user's clone, then where ``git lfs`` fetches them to, if that is installed."""
+
+    def __init__(self, *, cache: Path, starter: Starter) -> None:
+        self._cache = cache
+        self._starter = starter
+
+    def fill(self, mirror: Mirror, commit: str, worktree: Path, *, address: str, log: str) -> None:
+        """Replace the pointers in a worktree by what they stand for.
+
+        Raises `CheckoutFailed` with the remedy when a content cannot be had or is not what was promised.
+        """
+        pointers = _pointers(mirror, worktree)
+        if not pointers:
+            return
+        homes = [home / "lfs" / "objects" for home in (mirror.own_copy, mirror.path) if home is not None]
+        lacking = [each for each in pointers if _object(homes, each) is None]
+        why = self._fetch(mirror, commit, address=address, log=log) if lacking else ""
+        for pointer in pointers:
+            content = _object(homes, pointer)
+            if content is None:
+                raise CheckoutFailed(_lfs_remedy(lacking, why))
+            _replace(worktree, pointer, content)
+        unchanged = b"".join(each.path + b"\0" for each in pointers)
+        mirror.git.ask(
+            "update-index", "-z", "--assume-unchanged", "--stdin", repository=worktree, stdin=unchanged
+        )
+
+    def _fetch(self, mirror: Mirror, commit: str, *, address: str, log: str) -> str:
+        """Have ``git lfs`` bring a commit's contents into the mirror; say why it could not."""
+        if shutil.which("git-lfs") is None:
+            return "git-lfs is not installed"
+        try:
+            refuse_hostile(address)
+        except SourceError as error:
+            return str(error)
+        git = remote_git(self._starter, cache=self._cache)
+        answer = git.ask(
+            "-c", f"remote.origin.url={address}", "lfs", "fetch", "origin", commit,
+            repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
+        )  # fmt: skip
+        return answer.why if answer.failed else "git lfs did not get them"
+
+
+def _pointers(mirror: Mirror, worktree: Path) -> list[_Pointer]:
+    answer = mirror.git.ask("ls-files", "-z", "--", _TRACKED, repository=worktree)
+    found = []
+    for path in answer.output.split(b"\0")[:-1]:
+        file = os.path.join(os.fsencode(worktree), path)  # noqa: PTH118 - a name may be no text
+        if os.path.islink(file) or not os.path.isfile(file):  # noqa: PTH113, PTH114 - as above
+            continue
+        with open(file, "rb") as opened:  # noqa: PTH123 - as above
+            pointer = _POINTER.fullmatch(opened.read(_LONGEST_POINTER_BYTES))
+        if pointer is not None:
+            found.append(_Pointer(path=path, digest=pointer[1].decode()))
+    return found
+
+
+def _object(homes: Sequence[Path], pointer: _Pointer) -> Path | None:
+    for home in homes:
+        content = home / pointer.digest[:2] / pointer.digest[2:4] / pointer.digest
+        if content.is_file():
+            return content
+    return None
+
+
+def _replace(worktree: Path, pointer: _Pointer, content: Path) -> None:
+    """Put a content into the place of its pointer, with the pointer's mode."""
+    file = Path(os.fsdecode(os.path.join(os.fsencode(worktree), pointer.path)))  # noqa: PTH118 - as above
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as made, content.open("rb") as held:
+        shutil.copyfileobj(held, made)
+    with Path(made.name).open("rb") as copied:
+        digest = hashlib.file_digest(copied, "sha256").hexdigest()
+    if digest != pointer.digest:
+        raise CheckoutFailed(f"{quoted(str(content))} is not the content that Git LFS names so")
+    shutil.copymode(file, made.name)
+    Path(made.name).replace(file)
+
+
+def _lfs_remedy(lacking: Sequence[_Pointer], why: str) -> str:
+    first = quoted(os.fsdecode(lacking[0].path).encode("utf-8", "replace").decode())
+    others = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+    return (
+        f"Git LFS keeps the content of {first}{others} elsewhere, and it cannot be had: {why}; install git-lfs, "
+        "or run git lfs fetch --all in your clone; files that no build needs may be left out with "
+        'source.sparse = ["!…"]'
+    )
+
+
+LEFT_OUT = "!"
+"""What a path begins with that names files to be left out."""
+
+
+def pathspecs(sparse: Sequence[str]) -> tuple[str, ...]:
+    """Write a study's paths for git: a directory is all below it, ``**`` any directories, ``*`` none.
+
+    >>> pathspecs(["src/**", "!src/big"])
+    (':(top,glob)src/**', ':(top,glob,exclude)src/big')
+    """
+    return tuple(
+        f":(top,glob{',exclude' if path.startswith(LEFT_OUT) else ''})"
+        + posixpath.normpath(path.removeprefix(LEFT_OUT))
+        for path in sparse
+    )
+
+
+def fill(git: Git, worktree: Path, sparse: Sequence[str], *, log: str) -> None:
+    """Put the named files into a worktree that has none yet; git then misses none of the others there.
+
+    Raises `CheckoutFailed`, also when there are no such files.
+    """
+    _ask(git, worktree, "read-tree", "HEAD", log=log)
+    wanted = _ask(git, worktree, "ls-files", "-z", "--", *pathspecs(sparse))
+    if not wanted:
+        raise CheckoutFailed(f"source.sparse: the revision has none of {list(sparse)}")
+    everything = _ask(git, worktree, "ls-files", "-z")
+    named = set(wanted.split(b"\0"))
+    others = b"".join(path + b"\0" for path in everything.split(b"\0") if path not in named)
+    _ask(git, worktree, "update-index", "-z", "--skip-worktree", "--stdin", stdin=others)
+    _ask(git, worktree, "checkout-index", "-u", "-z", "--stdin", stdin=wanted, log=log)
+
+
+def _ask(git: Git, worktree: Path, *words: str, stdin: bytes = b"", log: str | None = None) -> bytes:
+    answer = git.ask(*words, repository=worktree, stdin=stdin, timeout_seconds=LONG_SECONDS, log=log)
+    if answer.failed:
+        raise CheckoutFailed(f"git cannot check out some files: {answer.why}")
+    return answer.output
+
+
+DEEPEST = 20
+"""So far submodules may lie in each other; a hostile repository could have no end of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A commit in a directory: of the repository itself, or of a submodule so many levels below."""
+
+    mirror: Mirror
+    address: str
+    commit: str
+    directory: Path
+    depth: int
+
+
+class Checkouts:
+    """Makes trees of a repository's commits, each submodule in it as a worktree of its own mirror."""
+
+    def __init__(self, mirror: Mirror, asked: Asked, *, cache: Path, starter: Starter) -> None:
+        self._mirror = mirror
+        self._asked = asked
+        self._cache = cache
+        self._starter = starter
+        self._large = LargeFiles(cache=cache, starter=starter)
+        self._mirrors: dict[str, Mirror] = {}
+        self._unreachable: dict[str, str] = {}
+        self._tidied: set[Path] = set()
+
+    def put(self, commit: str, directory: str, log: str) -> None:
+        """Put a commit's files into a directory that does not exist yet, all of them or none.
+
+        Raises `CheckoutFailed`.
+        """
+        whole = _Part(
+            mirror=self._mirror,
+            address=self._mirror.published,
+            commit=commit,
+            directory=Path(directory),
+            depth=0,
+        )
+        self._tidy(self._mirror)
+        add_worktree(self._mirror, commit, directory, log, empty=bool(self._asked.sparse))
+        try:
+            if self._asked.sparse:
+                fill(self._mirror.git, whole.directory, self._asked.sparse, log=log)
+            self._complete(whole, log)
+        except CheckoutFailed:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+
+    def _complete(self, part: _Part, log: str) -> None:
+        self._large.fill(part.mirror, part.commit, part.directory, address=part.address, log=log)
+        if not self._asked.submodules:
+            return
+        for submodule in submodules(part.mirror, part.commit):
+            place = part.directory / submodule.path
+            # what the study leaves out has no directory; what nobody says the address of stays empty
+            if place.is_dir() and submodule.address:
+                self._add(part, submodule, log)
+
+    def _add(self, part: _Part, submodule: Submodule, log: str) -> None:
+        try:
+            inner = self._found(part, submodule)
+            if inner.directory.resolve() != part.directory.resolve() / submodule.path:
+                raise SourceError("its path leads out of the tree")
+            inner.directory.rmdir()
+        except (SourceError, OSError) as error:
+            raise CheckoutFailed(_submodule_remedy(submodule, str(error), depth=part.depth)) from error
+        self._tidy(inner.mirror)
+        add_worktree(inner.mirror, inner.commit, str(inner.directory), log)
+        self._complete(inner, log)
+
+    def _found(self, part: _Part, submodule: Submodule) -> _Part:
+        """Where a submodule's commit is: in the user's own clone of it, else at its address."""
+        if part.depth == DEEPEST:
+            raise SourceError(f"lies more than {DEEPEST} submodules deep")
+        address = submodule_address(submodule.address, parent=part.address)
+        failed: SourceError | None = None
+        for location in (*own_copies(part.mirror, submodule), address):
+            mirror = self._mirror_of(location)
+            try:
+                self._resolve(mirror, submodule.commit)
+            except SourceError as error:
+                failed = error
+                continue
+            return _Part(
+                mirror=mirror,
+                address=address,
+                commit=submodule.commit,
+                directory=part.directory / submodule.path,
+                depth=part.depth + 1,
+            )
+        assert failed is not None, address
+        raise failed
+
+    def _mirror_of(self, location: str) -> Mirror:
+        if location not in self._mirrors:
+            self._mirrors[location] = Mirror(location, cache=self._cache, starter=self._starter)
+        return self._mirrors[location]
+
+    def _resolve(self, mirror: Mirror, commit: str) -> None:
+        """Make sure that a mirror has a commit; an address that could not be reached is not asked again."""
+        if mirror.location in self._unreachable:
+            raise SourceError(self._unreachable[mirror.location])
+        try:
+            mirror.resolve(commit)
+        except SourceError as error:
+            if not mirror.path.is_dir():
+                self._unreachable[mirror.location] = str(error)
+            raise
+
+    def _tidy(self, mirror: Mirror) -> None:
+        if mirror.path not in self._tidied:
+            forget_removed_worktrees(mirror)
+            self._tidied.add(mirror.path)
+
+
+def _submodule_remedy(submodule: Submodule, why: str, *, depth: int) -> str:
+    alone = "" if depth else f'source.sparse = ["{LEFT_OUT}{submodule.path}"] leaves it out, '
+    return (
+        f"submodule {quoted(submodule.path)}: {why}\nfor a build that does not need it, "
+        f"{alone}source.submodules = false leaves out all"
+    )
+
+
+_AT_ONCE = 50
+"""So many trees are listed in one go; a large one has a listing of some megabytes."""
+
+
+class Contents:
+    """The contents of a history's commits, in the order that they were made known, several at once."""
+
+    def __init__(self, mirror: Mirror, asked: Asked) -> None:
+        self._mirror = mirror
+        self._asked = asked
+        self._trees: dict[str, str] = {}
+        self._listed: dict[tuple[str, tuple[str, ...]], str] = {}
+
+    def know(self, commit: str, tree: str) -> None:
+        """Remember which tree a commit has."""
+        self._trees[commit] = tree
+
+    def tree(self, commit: str) -> str:
+        """Give the id of a commit's tree. Raises `SourceError` when there is no such commit."""
+        if commit not in self._trees:
+            (tree,) = find_objects(self._mirror.git, self._mirror.ready(), [f"{commit}^{{tree}}"])
+            if tree is None:
+                raise SourceError(f"{self._mirror.location}: no revision {quoted(commit)}")
+            self._trees[commit] = tree.id
+        return self._trees[commit]
+
+    def of(self, commit: str, *, without: tuple[str, ...] = ()) -> str:
+        """Name what is put on disk of a commit, but for what lies in some paths."""
+        tree = self.tree(commit)
+        paths = (*self._asked.sparse, *(f"{LEFT_OUT}{path}" for path in without))
+        name = self._of_some_files(tree, paths) if paths else tree
+        return name if self._asked.submodules else content_key("without submodules", name)
+
+    def _of_some_files(self, tree: str, paths: tuple[str, ...]) -> str:
+        if (tree, paths) not in self._listed:
+            trees = list(dict.fromkeys(self._trees.values()))
+            wanted = trees[trees.index(tree) :][:_AT_ONCE]
+            found = listings(self._mirror.git, self._mirror.ready(), wanted, pathspecs(paths))
+            self._listed.update(
+                {(each, paths): content_key("some files", listing) for each, listing in found.items()}
+            )
+        return self._listed[tree, paths]

@@ -1,0 +1,236 @@
+"""The git command line, with everything off that a repository or a user's settings could make it run.
+
+Asks a git repository for objects by name, many in one go and never through an option.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError
+from perftrail.sources.client import QUICK_SECONDS, Client, client_environment, refuse_control_characters
+from perftrail.sources.ranges import LARGEST_LABEL_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.ports import Starter
+    from perftrail.sources.client import Answer
+
+
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.attributesFile=/dev/null",
+    "core.autocrlf=false",
+    "core.quotePath=false",
+    "i18n.logOutputEncoding=UTF-8",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.detachedHead=false",
+    "submodule.recurse=false",
+    "protocol.allow=never",
+    "protocol.file.allow=always",
+    "protocol.git.allow=always",
+    "protocol.http.allow=always",
+    "protocol.https.allow=always",
+    "protocol.ssh.allow=always",
+    "protocol.ext.allow=never",
+)
+"""Given as variables, which win over any repository's and any user's settings."""
+
+_KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_COMMAND")
+"""Of git's own variables, those that a remote address may need; the others would change what git means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git:
+    """Runs git in a repository, never through a shell, a pager, a hook or a prompt."""
+
+    client: Client
+    program: str
+
+    def ask(
+        self,
+        *words: str,
+        repository: str | Path,
+        stdin: bytes = b"",
+        timeout_seconds: float = QUICK_SECONDS,
+        log: str | Path | None = None,
+    ) -> Answer:
+        """Run one git command in a directory that is a repository or lies in one."""
+        return self.client.ask(
+            [self.program, "--no-pager", *words],
+            directory=repository,
+            stdin=stdin,
+            timeout_seconds=timeout_seconds,
+            log=log,
+        )
+
+
+def local_git(starter: Starter, *, cache: Path) -> Git:
+    """Give a git that knows no settings but ours and reads repositories whoever owns them.
+
+    Settings that name trusted directories count only in a user's own file, and only there do they reach
+    the process that a clone of a path starts: so there is a file, and it is ours.
+    """
+    return _git(starter, _settings_file(cache, "gitconfig", "[safe]\n\tdirectory = *\n"))
+
+
+def remote_git(starter: Starter, *, cache: Path) -> Git:
+    """Give a git that also knows the user's settings, for the credentials and proxies of remote addresses."""
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    users = [settings / "git/config", Path.home() / ".gitconfig"]
+    includes = "".join(f'[include]\n\tpath = "{_escaped(str(path))}"\n' for path in users)
+    return _git(starter, _settings_file(cache, "gitconfig-remote", includes + "[safe]\n\tdirectory = *\n"))
+
+
+def _git(starter: Starter, settings: Path) -> Git:
+    program = shutil.which("git")
+    if program is None:
+        raise SourceError("git is not installed: install it, or choose another kind of source")
+    environment = {
+        **client_environment(without=("GIT_",), keep=_KEPT),
+        **_settings_variables(),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": str(settings),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_ASKPASS": "/bin/false",
+        "SSH_ASKPASS": "/bin/false",
+    }
+    return Git(client=Client(starter=starter, environment=environment), program=program)
+
+
+def _settings_variables() -> dict[str, str]:
+    variables = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))}
+    for number, setting in enumerate(_SETTINGS):
+        name, _, value = setting.partition("=")
+        variables[f"GIT_CONFIG_KEY_{number}"] = name
+        variables[f"GIT_CONFIG_VALUE_{number}"] = value
+    return variables
+
+
+def _settings_file(cache: Path, name: str, text: str) -> Path:
+    cache.mkdir(parents=True, exist_ok=True)
+    path = cache / name
+    if not path.is_file() or path.read_text() != text:
+        with tempfile.NamedTemporaryFile("w", dir=cache, delete=False) as ours:
+            ours.write(text)
+        Path(ours.name).replace(path)
+    return path
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An object: its full id, its kind and how large it is."""
+
+    id: str
+    kind: str
+    size_bytes: int
+
+
+def find_objects(git: Git, repository: Path, names: Sequence[str]) -> list[Found | None]:
+    """Look names up (``v1.0^{commit}``, ``ID:FILE``); `None` for one that is not there, or not unique.
+
+    Names come in on standard input, one a line, so that none of them can be taken for an option.
+    """
+    for name in names:
+        refuse_control_characters(name, what="git name")
+    answer = git.ask(
+        "cat-file", "--batch-check", repository=repository, stdin="".join(f"{n}\n" for n in names).encode()
+    )
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot read it: {answer.why}")
+    return [_found(line) for line in answer.output.split(b"\n")[: len(names)]]
+
+
+def _found(line: bytes) -> Found | None:
+    words = line.split(b" ")
+    if len(words) != 3 or not words[2].isdigit():
+        return None
+    return Found(id=words[0].decode(), kind=words[1].decode(), size_bytes=int(words[2]))
+
+
+def read_blobs(git: Git, repository: Path, blobs: Sequence[Found]) -> Mapping[str, bytes]:
+    """Read files' contents by id, each once; what is larger than `LARGEST_LABEL_BYTES` is left out."""
+    wanted = sorted(
+        {blob.id for blob in blobs if blob.kind == "blob" and blob.size_bytes <= LARGEST_LABEL_BYTES}
+    )
+    if not wanted:
+        return {}
+    answer = git.ask(
+        "cat-file", "--batch", repository=repository, stdin="".join(f"{id_}\n" for id_ in wanted).encode()
+    )
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot read it: {answer.why}")
+    return _contents(answer.output)
+
+
+def _contents(output: bytes) -> Mapping[str, bytes]:
+    contents, at = {}, 0
+    while at < len(output):
+        end = output.index(b"\n", at)
+        found = _found(output[at:end])
+        at = end + 1
+        if found is None:
+            continue
+        contents[found.id] = output[at : at + found.size_bytes]
+        at += found.size_bytes + 1
+    return contents
+
+
+def differing_paths(
+    git: Git, repository: Path, pairs: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Name the files in which the two trees of each pair differ; a pair that lacks one has none.
+
+    A path that git has to quote stays quoted.
+    """
+    asked = [f"{old} {new}" for old, new in pairs if old and new]
+    answer = git.ask(
+        "diff-tree", "--stdin", "-r", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv",
+        repository=repository, stdin="".join(f"{each}\n" for each in dict.fromkeys(asked)).encode(),
+    )  # fmt: skip
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot compare its revisions: {answer.why}")
+    found: dict[str, list[str]] = {}
+    paths: list[str] = []
+    for line in answer.output.decode("utf-8", errors="replace").split("\n"):
+        if line.startswith(":"):
+            paths.append(line.partition("\t")[2])
+        elif line:
+            paths = found.setdefault(line, [])
+    return tuple(tuple(found.get(f"{old} {new}", ())) for old, new in pairs)
+
+
+def listings(git: Git, repository: Path, trees: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
+    """Give for each tree a digest of the names, modes and contents of those of its files that the paths name."""
+    (empty,) = git.ask("hash-object", "-t", "tree", "--stdin", repository=repository).lines()
+    answer = git.ask(
+        "diff-tree", "--stdin", "-r", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv",
+        "--", *paths,
+        repository=repository, stdin="".join(f"{empty} {tree}\n" for tree in trees).encode(),
+    )  # fmt: skip
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot list its revisions' files: {answer.why}")
+    found = {tree: hashlib.sha256() for tree in trees}
+    listing = hashlib.sha256()
+    for line in answer.output.split(b"\n"):
+        if line.startswith(b":"):
+            listing.update(line + b"\n")
+        elif line:
+            listing = found[line.split(b" ")[-1].decode()]
+    return {tree: digest.hexdigest() for tree, digest in found.items()}

@@ -1,0 +1,242 @@
+"""The commits of a git history: what names mean, what lies between two of them, which have tags.
+
+Follows files back through renames: which names they had, up to which commit.
+
+What a git commit joined: its parents' lines, or a branch that was squashed into it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError
+from perftrail.sources.git.command import find_objects
+from perftrail.sources.ranges import Line, by_ancestry, highest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from perftrail.model.source import Link
+    from perftrail.model.source import Source as Asked
+    from perftrail.model.subject import Revision
+    from perftrail.sources.git.command import Git
+    from perftrail.sources.git.mirror import Mirror
+
+
+MOST_STAGES = 200
+"""So often files may have been renamed; further back they are not followed."""
+
+_COMMIT = re.compile(r"(?P<id>[0-9a-f]{40,64}) (?P<parent>[0-9a-f]{40,64})(?: .*)?")
+_WILD = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The names that files had in a commit and in what it contains."""
+
+    tip: str
+    names: tuple[str, ...]
+
+
+def follow(git: Git, repository: Path, first: Stage, *, old: str, line_only: bool) -> tuple[Stage, ...]:
+    """Give a stage and one for each time before it, back to `old`, that its files had other names.
+
+    A name with ``*``, ``?`` or ``[`` stands for many files and is not followed. With `line_only`, a merge's
+    renames are those against its first parent, and no others are looked at. Raises `SourceError`.
+    """
+    stages, left = [first], [first]
+    while left and len(stages) < MOST_STAGES:
+        stage = left.pop()
+        plain = tuple(name for name in stage.names if not (_WILD & set(name) or name.startswith(":")))
+        if not plain:
+            continue
+        added = _adding(git, repository, stage.tip, plain, old=old, line_only=line_only)
+        for parent, names in _renamed(git, repository, added, plain).items():
+            earlier = Stage(tip=parent, names=names)
+            if earlier not in stages:
+                stages.append(earlier)
+                left.append(earlier)
+    return tuple(stages)
+
+
+def _adding(
+    git: Git, repository: Path, tip: str, names: Sequence[str], *, old: str, line_only: bool
+) -> list[tuple[str, str]]:
+    """The commits that add a file of that name, each with its first parent."""
+    answer = git.ask(
+        "log", "--full-history", *(["--first-parent"] if line_only else []), "--diff-merges=first-parent",
+        "--raw", "--no-renames", "--diff-filter=A", "--no-show-signature", "--format=%H %P", tip,
+        *([f"^{old}"] if old else []), "--", *names,
+        repository=repository,
+    )  # fmt: skip
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot read its history: {answer.why}")
+    rows = map(_COMMIT.fullmatch, answer.output.decode("utf-8", errors="replace").split("\n"))
+    return [(row["id"], row["parent"]) for row in rows if row is not None]
+
+
+def _renamed(
+    git: Git, repository: Path, commits: Sequence[tuple[str, str]], names: Sequence[str]
+) -> Mapping[str, tuple[str, ...]]:
+    """What files of these names were called before a commit renamed them, by the commit's first parent."""
+    answer = git.ask(
+        "diff-tree", "--stdin", "-r", "-z", "--find-renames", "--diff-filter=R", "--name-status",
+        "--no-ext-diff", "--no-textconv",
+        repository=repository, stdin="".join(f"{id_} {parent}\n" for id_, parent in commits).encode(),
+    )  # fmt: skip
+    if answer.failed:
+        raise SourceError(f"{repository}: git cannot compare its revisions: {answer.why}")
+    parents = dict(commits)
+    found: dict[str, dict[str, None]] = {}
+    commit, fields = "", iter(answer.fields())
+    for field in fields:
+        if field in parents:
+            commit = field
+            continue
+        before, after = next(fields), next(fields)
+        for name in _names_before(before, after, names):
+            found.setdefault(parents[commit], {})[name] = None
+    return {parent: tuple(olds) for parent, olds in found.items()}
+
+
+def _names_before(before: str, after: str, names: Sequence[str]) -> Iterator[str]:
+    """What a name stood for under another one: a file's own, or its directory's when that was renamed.
+
+    >>> list(_names_before("lib/x/a.c", "src/x/a.c", ["src", "doc"]))
+    ['lib']
+    """
+    for name in names:
+        below = f"{name.rstrip('/')}/"
+        if after == name:
+            yield before
+        elif after.startswith(below) and not before.startswith(below):
+            inner = after.removeprefix(below)
+            yield before.removesuffix(f"/{inner}")
+
+
+_WALKS = {"first-parent": ("--first-parent",), "merges": ("--first-parent", "--merges")}
+
+
+class GitLineage:
+    """Implements `walking.Lineage` by a mirror, in the walk and with the files that the study asks for."""
+
+    def __init__(self, mirror: Mirror, asked: Asked) -> None:
+        self._mirror = mirror
+        self._asked = asked
+
+    @property
+    def location(self) -> str:
+        """Where the user's repository lies."""
+        return self._mirror.location
+
+    def resolve(self, name: str) -> str:
+        """Give the full id of the commit that a name means to the user. Raises `SourceError` if none."""
+        return self._mirror.resolve(name)
+
+    def newest(self) -> str:
+        """Give what the user has checked out, or an address's main branch."""
+        return self._mirror.resolve("HEAD")
+
+    def is_name(self, text: str) -> bool:
+        """Whether there is a branch or a tag of that name."""
+        refs = self._mirror.refs("refs/tags") + self._mirror.refs("refs/heads")
+        return text in {ref.split("/", 2)[2] for ref in refs}
+
+    def trunk(self, tip: str) -> Sequence[tuple[str, str]]:
+        """Give the line of first parents that leads to a commit, oldest first, with the committers' times."""
+        lines = self.lines(
+            "log", "--first-parent", "--reverse", "--no-show-signature", "--format=%H %cI", tip
+        )
+        return [(id_, time) for id_, _, time in (line.partition(" ") for line in lines)]
+
+    def forks(self, one: str, other: str) -> Sequence[str]:
+        """Give the best common ancestors."""
+        return self.lines("merge-base", "--all", one, other)
+
+    def between(self, *, old: str, new: str) -> list[str]:
+        """Give the ids of the walk, oldest first, without what `old` contains."""
+        ids = self._touching(old, new) if self._asked.touching else self._walk(old, new)
+        if self._asked.walk == "tags":
+            tagged = self.tags()
+            return [id_ for id_ in ids if id_ in tagged]
+        if self._asked.touching and not ids and old != new:
+            raise SourceError(
+                f"{self.location}: no revision of the range touches {list(self._asked.touching)}; "
+                "paths are relative to the top of the repository"
+            )
+        return ids
+
+    def tagged(self, pattern: str) -> list[str]:
+        """Give the commits with such a tag by version, but what contains another one after that."""
+        ids = list(self.tags(pattern))
+        if not ids:
+            return []
+        stdin = "".join(f"{id_}\n" for id_ in ids)
+        rows = self.lines("rev-list", "--topo-order", "--reverse", "--parents", "--stdin", stdin=stdin)
+        return by_ancestry(ids, ((id_, parents) for id_, *parents in map(str.split, rows)))
+
+    def tags(self, pattern: str = "*") -> Mapping[str, str]:
+        """Give the tag of each commit that has such a one, by version; of several, the highest."""
+        refs = [ref for ref in self._mirror.refs("refs/tags") if fnmatchcase(_short(ref), pattern)]
+        found = find_objects(self._mirror.git, self._mirror.path, [f"{ref}^{{commit}}" for ref in refs])
+        return highest(
+            (commit.id, _short(ref))
+            for ref, commit in zip(refs, found, strict=True)
+            if commit is not None and commit.kind == "commit"
+        )
+
+    def lines(self, *words: str, stdin: str = "") -> list[str]:
+        """Give what a git command prints line by line. Raises `SourceError`."""
+        answer = self._mirror.git.ask(*words, repository=self._mirror.ready(), stdin=stdin.encode())
+        if answer.failed and answer.errors.strip():
+            raise SourceError(f"{self.location}: git {words[0]} failed: {answer.why}")
+        return answer.lines()
+
+    def _walk(self, old: str, new: str, files: Sequence[str] = ()) -> list[str]:
+        order = ["--topo-order", "--reverse", *_WALKS.get(self._asked.walk, ())]
+        without = [f"^{old}"] if old else []
+        paths = ["--full-history", "--", *files] if files else ["--"]
+        return self.lines("rev-list", *order, new, *without, *paths)
+
+    def _touching(self, old: str, new: str) -> list[str]:
+        """The walk's commits that change the files under the names that these had at the time."""
+        line_only = "--first-parent" in _WALKS.get(self._asked.walk, ())
+        first = Stage(tip=new, names=tuple(map(posixpath.normpath, self._asked.touching)))
+        stages = follow(self._mirror.git, self._mirror.ready(), first, old=old, line_only=line_only)
+        found = [self._walk(old, stage.tip, stage.names) for stage in stages]
+        if len(found) == 1:
+            return found[0]
+        touching = {id_ for ids in found for id_ in ids}
+        return [id_ for id_ in self._walk(old, new) if id_ in touching]
+
+
+def _short(ref: str) -> str:
+    return ref.removeprefix("refs/tags/")
+
+
+def joined(mirror: Mirror, commit: Revision, links: Sequence[Link]) -> tuple[Line, ...]:
+    """Give every line that a commit joined and that its first parent does not contain, oldest first.
+
+    A line is walked along first parents only, so it ends even where branches merged each other; what such a
+    merge on it brought is found by asking for that merge.
+    """
+    if not commit.parents:
+        return ()
+    squashed = [link.branch for link in links if mirror.resolve(link.merge) == commit.id]
+    tips = [*commit.parents[1:], *(mirror.resolve(branch) for branch in squashed)]
+    lines = (_line(mirror, tip, trunk=commit.parents[0]) for tip in dict.fromkeys(tips))
+    return tuple(line for line in lines if line.ids)
+
+
+def _line(mirror: Mirror, tip: str, *, trunk: str) -> Line:
+    answer = mirror.git.ask(
+        "rev-list", "--first-parent", "--parents", tip, f"^{trunk}", "--", repository=mirror.ready()
+    )
+    rows = [row.split() for row in answer.lines()]
+    oldest_parents = rows[-1][1:2] if rows else []
+    return Line(base="".join(oldest_parents), ids=tuple(row[0] for row in reversed(rows)))

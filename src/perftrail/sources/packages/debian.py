@@ -1,0 +1,447 @@
+"""Debian source packages: their versions as apt knows them, each unpacked and patched by dpkg-source.
+
+Versions as Debian packages have them, in the order that dpkg gives them.
+
+The archives of Debian's sources: those that a study names, or the machine's own, which rarely list sources.
+
+apt, the client of Debian's archives: with the machine's own settings, or with archives that a study names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.file_lock import alone
+from perftrail.model.build import content_key
+from perftrail.model.wording import quoted
+from perftrail.sources.client import LONG_SECONDS, Client, client_environment
+from perftrail.sources.dates import date_alike
+from perftrail.sources.packages.registry import Release
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.model.source import Package
+    from perftrail.model.source import Source as Asked
+    from perftrail.ports import Starter
+    from perftrail.sources.client import Answer
+
+
+_VERSION = re.compile(
+    r"(?:(?P<epoch>\d{1,10}):)?(?P<upstream>\d[A-Za-z0-9.+~:-]*?)(?:-(?P<revision>[A-Za-z0-9.+~]+))?",
+    re.ASCII,
+)
+_PARTS = re.compile(r"([^0-9]*)([0-9]*)")
+_BEFORE = re.compile(r"~(?!dfsg|ds|repack|deb|bpo|ubuntu)")
+
+_Part = tuple[tuple[int, ...], int]
+_END: _Part = ((0,), 0)
+"""What stands at the end of a version: after ``~``, before anything else."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DebianVersion:
+    """A version in parts that compare as dpkg compares them: ``~`` is before the end, letters before others.
+
+    >>> DebianVersion.read("1.0~rc1-1") < DebianVersion.read("1.0-1") < DebianVersion.read("1.0-1+deb12u1")
+    True
+    >>> DebianVersion.read("2.0") < DebianVersion.read("1:1.0")
+    True
+    """
+
+    epoch: int
+    upstream: tuple[_Part, ...]
+    revision: tuple[_Part, ...]
+
+    @classmethod
+    def read(cls, text: str) -> DebianVersion:
+        """Read a version. Raises `SourceError` for what is none."""
+        found = _VERSION.fullmatch(text)
+        if found is None:
+            raise SourceError(f"range: {quoted(text)} is no version of a Debian package such as 1.4.2-1")
+        return cls(int(found["epoch"] or 0), _parts(found["upstream"]), _parts(found["revision"] or ""))
+
+
+def is_debian_version(text: str) -> bool:
+    """Whether a text is a version; nothing else is handed to a client.
+
+    >>> [is_debian_version(text) for text in ("1:2.0~rc1-3+b1", "unstable", "1.0 -o x")]
+    [True, False, False]
+    """
+    return _VERSION.fullmatch(text) is not None
+
+
+def is_prerelease(text: str) -> bool:
+    """Whether the upstream part says so: ``~rc1``; not what Debian itself adds, ``~dfsg`` or ``~bpo``.
+
+    >>> [is_prerelease(text) for text in ("2.0~rc1-1", "2.0~dfsg-1", "2.0-1~bpo12+1")]
+    [True, False, False]
+    """
+    found = _VERSION.fullmatch(text)
+    return found is not None and _BEFORE.search(found["upstream"]) is not None
+
+
+def _parts(text: str) -> tuple[_Part, ...]:
+    found = [
+        ((*map(_place, letters), 0), int(digits or 0))
+        for letters, digits in _PARTS.findall(text)
+        if letters or digits
+    ]
+    return (*(found or [_END]), _END)
+
+
+def _place(letter: str) -> int:
+    """The place of a character that is no digit among the others."""
+    if letter == "~":
+        return -1
+    return ord(letter) if letter.isalpha() else ord(letter) + 256
+
+
+_OF_PROGRAMS = re.compile(r"^[ \t]*deb(?=[ \t])", re.MULTILINE)
+_TYPES = re.compile(r"^Types[ \t]*:.*$", re.MULTILINE | re.IGNORECASE)
+_LINE = re.compile(r"(?:deb-src\s+)?(?P<options>\[[^\]]*\]\s*)?(?P<place>.*)")
+
+
+def lists_sources(apt: Apt) -> bool:
+    """Whether apt is set up for any archive of sources."""
+    return bool(apt.ask("apt-get", "indextargets", "--no-release-info", "Created-By: Sources").output.strip())
+
+
+def machine_archives(apt: Apt) -> Mapping[str, str]:
+    """Give the machine's own lists of archives, by file name, as if they asked for sources instead of programs."""
+    told = apt.ask(
+        "apt-config", "shell", "LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"
+    )
+    said = dict(word.split("=", 1) for word in shlex.split(told.output.decode(errors="replace")))
+    parts = Path(said.get("PARTS", ""))
+    files = [Path(said.get("LIST", "")), *(sorted(parts.iterdir()) if parts.is_dir() else [])]
+    return {
+        each.name: asked
+        for each in files
+        if each.suffix in (".list", ".sources") and each.is_file()
+        if (asked := _asking_for_sources(each.read_text(encoding="utf-8", errors="replace"), each.suffix))
+    }
+
+
+def named_archives(index: str, machine: Apt) -> Mapping[str, str]:
+    """Give what a study's `index` names as a list of archives. Raises `SourceError`.
+
+    A line without an address means the archive that this machine's own packages come from. The study file has made
+    sure that each line names something.
+    """
+    lines = [_source_line(line.strip(), machine) for line in index.splitlines() if line.strip()]
+    return {"index.list": "".join(f"{line}\n" for line in lines)}
+
+
+def _asking_for_sources(text: str, suffix: str) -> str:
+    """The same archives, but of sources; empty when there are none."""
+    pattern, words = (_TYPES, "Types: deb-src") if suffix == ".sources" else (_OF_PROGRAMS, "deb-src")
+    asked, count = pattern.subn(words, text)
+    return asked if count else ""
+
+
+def _source_line(line: str, machine: Apt) -> str:
+    found = _LINE.fullmatch(line)
+    assert found is not None  # every part of it may be empty
+    place = found["place"]
+    if ":" not in place.partition(" ")[0]:
+        place = f"{_machine_address(line, machine)} {place}"
+    return f"deb-src {found['options'] or ''}{place}"
+
+
+def _machine_address(line: str, machine: Apt) -> str:
+    """The address that dpkg comes from, which every machine of Debian's kind has."""
+    for told in machine.ask("apt-cache", "madison", "dpkg").lines():
+        where = told.split("|")[-1].split()
+        if where and ":" in where[0]:
+            return where[0]
+    raise SourceError(
+        f"source.index: {quoted(line)} names no address, and apt does not know where this machine's own "
+        "packages come from; run apt-get update, or write ADDRESS SUITE COMPONENT"
+    )
+
+
+_ASKED = "asked"
+"""The file beside an apt's lists whose date tells when they were had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apt:
+    """Runs apt's programs with options of ours; they need no right to change the machine.
+
+    `archives` are lists of archives by file name, which are not the machine's own: what they have is kept in
+    `directory`. `named` are those of a study.
+    """
+
+    client: Client
+    options: tuple[str, ...]
+    directory: Path
+    archives: Mapping[str, str] = field(default_factory=dict)
+    named: bool = False
+
+    def ask(
+        self,
+        program: str,
+        *words: str,
+        directory: Path | None = None,
+        log: str | Path | None = None,
+    ) -> Answer:
+        """Run a program of apt. Raises `SourceError` when it is not installed."""
+        return self.client.ask(
+            [find_program(program), *self.options, *words],
+            directory=directory or self.directory,
+            timeout_seconds=LONG_SECONDS,
+            log=log,
+        )
+
+
+def make_apt(starter: Starter, *, index: str | None, cache: Path) -> Apt:
+    """Give an apt that knows the archives of `index`, lines as in sources.list, or else the machine's.
+
+    Where the machine's apt knows of programs only, the sources of the same archives are meant. What apt knows of
+    archives that are not its own is kept below `cache`. Raises `SourceError`.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    find_program("apt-get")
+    client = Client(starter=starter, environment=client_environment(without=("DEBIAN_",)))
+    machine = Apt(client=client, options=(), directory=cache)
+    if index is not None:
+        return _beside(machine, named_archives(index, machine), named=True)
+    if lists_sources(machine) or not (archives := machine_archives(machine)):
+        return machine
+    return _beside(machine, archives, named=False)
+
+
+def when_asked(apt: Apt) -> str:
+    """Say when archives that are not the machine's own said what they have: ISO 8601; empty when they never did."""
+    try:
+        seconds = (apt.directory / _ASKED).stat().st_mtime
+    except FileNotFoundError:
+        return ""
+    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="seconds")
+
+
+def ask_archives(apt: Apt) -> None:
+    """Have archives say what they have now; the machine's own lists are its own affair. Raises `SourceError`."""
+    if not apt.archives:
+        return
+    place = apt.directory
+    with alone(place.with_name(f"{place.name}.lock")):
+        for name in ("lists/partial", "cache/archives/partial", "archives"):
+            (place / name).mkdir(parents=True, exist_ok=True)
+        (place / "status").touch()
+        for name, text in apt.archives.items():
+            (place / "archives" / name).write_text(text, encoding="utf-8")
+        answer = apt.ask("apt-get", "update", "-q")
+        # Of the machine's archives some may well have no sources: one that has them is enough.
+        if answer.failed and (apt.named or not any((place / "lists").glob("*Sources*"))):
+            whose = "source.index: apt cannot read these archives"
+            own = "apt cannot read the sources of this machine's archives"
+            raise SourceError(f"{whose if apt.named else own}: {why_apt_failed(answer)}")
+        (place / _ASKED).touch()
+
+
+def _beside(machine: Apt, archives: Mapping[str, str], *, named: bool) -> Apt:
+    """Give an apt that knows these archives alone, lists of them by file name."""
+    place = (machine.directory / f"apt-{content_key(archives)[:16]}").absolute()
+    options = {
+        "Dir::State": place,
+        "Dir::State::status": place / "status",
+        "Dir::Cache": place / "cache",
+        "Dir::Etc::sourcelist": "/dev/null",
+        "Dir::Etc::sourceparts": place / "archives",
+        "Acquire::Languages": "none",
+    }
+    return Apt(
+        client=machine.client,
+        options=tuple(word for name, value in options.items() for word in ("-o", f"{name}={value}")),
+        directory=place,
+        archives=archives,
+        named=named,
+    )
+
+
+def find_program(name: str) -> str:
+    """Find one of Debian's programs. Raises `SourceError` when it is not installed."""
+    program = shutil.which(name)
+    if program is None:
+        package = "dpkg-dev" if name.startswith("dpkg-") else "apt"
+        raise SourceError(
+            f"{name} is not installed, which Debian's sources are had with; install {package}, on Debian or "
+            "one of its kind"
+        )
+    return program
+
+
+def why_apt_failed(answer: Answer) -> str:
+    """What apt or dpkg said was the matter: its first complaint."""
+    lines: Sequence[str] = [line.strip() for line in answer.errors.splitlines()]
+    complaints = [line for line in lines if line.startswith("E: ") or ": error: " in line]
+    told = complaints[0].removeprefix("E: ") if complaints else answer.why
+    return told or answer.ended
+
+
+_DESCRIPTION = re.compile(r"^ (?P<sha256>[0-9a-f]{64}) +\d+ +(?P<name>\S+\.dsc)$", re.MULTILINE)
+_CHECKSUMS = re.compile(r"^Checksums-Sha256:[ \t]*\n((?: .*\n?)+)", re.MULTILINE)
+
+
+class DebianSources:
+    """The versions of a source package that the machine's archives have, or those that the study names."""
+
+    fits = "in the archives that apt is set up for"
+
+    def __init__(self, package: Package, asked: Asked, *, cache: Path, starter: Starter) -> None:
+        self.package = package
+        self._asked = asked
+        self._cache = cache
+        self._starter = starter
+        self._up_to_date = False
+        self._known: Mapping[str, str] | None = None
+
+    def asked(self) -> str:
+        """Say when the archives were asked for what is known of them, empty when by this process."""
+        return "" if self._up_to_date else when_asked(self._apt)
+
+    def ask_again(self) -> None:
+        """Ask the archives for what they have now."""
+        ask_archives(self._apt)
+        self._up_to_date, self._known = True, None
+
+    def version(self, text: str) -> DebianVersion:
+        """Read a version as dpkg does."""
+        return DebianVersion.read(text)
+
+    def releases(self) -> tuple[Release, ...]:
+        """Give what the archives have; they do not say since when."""
+        found = [
+            Release(
+                id=id,
+                version=DebianVersion.read(id),
+                prerelease=is_prerelease(id),
+                yanked=False,
+                uploaded="",
+            )
+            for id in self._descriptions()
+        ]
+        return tuple(sorted(found, key=lambda each: each.version))
+
+    def content(self, id: str) -> str:
+        """Name a version by the checksum of its description, which holds those of all its files."""
+        return content_key("debian source", self._description(id))
+
+    def put(self, id: str, directory: Path, log: str) -> None:
+        """Have apt download a version once, check it, and have dpkg-source unpack and patch it."""
+        sha256 = self._description(id)
+        kept = self._cache / sha256
+        with alone(self._cache.with_name(f"{self._cache.name}.lock")):
+            if not kept.is_dir():
+                self._download(id, sha256, kept, log)
+        (description,) = kept.glob("*.dsc")
+        answer = self._apt.client.ask(
+            [
+                find_program("dpkg-source"), "--no-copy", "--require-strong-checksums",
+                "--extract", str(description.absolute()), str(directory.absolute()),
+            ],
+            directory=kept, timeout_seconds=LONG_SECONDS, log=log,
+        )  # fmt: skip
+        if answer.failed:
+            raise CheckoutFailed(
+                f"dpkg-source cannot unpack {self.package.name} {id}: {why_apt_failed(answer)}"
+            )
+        date_alike(directory)
+
+    def _download(self, id: str, sha256: str, kept: Path, log: str) -> None:
+        spec = f"{self.package.name}={id}"
+        with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
+            made = Path(scratch).absolute() / "made"
+            made.mkdir()
+            answer = self._apt.ask(
+                "apt-get",
+                "source",
+                "--only-source",
+                "--download-only",
+                "-q",
+                "--",
+                spec,
+                directory=made,
+                log=log,
+            )
+            if answer.failed:
+                raise CheckoutFailed(f"apt cannot fetch {spec}: {why_apt_failed(answer)}")
+            _own(made)
+            found = list(made.glob("*.dsc"))
+            if len(found) != 1 or hashlib.sha256(found[0].read_bytes()).hexdigest() != sha256:
+                raise CheckoutFailed(f"{spec}: what apt fetched is not what the archive promised for it")
+            made.rename(kept)
+
+    @cached_property
+    def _apt(self) -> Apt:
+        return make_apt(self._starter, index=self._asked.index, cache=self._cache)
+
+    def _descriptions(self) -> Mapping[str, str]:
+        """For each version the SHA-256 of its description, empty when the archive gives none."""
+        if not self._up_to_date and not self.asked():
+            self.ask_again()
+        if self._known is None:
+            try:
+                self._known = self._told()
+            except SourceError:
+                if not self.asked():
+                    raise
+                self.ask_again()  # what is kept may be older than the package
+                self._known = self._told()
+        return self._known
+
+    def _told(self) -> Mapping[str, str]:
+        answer = self._apt.ask("apt-cache", "showsrc", "--only-source", "--", self.package.name)
+        where = f"source.location {quoted(str(self.package))}"
+        if "deb-src" in answer.errors:
+            raise SourceError(
+                f"{where}: apt has no archives of sources; add lines that begin with deb-src to its "
+                "sources.list and run apt-get update, or name archives in source.index"
+            )
+        if answer.failed:
+            raise SourceError(f"{where}: apt cannot say what there is: {why_apt_failed(answer)}")
+        text = answer.output.decode("utf-8", errors="replace")
+        found = dict(self._read(text))
+        if not found:
+            raise SourceError(f"{where}: there is no such source package {self.fits}")
+        return found
+
+    def _read(self, text: str) -> Iterator[tuple[str, str]]:
+        for stanza in text.split("\n\n"):
+            package = re.search(r"^Package: *(\S+)$", stanza, re.MULTILINE)
+            version = re.search(r"^Version: *(\S+)$", stanza, re.MULTILINE)
+            if package is None or package[1] != self.package.name or version is None:
+                continue
+            if is_debian_version(version[1]):
+                sums = _CHECKSUMS.search(stanza)
+                description = _DESCRIPTION.search(sums[1]) if sums else None
+                yield version[1], description["sha256"] if description else ""
+
+    def _description(self, id: str) -> str:
+        known = self._descriptions()
+        if id not in known:
+            raise SourceError(f"{self.package}: there is no version {quoted(id)} {self.fits}")
+        if not known[id]:
+            raise SourceError(f"{self.package}: the archive gives no SHA-256 of {quoted(id)}")
+        return known[id]
+
+
+def _own(directory: Path) -> None:
+    """Copy what apt only linked to, as it does with archives of this machine: those may change."""
+    for path in directory.iterdir():
+        if path.is_symlink():
+            target = path.resolve()
+            path.unlink()
+            shutil.copyfile(target, path)
