@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builder.artefact import content_of
-from perftrail.builder.environment import build_environment
+from perftrail.builds.artefact import content_of
+from perftrail.builds.steps import build_environment
 from perftrail.model.build import Built, Recipe
 from perftrail.model.placeholders import fill
 from perftrail.model.source import Source as Asked
@@ -23,7 +23,7 @@ from perftrail.workflows.pinning import open_sources
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.builder import Crew
+    from perftrail.builds.workers import Crew
     from perftrail.launcher import Launcher
     from perftrail.ports import Builder
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from perftrail.builder.trees import NO_SOURCES
+from perftrail.builds.trees import NO_SOURCES
 from perftrail.model.build import Built, Failure, Prepared, Recipe, Workplace, content_key
 from perftrail.model.process import Command, Ended, Exited, Ran
 from perftrail.model.subject import Merge, Revision, Subject

@@ -8,15 +8,8 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perftrail.builder import (
-    AwayBuilder,
-    Crew,
-    LeadingBuilder,
-    LocalBuilder,
-    Places,
-    Stoppable,
-    StoppableEnclosing,
-)
+from perftrail.builds.builder import LocalBuilder
+from perftrail.builds.workers import AwayBuilder, Crew, LeadingBuilder, Places, Stoppable, StoppableEnclosing
 from perftrail.launcher import Launcher
 from perftrail.model.build import Failure
 from perftrail.workflows.containment import Sandboxes
@@ -26,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perftrail.builder import Makers
+    from perftrail.builds.workers import Makers
     from perftrail.model.build import Built, Recipe
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from perftrail.builder import Crew, Makers
+    from perftrail.builds.workers import Crew, Makers
     from perftrail.model.build import Workplace
     from perftrail.model.measurement import Machine
     from perftrail.model.patch import Patched

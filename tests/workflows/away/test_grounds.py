@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.builder.travel import MOST_BYTES, pack, unpack, unpack_logs
+from perftrail.builds.packing import MOST_BYTES, pack, unpack, unpack_logs
 from perftrail.errors import ClusterError
 from perftrail.model.source import Source
 from perftrail.workflows.away.beside_study import pack_study, study_digest
@@ -86,7 +86,7 @@ def test_more_than_may_travel_is_refused_with_the_remedy(
 ) -> None:
     (tmp_path / "large").write_bytes(bytes(range(256)) * 100)
     assert MOST_BYTES == 64 << 20
-    monkeypatch.setattr("perftrail.builder.travel.MOST_BYTES", 100)
+    monkeypatch.setattr("perftrail.builds.packing.MOST_BYTES", 100)
     with pytest.raises(ClusterError, match=r"the file: packed it is more than.*--store"):
         pack(tmp_path, ["large"], what="the file")
 

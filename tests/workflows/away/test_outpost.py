@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from perftrail import studyfile
-from perftrail.builder import CleanBuilder
-from perftrail.builder.users import Users
+from perftrail.builds.quota import Users
+from perftrail.builds.workers import CleanBuilder
 from perftrail.model.build import Built
 from perftrail.model.measurement import Machine
 from perftrail.model.plan import recipe

@@ -69,7 +69,7 @@ def command(
 
 
 def _shell(study: Study, revision: str, *, variant: str | None, store: str | None) -> None:
-    from perftrail.builder.by_hand import go_through, standard_input
+    from perftrail.builds.recipe_shell import go_through, standard_input
     from perftrail.cli.made import print_laid_out
     from perftrail.workflows.make import laid_out, subject_named
     from perftrail.workflows.opening import open_view, results_directory, shell_prefix

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builder.travel import pack
+from perftrail.builds.packing import pack
 from perftrail.model.build import content_key
 
 if TYPE_CHECKING:

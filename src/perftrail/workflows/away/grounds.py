@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builder.travel import SHARE, files_below, has_build, pack, pack_build, unpack, unpack_build
+from perftrail.builds.packing import SHARE, files_below, has_build, pack, pack_build, unpack, unpack_build
 from perftrail.errors import ClusterError
 from perftrail.file_lock import alone
 from perftrail.file_tree import remove_tree

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
-from perftrail.builder import CleanBuilder, Stoppable
+from perftrail.builds.workers import CleanBuilder, Stoppable
 from perftrail.errors import ClusterError
 from perftrail.file_claim import claimed_directory, remove_left_over
 from perftrail.file_lock import together

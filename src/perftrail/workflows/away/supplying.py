@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from perftrail.builder.travel import pack_build, unpack_build, unpack_logs
+from perftrail.builds.packing import pack_build, unpack_build, unpack_logs
 from perftrail.errors import ClusterError
 from perftrail.model.build import Built
 from perftrail.workflows.away.beside_study import pack_study

@@ -1,0 +1,270 @@
+"""Keeps builds within a budget of disk: removes first what is worth least, never what somebody uses.
+
+What goes loses its marker first, is then put aside by one rename and only then deleted: a kill at any moment
+leaves a build that is whole, or one that counts as never made.
+
+Who uses which builds now: so that no perftrail removes what another, or it itself, goes on with.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import re
+import time
+import uuid
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.builds.artefact import read_finished, sync_directory
+from perftrail.builds.compiler_caches import CACHE_SHARE
+from perftrail.builds.incremental import read_state
+from perftrail.file_lock import alone, alone_if_free
+from perftrail.file_tree import remove_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+
+HALF_AS_LIKELY_SECONDS = 7 * 86400.0
+"""A build that was not used for so long is half as likely to be used again as one that was used now."""
+
+_KEY = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Something that takes room: what it cost to make, and when it was used last, in seconds since 1970.
+
+    `marker` is what makes it count as made; `shared` is an artefact that others may lead to as well.
+    """
+
+    home: Path
+    marker: Path
+    lock: Path
+    bytes: float
+    seconds: float
+    used: float
+    needed: bool
+    shared: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk:
+    """What came of an eviction: how much of what is left is needed and what it may be, and what went."""
+
+    needed_bytes: float
+    budget_bytes: float
+    removed: int
+    removed_bytes: float
+
+    @property
+    def over(self) -> bool:
+        """Whether what is needed does not fit."""
+        return self.needed_bytes > self.budget_bytes
+
+
+def worth(kept: Kept, *, now: float) -> float:
+    """Say what keeping something is worth: seconds to make it × likelihood of use / bytes."""
+    idle = max(0.0, now - kept.used)
+    return kept.seconds * math.exp2(-idle / HALF_AS_LIKELY_SECONDS) / max(1.0, kept.bytes)
+
+
+def to_remove(all_kept: Iterable[Kept], *, budget_bytes: float, now: float) -> list[Kept]:
+    """Choose what goes, the least worth first, until the rest fits or only what is needed is left."""
+    everything = list(all_kept)
+    over = sum(each.bytes for each in everything) - budget_bytes
+    chosen: list[Kept] = []
+    for kept in sorted(everything, key=lambda each: worth(each, now=now)):
+        if over <= 0:
+            break
+        if not kept.needed:
+            chosen.append(kept)
+            over -= kept.bytes
+    return chosen
+
+
+class Disk:
+    """The room that builds take below a directory, and the budget for it."""
+
+    def __init__(self, builds: Path, users: Users, *, budget_bytes: float) -> None:
+        self._builds = builds
+        self._users = users
+        self._budget = budget_bytes * (1 - CACHE_SHARE)
+        self._trash = builds / "trash"
+        cache = builds / "ccache"
+        cache.mkdir(parents=True, exist_ok=True)
+        kibibytes = max(1, int(budget_bytes * CACHE_SHARE / 1024))
+        (cache / "ccache.conf").write_text(f"max_size = {kibibytes}Ki\n", encoding="utf-8")
+
+    def shrink(self, *, clock: Callable[[], float] = time.time) -> Shrunk | None:
+        """Remove what does not fit; `None` when another perftrail is doing so now."""
+        removed, removed_bytes = 0, 0.0
+        with alone_if_free(self._builds / "locks" / "eviction.lock") as free:
+            if not free:
+                return None
+            self._empty_trash()
+            budget = self._budget - bytes_below(self._builds / "sccache")
+            while True:
+                everything = self._survey()
+                gone = [
+                    each
+                    for each in to_remove(everything, budget_bytes=budget, now=clock())
+                    if self._remove(each)
+                ]
+                removed += len(gone)
+                removed_bytes += sum(each.bytes for each in gone)
+                if not gone:
+                    break
+        return Shrunk(
+            needed_bytes=sum(each.bytes for each in everything if each.needed),
+            budget_bytes=budget,
+            removed=removed,
+            removed_bytes=removed_bytes,
+        )
+
+    def _survey(self) -> list[Kept]:
+        claimed = self._users.claimed()
+        homes = [path for path in self._builds.iterdir() if _KEY.fullmatch(path.name) and path.is_dir()]
+        leading = {home: _artefact(home) for home in homes}
+        sharing = list(leading.values())
+        builds = [self._build(home, leading[home], sharing, claimed) for home in homes]
+        trees = [self._tree(state) for state in (self._builds / "worktrees").glob("*/state.json")]
+        return [*builds, *trees]
+
+    def _build(
+        self, home: Path, artefact: Path | None, sharing: Sequence[Path | None], claimed: frozenset[str]
+    ) -> Kept:
+        marker = home / "built.json"
+        finished = read_finished(marker)
+        shared = bytes_below(artefact) / sharing.count(artefact) if artefact else 0.0
+        own = finished.bytes if finished and finished.bytes else bytes_below(home)
+        links = (read_finished(path) for path in (home / "bench").glob("*.json"))
+        return Kept(
+            home=home,
+            marker=marker,
+            lock=self._builds / "locks" / f"{home.name}.lock",
+            bytes=own + shared + sum(link.bytes for link in links if link),
+            seconds=finished.seconds if finished else 0.0,
+            used=marker.stat().st_mtime if finished else 0.0,
+            needed=home.name in claimed,
+            shared=artefact,
+        )
+
+    def _tree(self, state: Path) -> Kept:
+        home = state.parent
+        lock = self._builds / "locks" / f"{home.name}.lock"
+        return Kept(
+            home=home,
+            marker=state,
+            lock=lock,
+            bytes=bytes_below(home),
+            seconds=read_state(state).seconds,
+            used=state.stat().st_mtime,
+            needed=home.name in self._users.claimed(),
+        )
+
+    def _remove(self, kept: Kept) -> bool:
+        """Remove one thing unless somebody makes it, or has begun to use it, just now."""
+        with alone_if_free(kept.lock) as free:
+            if not free or kept.home.name in self._users.claimed():
+                return False
+            kept.marker.unlink(missing_ok=True)
+            sync_directory(kept.home)
+            self._put_away(kept.home)
+        if kept.shared is not None:
+            self._remove_artefact(kept.shared)
+        return True
+
+    def _remove_artefact(self, artefact: Path) -> None:
+        with alone(self._builds / "locks" / "artefacts.lock"):
+            homes = [path for path in self._builds.iterdir() if _KEY.fullmatch(path.name)]
+            if artefact.is_dir() and all(_artefact(home) != artefact for home in homes):
+                self._put_away(artefact)
+
+    def _put_away(self, path: Path) -> None:
+        self._trash.mkdir(exist_ok=True)
+        aside = self._trash / f"{path.name}.{uuid.uuid4().hex}"
+        path.rename(aside)
+        remove_tree(aside)
+
+    def _empty_trash(self) -> None:
+        """Remove what a kill left half-deleted, and artefacts that no build leads to any more."""
+        if self._trash.is_dir():
+            for path in self._trash.iterdir():
+                remove_tree(path)
+        for artefact in (self._builds / "artefacts").glob("*"):
+            self._remove_artefact(artefact)
+
+
+def bytes_below(directory: Path) -> float:
+    """Give the room that the files below a directory take; links count for nothing, nor what they lead to."""
+    total = 0
+    for here, _, names in os.walk(directory):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(here, name)).st_blocks * 512  # noqa: PTH118 - twice as fast
+            except FileNotFoundError:
+                continue
+    return float(total)
+
+
+def _artefact(home: Path) -> Path | None:
+    """The artefact that a subject's directory leads to, when it has none of its own."""
+    tree = home / "tree"
+    return home.parent / "artefacts" / tree.readlink().parts[2] if tree.is_symlink() else None
+
+
+class Users:
+    """A file for each process that uses builds, held as long as it lives, with the keys that it uses."""
+
+    def __init__(self, builds: Path) -> None:
+        self._home = builds / "locks" / "users"
+        self._lock = builds / "locks" / "users.lock"
+        self._file: int | None = None
+        self._let_go: weakref.finalize[[int], Users] | None = None
+        self._ours: set[str] = set()
+
+    def claim(self, key: str) -> None:
+        """Say that a build is used from now on, until this process ends."""
+        if key in self._ours:
+            return
+        if self._file is None:
+            self._file = self._open()
+        os.write(self._file, f"{key}\n".encode())
+        self._ours.add(key)
+
+    def claimed(self) -> frozenset[str]:
+        """Give the keys that living processes use; forgets the dead ones."""
+        keys = set(self._ours)
+        with alone(self._lock):
+            for path in self._home.glob("*.keys"):
+                keys.update(_keys_of_living(path))
+        return frozenset(keys)
+
+    def close(self) -> None:
+        """Let go of everything; the end of the process does so too."""
+        if self._let_go is not None:
+            self._let_go()
+        self._file, self._let_go, self._ours = None, None, set()
+
+    def _open(self) -> int:
+        self._home.mkdir(parents=True, exist_ok=True)
+        with alone(self._lock):
+            file = os.open(self._home / f"{uuid.uuid4().hex}.keys", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        self._let_go = weakref.finalize(self, os.close, file)
+        return file
+
+
+def _keys_of_living(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read().decode(errors="replace").split()
+        path.unlink()
+        return []

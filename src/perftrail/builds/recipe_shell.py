@@ -1,0 +1,294 @@
+"""Lets somebody go through a recipe by hand: a shell on our own terminal, or on commands from a pipe.
+
+A program on a terminal of its own, shown on ours: it can be talked to, and cannot type into ours.
+
+A program started from here of which nothing is left when it ends, or when we do, however that happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import pty
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import termios
+import tty
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import FrameType
+
+    from perftrail.model.build import Workplace
+
+
+_PDEATHSIG = 1
+_READ_BYTES = 65536
+_NO_SIZE = bytes(8)
+
+
+def run_on_own_terminal(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
+    """Run a program on a new terminal, pass on what is typed and said, and give its exit code."""
+    program, terminal = pty.fork()
+    if program == 0:
+        _become(arguments, directory=directory, environment=environment)
+    ended = False
+    try:
+        with _typed_through(terminal):
+            _pass_on(terminal)
+        code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+        ended = True
+        return code
+    finally:
+        os.close(terminal)
+        if not ended:
+            os.kill(program, signal.SIGKILL)
+            os.waitpid(program, 0)
+
+
+def _become(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> NoReturn:
+    try:
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.chdir(directory)
+        os.execve(arguments[0], list(arguments), dict(environment))  # noqa: S606 - a list of words
+    finally:
+        os._exit(127)
+
+
+def _pass_on(terminal: int) -> None:
+    """Pass bytes on both ways until nobody has the terminal open any more, or nothing more can be typed."""
+    ours, said = sys.stdin.fileno(), sys.stdout.fileno()
+    sources = [ours, terminal]
+    while True:
+        ready = select.select(sources, (), ())[0]
+        if terminal in ready:
+            piece = b""
+            with contextlib.suppress(OSError):  # how the end of a terminal is told
+                piece = os.read(terminal, _READ_BYTES)
+            if not piece:
+                return
+            _write(said, piece)
+        if ours in ready:
+            typed = os.read(ours, _READ_BYTES)
+            if not typed:
+                sources = [terminal]
+                typed = b"\x04"
+            _write(terminal, typed)
+
+
+def _write(target: int, piece: bytes) -> None:
+    left = memoryview(piece)
+    while left:
+        left = left[os.write(target, left) :]
+
+
+@contextmanager
+def _typed_through(terminal: int) -> Iterator[None]:
+    """Have every key go through to a terminal, Ctrl-C too, and keep it as large as ours."""
+    ours = sys.stdin.fileno()
+
+    def resize(_number: int = 0, _frame: FrameType | None = None) -> None:
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, fcntl.ioctl(ours, termios.TIOCGWINSZ, _NO_SIZE))
+
+    resize()
+    before, mode = signal.signal(signal.SIGWINCH, resize), termios.tcgetattr(ours)
+    tty.setraw(ours)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(ours, termios.TCSAFLUSH, mode)
+        signal.signal(signal.SIGWINCH, before)
+
+
+_SET_DEATH_SIGNAL, _SUBREAPER = 1, 36
+"""PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
+
+_HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+def run_guarded(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
+    """Run a program on our own streams, in a session of its own, and give its exit code, 128 and more for a signal.
+
+    A guard, which is a process between it and us, ends all that descends from it when the program has ended,
+    when we are gone, and before `KeyboardInterrupt` goes on. There must be one thread only.
+    """
+    us = os.getpid()
+    guard = os.fork()
+    if guard == 0:
+        _guard(arguments, directory=directory, environment=environment, parent=us)
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(guard, 0)[1])
+    except BaseException:
+        os.kill(guard, signal.SIGTERM)
+        os.waitpid(guard, 0)
+        raise
+
+
+def _guard(
+    arguments: Sequence[str], *, directory: str, environment: Mapping[str, str], parent: int
+) -> NoReturn:
+    code = 1
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+        _control(_SUBREAPER, 1)
+        _control(_SET_DEATH_SIGNAL, signal.SIGTERM)
+        if os.getppid() == parent:
+            code = _watched(arguments, directory=directory, environment=environment)
+    finally:
+        _end_all()
+        os._exit(code)
+
+
+def _watched(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
+    """Run the program until it ends or we are told to; give its exit code, 128 and more for a signal."""
+    program = subprocess.Popen(
+        arguments,
+        cwd=directory,
+        env=environment,
+        start_new_session=True,  # a program in a sandbox must not type into the terminal that we may be on
+        preexec_fn=_unblock,  # noqa: PLW1509 - a fork has one thread
+    )
+    while signal.sigwait(_HEARD) == signal.SIGCHLD:
+        code = program.poll()
+        if code is not None:
+            return code if code >= 0 else 128 - code
+        _reap(but=program.pid)
+    return 128 + signal.SIGTERM
+
+
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
+    _control(_SET_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _end_all() -> None:
+    """Kill everything below us until nothing is left: what is orphaned by that becomes our own child."""
+    while True:
+        for pid in _children():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _reap(*, but: int) -> None:
+    """Take leave of orphans that have ended; the program's own end is left to whoever waits for it."""
+    for pid in _children():
+        if pid != but:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _children() -> list[int]:
+    own = os.getpid()
+    return [int(word) for word in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+
+
+def _control(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+Input = Literal["terminal", "commands", "nothing"]
+"""What our standard input is: somebody, a file or pipe of commands, or something no command can come from."""
+
+PROMPT = "perftrail$ "
+LAST_SECONDS = 1.0
+"""How long a shell that has to end may take over it."""
+
+_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
+
+
+def standard_input() -> Input:
+    """Say what commands could come from."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):
+        return "nothing"
+    if sys.stdin.isatty():
+        return "terminal"
+    is_stream = stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+    return "commands" if is_stream else "nothing"
+
+
+def go_through(
+    place: Workplace, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
+) -> int:
+    """Run a shell where the steps run, in their environment, and give its exit code.
+
+    It reads none of the user's own start-up files, keeps no history and dies with us. The words of `prefix`
+    start it in a sandbox; there it has a terminal of its own. Raises `KeyboardInterrupt` when we are told to end.
+    """
+    environment = dict(place.environment)
+    arguments = ["/bin/sh"]
+    if given == "terminal":
+        bash = shutil.which("bash", path=environment.get("PATH"))
+        arguments = [bash, "--noprofile", "--norc", "-i"] if bash else ["/bin/sh", "-i"]
+        environment |= {"TERM": os.environ.get("TERM", "dumb"), "PS1": PROMPT, "HISTFILE": ""}
+    words = [*prefix, *arguments]
+    with _leaving_interrupts_to_the_shell(given):
+        if given == "commands":
+            return run_guarded(words, directory=place.directory, environment=environment)
+        if prefix:
+            return run_on_own_terminal(words, directory=place.directory, environment=environment)
+        return _run_on_our_terminal(words, directory=place.directory, environment=environment)
+
+
+def _run_on_our_terminal(words: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
+    shell = subprocess.Popen(
+        words,
+        cwd=directory,
+        env=environment,
+        preexec_fn=_die_with_parent,  # noqa: PLW1509 - there is one thread, and nothing else sets it
+    )
+    try:
+        return shell.wait()
+    finally:
+        _end(shell)
+
+
+def _end(shell: subprocess.Popen[bytes]) -> None:
+    if shell.poll() is not None:
+        return
+    shell.send_signal(signal.SIGHUP)
+    with suppress(subprocess.TimeoutExpired):
+        shell.wait(LAST_SECONDS)
+    shell.kill()
+    shell.wait()
+
+
+@contextmanager
+def _leaving_interrupts_to_the_shell(given: Literal["terminal", "commands"]) -> Iterator[None]:
+    """Ctrl-C is for what runs in a shell on a terminal; a closed terminal or a request to end is for us."""
+
+    def ignore(_number: int, _frame: FrameType | None) -> None:
+        # A handler and not SIG_IGN, which the shell would inherit.
+        return
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    interrupted = ignore if given == "terminal" else end
+    wanted = {signal.SIGINT: interrupted, signal.SIGHUP: end, signal.SIGTERM: end}
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGHUP, 0, 0, 0)

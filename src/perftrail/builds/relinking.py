@@ -1,0 +1,143 @@
+"""Other link orders of a build: a copy of its tree to relink in, and what is kept of each order.
+
+Objects exist only in the tree that a build was made in, and many recipes name that tree by its absolute path. So the
+lines run at that path, in a copy, while the tree itself is moved aside: it comes back unchanged, dates included.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.builds.artefact import content_of, loader_texts
+from perftrail.builds.trees import beside_build, content_of_outputs, outputs_by_tree
+from perftrail.file_tree import remove_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.builds.artefact import Content
+
+ASIDE = "as-linked"
+"""Where a tree is while a copy of it is being relinked, beside it."""
+
+_CLONE = 0x40049409
+"""FICLONE of ioctl(2): both files then share their blocks until one of them is changed."""
+
+_ELF = b"\x7fELF"
+_RUN_BY_SOMEBODY = 0o111
+
+
+@contextmanager
+def changeable(home: Path) -> Iterator[None]:
+    """Have a copy in the place of ``home/tree`` and of the trees beside it; afterwards all is as it was before."""
+    put_back(home)
+    aside = home / ASIDE
+    aside.mkdir()
+    try:
+        for tree in (home / "tree", beside_build(home / "tree")):
+            if tree.is_dir():
+                tree.rename(aside / tree.name)
+                _copy_tree(aside / tree.name, tree)
+        yield
+    finally:
+        put_back(home)
+
+
+def put_back(home: Path) -> None:
+    """Put trees that were moved aside into their place again: nothing that was done to their copies remains.
+
+    A process that was killed while it relinked leaves that to the next user of the build.
+    """
+    aside = home / ASIDE
+    if not aside.is_dir():
+        return
+    for tree in sorted(aside.iterdir()):
+        remove_tree(home / tree.name)
+        tree.rename(home / tree.name)
+    aside.rmdir()
+
+
+def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -> str:
+    """Copy outputs to the same places below another tree and name their content; `key` names the tree's directory.
+
+    Trees of other sources from which nothing is kept are linked to. Raises `LookupError` that says why when there
+    is nothing to keep, or when a program would load files of the tree instead of those of its layout.
+    """
+    content = content_of_outputs(tree, outputs, keys=[key])
+    if content.files == 0:
+        raise LookupError(f"outputs matched nothing: {', '.join(outputs)}")
+    kept = outputs_by_tree(outputs)
+    for name, globs in kept.items():
+        root, target = _tree_of(tree, name), _tree_of(below, name)
+        found = content_of(root, globs, keys=[key])
+        _refuse_leading_back(root, found, key)
+        for each in found.parts:
+            place = target / each
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _copy(str(root / each), str(place))
+    below.mkdir(parents=True, exist_ok=True)
+    beside = beside_build(tree)
+    for other in sorted(beside.iterdir()) if beside.is_dir() else ():
+        if other.name not in kept:
+            beside_build(below).mkdir(exist_ok=True)
+            there = os.path.relpath(other, beside_build(below))
+            (beside_build(below) / other.name).symlink_to(there)
+    return content.digest[: len(key)]
+
+
+def _tree_of(tree: Path, source: str) -> Path:
+    return beside_build(tree) / source if source else tree
+
+
+def _refuse_leading_back(root: Path, content: Content, key: str) -> None:
+    """Raise `LookupError` where a program among outputs would use files of the tree that it was linked in.
+
+    Texts that a program only prints, such as the names of source files, do no harm.
+    """
+    for name in content.parts:
+        path = root / name
+        if path.is_symlink():
+            named = key in str(path.readlink())
+        elif path.stat().st_mode & _RUN_BY_SOMEBODY:
+            data = path.read_bytes()
+            named = key.encode() in (loader_texts(data) if data.startswith(_ELF) else data)
+        else:
+            named = False
+        if named:
+            raise LookupError(
+                f"{name} names the directory that it was linked in, so a relinked copy would use files of the build as "
+                "linked; use relative paths, for example -Wl,-rpath,'$ORIGIN/lib' "
+                "(CMake: -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON)"
+            )
+
+
+def _copy_tree(tree: Path, target: Path) -> None:
+    shutil.copytree(tree, target, symlinks=True, copy_function=_copy, ignore=_special)
+
+
+def _special(directory: str, names: list[str]) -> set[str]:
+    """Name what cannot be copied: sockets, pipes and devices, which no link step reads."""
+    paths = ((name, Path(directory, name)) for name in names)
+    return {name for name, path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())}
+
+
+def _copy(source: str, target: str) -> str:
+    """Copy a file or link with its dates, without a second copy of its blocks where the file system can do that."""
+    if not Path(source).is_symlink():
+        try:
+            with open(source, "rb") as old, open(target, "xb") as new:  # noqa: PTH123 - paths as text
+                fcntl.ioctl(new.fileno(), _CLONE, old.fileno())
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS}:
+                raise
+        else:
+            shutil.copystat(source, target)
+            return target
+    shutil.copy2(source, target, follow_symlinks=False)
+    return target

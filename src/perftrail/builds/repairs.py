@@ -1,0 +1,218 @@
+"""Repairs a tree before its recipe runs: puts the study's files into it and applies patches, never outside of it.
+
+Applies a patch of the study to a tree with git, and says of one that does not fit which hunk and why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.builds.steps import MOST_LINES, search_path
+from perftrail.model.build import content_key
+from perftrail.model.process import Command, Exited
+from perftrail.model.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perftrail.builds.steps import Log
+    from perftrail.model.build import Repairs
+    from perftrail.ports import Starter
+
+
+SECONDS = 300.0
+LARGEST_FILE_BYTES = 16 << 20
+"""A larger file is not searched for the lines that a hunk lacks."""
+
+_SOUGHT = re.compile(r"^error: while searching for:\n(.*?)\n?^error: patch failed: (.*):(\d+)$", re.M | re.S)
+_ABSENT = re.compile(r"^error: (.*): No such file or directory$", re.M)
+_THERE = re.compile(r"^error: (.*): already exists in working directory$", re.M)
+_COMPLAINT = re.compile(r"^(?:error|fatal): (.*)$", re.M)
+_APPLYING = re.compile(r"^Applying patch (.*) with \d+ rejects?\.\.\.$")
+_REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What git said: whether it did what it was asked, and its words."""
+
+    done: bool
+    output: str
+    errors: str
+
+
+class Patcher:
+    """Applies one patch file. git refuses by itself what would leave the tree, by ``..`` or by a link."""
+
+    def __init__(self, starter: Starter, file: Path, *, named: str) -> None:
+        self._starter = starter
+        self._file = file
+        self._named = named
+        self._program = shutil.which("git", path=search_path())
+
+    def apply(self, tree: Path, log: Log) -> str:
+        """Apply the patch; give why it does not apply, line by line, else nothing.
+
+        Where it does not, what fits of it is applied and the rest lies in ``.rej`` files.
+        """
+        if self._program is None:
+            return f"{self._named}: git is not installed, and patches are applied with it"
+        strip = self._strip(tree)
+        said = self._git(tree, strip, "--verbose")
+        log.note(said.errors.rstrip())
+        if said.done:
+            return ""
+        if self._git(tree, strip, "--reverse", "--check").done:
+            return f"{self._named}: this revision has the change already; let its range end before"
+        left = self._git(tree, strip, "--reject", "--verbose")
+        reasons = list(dict.fromkeys(self._reasons(left.errors, tree)))
+        return "\n".join(f"{self._named}: {reason}" for reason in reasons[:MOST_LINES])
+
+    def _strip(self, tree: Path) -> int:
+        """How many directories to leave out of the patch's paths: one as git writes them, none as Fossil does."""
+
+        def known(strip: int) -> int:
+            said = self._git(tree, strip, "--numstat", "-z")
+            paths = [field.split("\t", 2)[-1] for field in said.output.split("\0")[:-1]]
+            if said.done:
+                return sum((tree / path).exists() for path in paths)
+            # git says of a broken patch what is wrong with it only where its paths make sense
+            return -2 if "unable to find filename" in said.errors else -1
+
+        return max((1, 0), key=known)
+
+    def _reasons(self, said: str, tree: Path) -> Iterator[str]:
+        numbers = _rejected(said)
+        for sought, path, line in _SOUGHT.findall(said):
+            hunks = numbers.get(path, [])
+            which = f"hunk {hunks.pop(0)} of {quoted(path)}" if hunks else quoted(path)
+            why = _why(sought.splitlines(), tree, path)
+            yield f"{which} does not apply: {why} (sought near line {line})"
+        for path in _ABSENT.findall(said):
+            yield f"{quoted(path)} does not apply: this revision has no such file"
+        for path in _THERE.findall(said):
+            yield f"{quoted(path)} does not apply: this revision has a file of that name already"
+        if not any(each.search(said) for each in (_SOUGHT, _ABSENT, _THERE)):
+            complaint = _COMPLAINT.search(said)
+            yield f"cannot be applied: {quoted(complaint[1] if complaint else said.strip())}"
+
+    def _git(self, tree: Path, strip: int, *words: str) -> _Said:
+        """Run ``git apply`` on a plain directory: no repository, no settings, none of the user's variables."""
+        assert self._program is not None
+        with tempfile.TemporaryDirectory(prefix="perftrail-patch-") as scratch:
+            output, errors = Path(scratch) / "output", Path(scratch) / "errors"
+            ran = self._starter.run(
+                Command(
+                    arguments=(
+                        self._program, "apply", f"-p{strip}", "--whitespace=nowarn", *words,
+                        "--", str(self._file),
+                    ),
+                    environment={
+                        "PATH": search_path(), "LC_ALL": "C.UTF-8", "LANGUAGE": "", "HOME": "/nonexistent",
+                        "GIT_DIR": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
+                        "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_ATTR_NOSYSTEM": "1",
+                    },
+                    directory=str(tree),
+                    stdout=str(output),
+                    stderr=str(errors),
+                    timeout_seconds=SECONDS,
+                    tree_memory="off",
+                )
+            )  # fmt: skip
+            return _Said(done=ran.ended == Exited(code=0), output=_text(output), errors=_text(errors))
+
+
+def _rejected(said: str) -> dict[str, list[int]]:
+    """The numbers of the hunks that were rejected, by file."""
+    found: dict[str, list[int]] = {}
+    path = ""
+    for line in said.splitlines():
+        if applying := _APPLYING.match(line):
+            path = applying[1]
+        elif rejected := _REJECTED.match(line):
+            found.setdefault(path, []).append(int(rejected[1]))
+    return found
+
+
+def _why(sought: list[str], tree: Path, path: str) -> str:
+    """Say which of the lines that a hunk looks for the file lacks."""
+    file = tree / path
+    inside = file.resolve().is_relative_to(tree.resolve())
+    if not inside or not file.is_file() or file.stat().st_size > LARGEST_FILE_BYTES:
+        return "the lines that it changes are not there"
+    there = set(_text(file).splitlines())
+    lacking = next((line for line in sought if line.strip() and line not in there), None)
+    if lacking is None:
+        return "the lines that it changes are there, but not beside each other"
+    return f"this revision has no line {quoted(lacking.strip())}"
+
+
+def _text(file: Path) -> str:
+    return file.read_text("utf-8", errors="replace") if file.exists() else ""
+
+
+def repairs_key(repairs: Repairs, study: Path) -> tuple[str, ...]:
+    """Name repairs by what the study's files hold, as part of a build's key; nothing where there are none.
+
+    What a patch is called does not matter, where a file is put and whether it is a program does.
+    """
+    if not repairs:
+        return ()
+    overlay = {place: _content(study / file) for place, file in repairs.overlay.items()}
+    return (content_key(overlay, [_content(study / file) for file in repairs.patches]),)
+
+
+def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: Log) -> str:
+    """Put files into a tree and apply patches; give why that cannot be done, else nothing.
+
+    The first thing that fails ends it. What was done is in the log; what of a patch fits is left applied, with
+    the rest in ``.rej`` files beside, for whoever looks at the tree.
+    """
+    for place, file in repairs.overlay.items():
+        log.note(f"# {file} of the study put at {place}")
+        if trouble := _put(study / file, tree, place):
+            log.note(f"[{trouble}]")
+            return trouble
+    for file in repairs.patches:
+        log.note(f"# {file} of the study applied")
+        if trouble := Patcher(starter, study / file, named=file).apply(tree, log):
+            log.note(f"[{trouble}]")
+            return trouble
+    return ""
+
+
+def _put(file: Path, tree: Path, place: str) -> str:
+    """Copy a file to its place, whatever file or link is there; links on the way must stay in the tree."""
+    target = tree / place
+    shown = f"overlay to {quoted(place)}"
+    if not target.parent.resolve().is_relative_to(tree.resolve()):
+        return f"{shown}: a link of this revision leads out of its tree there"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir() and not target.is_symlink():
+            return f"{shown}: this revision has a directory there"
+        # A link is replaced and not followed, a file that others share is not written into.
+        target.unlink(missing_ok=True)
+        shutil.copyfile(file, target)
+        target.chmod(0o755 if _is_program(file) else 0o644)
+    except (FileExistsError, NotADirectoryError):
+        return f"{shown}: what is a directory in that path is a file in this revision"
+    except OSError as error:
+        return f"{shown}: {(error.strerror or str(error)).lower()}"
+    return ""
+
+
+def _content(file: Path) -> list[str | bool]:
+    if not file.is_file():
+        return ["missing"]
+    return [hashlib.sha256(file.read_bytes()).hexdigest(), _is_program(file)]
+
+
+def _is_program(file: Path) -> bool:
+    return bool(file.stat().st_mode & 0o100)

@@ -1,0 +1,269 @@
+"""Runs the shell lines of a recipe one by one and keeps all that they say in a log.
+
+Finds the lines of a failed build's output that tell why it failed; these are seldom the last ones.
+
+The environment of a build: small, clean and the same for everybody.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.model.process import (
+    Cancelled,
+    Command,
+    Exited,
+    NotStarted,
+    OutOfMemory,
+    Signalled,
+    TimedOut,
+)
+from perftrail.model.study import with_refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.model.process import Ended
+    from perftrail.ports import Starter
+
+
+MOST_LINES = 6
+LONGEST_LINE = 300
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+
+_KINDS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # What a compiler, a linker or an interpreter says of the first thing it cannot do.
+        r"\bfatal error\b|: error[:\s]|^error(\[\w+\])?:|\bundefined reference\b|cannot find -l"
+        r"|multiple definition of|^\S*Error:|^\S*Exception:|^panicked at|^E\s{2,}",
+        # What configure scripts, build systems and shells say.
+        r"^configure: error|CMake Error|^meson\.build:\d+|\bERROR:|^fatal:|^error:|: not found$"
+        r"|Could not resolve host|No such file or directory|command not found|Permission denied|No space left on device"
+        r"|No rule to make target|unbound variable|parameter not set|Killed\b|Segmentation fault",
+        # Any complaint at all.
+        r"(?i)\berror\b|\bfailed\b|\bcannot\b",
+        # What only says that something failed before.
+        r"^g?make(\[\d+\])?: \*\*\*|^ninja: build stopped",
+    )
+)
+"""Kinds of lines, the most telling first."""
+
+_EMPTY_TALK = re.compile(
+    r"(?i)\b0 errors?\b|\bno errors?\b|-Werror|checking |\berror\.[cho]\b|errors?\.o\b"
+    r"|^npm (?:error|ERR!) (?:code|errno|syscall|path|command|A complete log)\b"
+)
+
+
+def telling_lines(output: str) -> str:
+    r"""Choose the few lines that best tell why a build failed, the first complaint first.
+
+    >>> telling_lines("cc -c a.c\na.c:1:1: error: unknown type\nmake: *** [a.o] Error 1\n")
+    'a.c:1:1: error: unknown type\nmake: *** [a.o] Error 1'
+    """
+    lines = [line for line in map(_clean, output.splitlines()) if line]
+    groups = _by_kind(lines)
+    chosen = next((group for group in groups[:-1] if group), [])
+    last = groups[-1][:1]
+    return "\n".join([*chosen[: MOST_LINES - len(last)], *last] or lines[-3:])
+
+
+def _by_kind(lines: Sequence[str]) -> list[list[str]]:
+    groups: list[list[str]] = [[] for _ in _KINDS]
+    last = len(_KINDS) - 1
+    for line in dict.fromkeys(lines):
+        if _KINDS[last].search(line):
+            groups[last].append(line)
+            continue
+        kind = next((number for number, wanted in enumerate(_KINDS[:last]) if wanted.search(line)), None)
+        if kind is not None and not (kind == last - 1 and _EMPTY_TALK.search(line)):
+            groups[kind].append(line)
+    return groups
+
+
+def _clean(line: str) -> str:
+    """Take terminal colours out, keep the line short and free of what would upset a terminal."""
+    plain = _ESCAPES.sub("", line).replace("\t", " ").rstrip()
+    plain = "".join(character if character.isprintable() else "�" for character in plain)
+    return plain if len(plain) <= LONGEST_LINE else plain[: LONGEST_LINE - 1] + "…"
+
+
+MOST_OUTPUT_BYTES = 64 << 20
+"""What one line may print; a build that prints for ever fills no disk."""
+
+READ_BYTES = 4 << 20
+"""How much of a failed line's output is searched for the reason, at its start and at its end."""
+
+VERSION_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """The log of one build: what was run, what it said, how long it took."""
+
+    path: Path
+
+    def begin(self) -> None:
+        """Start the log anew."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_bytes(b"")
+
+    def note(self, text: str) -> None:
+        """Add a line of our own."""
+        with self.path.open("ab") as file:
+            file.write(f"{text}\n".encode(errors="surrogateescape"))
+
+    def take(self, output: Path) -> None:
+        """Add what a program printed into a file."""
+        if output.exists():
+            with self.path.open("ab") as file, output.open("rb") as printed:
+                shutil.copyfileobj(printed, file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Shell lines, each run as ``sh -eu -c``, all in one directory and within one time."""
+
+    lines: Sequence[str]
+    directory: Path
+    environment: Mapping[str, str]
+    timeout_seconds: float
+
+    def run(self, starter: Starter, log: Log) -> str:
+        """Run the lines until one fails; give the most telling part of what it said, else nothing."""
+        end = time.monotonic() + self.timeout_seconds
+        for line in self.lines:
+            left = end - time.monotonic()
+            if left <= 0:
+                log.note(f"[not started: {self._too_long()}]")
+                return self._too_long()
+            trouble = self._run_line(starter, log, line, left)
+            if trouble:
+                return trouble
+        return ""
+
+    def _run_line(self, starter: Starter, log: Log, line: str, seconds: float) -> str:
+        log.note(f"$ {line}")
+        output = log.path.with_suffix(".now")
+        began = time.monotonic()
+        ran = starter.run(
+            Command(
+                arguments=("/bin/sh", "-eu", "-c", line),
+                environment=self.environment,
+                directory=str(self.directory),
+                stdout=str(output),
+                stderr=str(output),
+                output_cap_bytes=MOST_OUTPUT_BYTES,
+                timeout_seconds=seconds,
+                tree_memory="off",
+            )
+        )
+        ended = self._in_words(ran.ended)
+        log.take(output)
+        if ran.refused:
+            log.note(f"[{with_refusals('', ran.refused)}]")
+        log.note(f"[{ended or 'done'}, {time.monotonic() - began:.2f} s]")
+        said = _read_ends(output)
+        output.unlink(missing_ok=True)
+        if not ended:
+            return ""
+        telling = "" if isinstance(ran.ended, TimedOut) else telling_lines(said)
+        return with_refusals(telling or f"{ended}: {line}", ran.refused)
+
+    def _in_words(self, ended: Ended) -> str:
+        """How a line failed, nothing when it did not."""
+        match ended:
+            case Exited(code=code):
+                words = f"exit code {code}" if code else ""
+            case Signalled(signal=number):
+                words = f"killed by signal {number}"
+            case TimedOut():
+                words = self._too_long()
+            case OutOfMemory():
+                words = "out of memory"
+            case Cancelled():
+                words = "cancelled"
+            case NotStarted(message=message, stage=stage):
+                words = f"cannot be started ({stage}): {message}"
+            case _:
+                assert_never(ended)
+        return words
+
+    def _too_long(self) -> str:
+        return f"gave up after {self.timeout_seconds:g} s"
+
+
+def version_of(starter: Starter, program: str, argument: str, environment: Mapping[str, str]) -> str:
+    """Give what a program says when asked for its version: all of it that is text."""
+    with tempfile.TemporaryDirectory(prefix="perftrail-version-") as scratch:
+        output = Path(scratch) / "said"
+        starter.run(
+            Command(
+                arguments=(program, argument),
+                environment=environment,
+                directory=scratch,
+                stdout=str(output),
+                stderr=str(output),
+                output_cap_bytes=1 << 16,
+                timeout_seconds=VERSION_SECONDS,
+                tree_memory="off",
+            )
+        )
+        return output.read_text("utf-8", errors="replace") if output.exists() else ""
+
+
+def _read_ends(output: Path) -> str:
+    if not output.exists():
+        return ""
+    size = output.stat().st_size
+    with output.open("rb") as file:
+        start = file.read(READ_BYTES)
+        file.seek(max(len(start), size - READ_BYTES))
+        return (start + file.read()).decode("utf-8", errors="replace")
+
+
+_FROM_OURS = (
+    "HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
+"""What tools find their own files, certificates and proxies by."""
+
+
+def search_path() -> str:
+    """Where programs are looked for; absolute directories only."""
+    return os.pathsep.join(
+        part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part[:1] == "/"
+    )
+
+
+def build_environment(*, temporary: Path) -> dict[str, str]:
+    """Give what a build line sees before the recipe's own variables."""
+    ours = {name: os.environ[name] for name in _FROM_OURS if name in os.environ}
+    user = pwd.getpwuid(os.getuid()).pw_name
+    return {
+        "HOME": "/",
+        **ours,
+        "USER": user,
+        "LOGNAME": user,
+        "PATH": search_path(),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "TMPDIR": str(temporary),
+    }

@@ -1,0 +1,316 @@
+"""Where builds and links are made: trees laid out, shell lines with their surroundings, run and logged.
+
+Where a build or a link lives, and what runs there: shell lines with nothing left open.
+
+Names the tools that a recipe runs by what they say of their version.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.builds.artefact import content_of_files
+from perftrail.builds.compiler_caches import CACHE_SHARE, Caches, fits_sccache, has_ccache, write_wrapper
+from perftrail.builds.repairs import repair
+from perftrail.builds.steps import Log, Steps, build_environment, search_path, version_of
+from perftrail.builds.trees import beside_build, beside_link, content_of_outputs, values_of
+from perftrail.errors import CheckoutFailed
+from perftrail.file_tree import remove_tree
+from perftrail.model.build import Failure, Workplace
+from perftrail.model.placeholders import LAYOUT, fill, study_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from perftrail.builds.trees import Trees
+    from perftrail.model.build import Built, Recipe, Stage
+    from perftrail.model.subject import Revision, Subject
+    from perftrail.ports import Enclosing, Starter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a build or a link lives; `home` is what a failure or a kill leaves to be removed."""
+
+    home: Path
+    marker: Path
+    log: Path
+    temporary: Path
+
+    def holds(self, directory: Path) -> bool:
+        """Whether something is a directory that lies in here, whatever links lead to it."""
+        return directory.is_dir() and directory.resolve().is_relative_to(self.home.resolve())
+
+    def shortened(self, text: str) -> str:
+        """Write what lies in here, in the tree or the temporary directory, by its name alone."""
+        return text.replace(f"{self.home / 'tree'}/", "").replace(f"{self.temporary}/", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """Shell lines and variables as the study has them, placeholders open, and where they run for how long."""
+
+    steps: Sequence[str]
+    env: Mapping[str, str]
+    directory: Path
+    timeout_seconds: float
+
+    def filled(self, place: Place, values: Mapping[str, str], *, caches: Caches) -> Steps:
+        """Fill the placeholders: as single words in lines, as they are in variables."""
+        return Steps(
+            lines=[fill(step, values, shlex.quote) for step in self.steps],
+            directory=self.directory,
+            environment={
+                **caches.environment(build_environment(temporary=place.temporary), home=place.home),
+                **{name: fill(value, values) for name, value in self.env.items()},
+            },
+            timeout_seconds=self.timeout_seconds,
+        )
+
+
+def workplace(run: Steps, place: Place, tree: Path | Failure) -> Workplace:
+    """Give the place in which somebody may go through steps by hand, the tree's root if theirs is not there."""
+    root = place.home / "tree"
+    here = run.directory if place.holds(run.directory) else root if root.is_dir() else place.home
+    return Workplace(
+        directory=str(here),
+        environment=run.environment,
+        lines=tuple(run.lines),
+        log=str(place.log),
+        failure=tree if isinstance(tree, Failure) else None,
+    )
+
+
+_ALWAYS = ("cc", "ld")
+"""What nearly every recipe runs without naming it."""
+
+_ARGUMENTS = {
+    **dict.fromkeys(
+        (
+            "as", "autoconf", "automake", "bazel", "c++", "cabal", "cargo", "cc", "clang", "clang++", "cmake",
+            "dotnet", "g++", "gcc", "gfortran", "ghc", "javac", "ld", "ld.gold", "ld.lld", "lld", "libtool",
+            "make", "meson", "mold", "musl-gcc", "ninja", "node", "npm", "ocamlc", "ocamlfind", "ocamlopt",
+            "m4", "perl", "pip", "python", "python3", "ruby", "rustc", "scons", "swiftc", "tcc", "uv",
+        ),
+        "--version",
+    ),
+    "go": "version",
+    "java": "-version",
+    "zig": "version",
+}  # fmt: skip
+"""The tools whose version may change what is built, and how each is asked for it."""
+
+_WORD = re.compile(r"[A-Za-z0-9_+.-]+")
+_VERSION_SUFFIX = re.compile(r"-?\d+(\.\d+)*$")
+
+Ask = Callable[[str, str], str]
+"""Runs a program with one argument and gives what it says."""
+
+
+class Toolchain:
+    """Knows tools by their versions, each asked once."""
+
+    def __init__(self, ask: Ask, *, path: str) -> None:
+        self._ask = ask
+        self._path = path
+        self._known: dict[str, str] = {}
+
+    def fingerprint(self, texts: Iterable[str]) -> list[str]:
+        """Say which versions the tools have that shell lines and variables name, and the machine's kind."""
+        named = {word for text in texts for word in _WORD.findall(text) if _arguments(word)}
+        library = os.confstr("CS_GNU_LIBC_VERSION") or ""
+        return [platform.machine(), library, *(self._version(tool) for tool in sorted({*named, *_ALWAYS}))]
+
+    def _version(self, tool: str) -> str:
+        if tool not in self._known:
+            program = shutil.which(tool, path=self._path)
+            said = self._ask(program, _arguments(tool)) if program else "missing"
+            self._known[tool] = f"{tool}: {said}"
+        return self._known[tool]
+
+
+def _arguments(tool: str) -> str:
+    return _ARGUMENTS.get(tool) or _ARGUMENTS.get(_VERSION_SUFFIX.sub("", tool), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why a build came to nothing, before anybody says at which stage."""
+
+    message: str
+    stage: Stage = "link"
+
+
+class Workbench:
+    """Lays trees out and runs lines in them, for a study on this machine."""
+
+    def __init__(
+        self,
+        trees: Trees,
+        starter: Starter,
+        *,
+        builds: Path,
+        study: Path,
+        cpus: int,
+        enclosing: Enclosing | None,
+        disk_bytes: float | None,
+    ) -> None:
+        self.trees = trees
+        self.tools = Toolchain(self._version, path=search_path())
+        self._starter = starter
+        self._enclosing = enclosing
+        self._builds = builds
+        self._study = study
+        self._cpus = cpus
+        self._disk_bytes = disk_bytes
+
+    def tree(self, place: Place, subject: Subject, recipe: Recipe) -> Path | Failure:
+        """Give a subject's tree, anew and repaired, and begin its log."""
+        remove_tree(place.home)
+        place.home.mkdir(parents=True)
+        log = Log(path=place.log)
+        log.begin()
+        source = self.trees.of(recipe)
+        log.note(f"# {subject.revision.id} as {subject.variant}, content {source.content(subject.revision)}")
+        tree = place.home / "tree"
+        try:
+            source.materialise(subject.revision, str(tree), str(place.log))
+            self.trees.lay(recipe.sources, beside_build(tree), place.log)
+        except CheckoutFailed as error:
+            log.note(f"[{error}]")
+            return Failure(stage="checkout", message=str(error))
+        if message := repair(recipe.repairs, tree, study=self._study, starter=self._starter, log=log):
+            return Failure(stage="build", message=message)
+        return tree
+
+    def lay(self, built: Built, place: Place, sources: Mapping[str, Revision]) -> Trouble | None:
+        """Put the trees beside a benchmark that do not lie beside the build already."""
+        there = beside_build(Path(built.directory))
+        wanted = {name: revision for name, revision in sources.items() if not (there / name).is_dir()}
+        try:
+            self.trees.lay(wanted, beside_link(place.home), place.log)
+        except CheckoutFailed as error:
+            Log(path=place.log).note(f"[{error}]")
+            return Trouble(message=str(error), stage="checkout")
+        return None
+
+    def link(
+        self,
+        built: Built,
+        place: Place,
+        *,
+        steps: Sequence[str],
+        env: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> Trouble | None:
+        """Run a benchmark's own lines against a built subject, from nothing."""
+        remove_tree(place.home)
+        place.home.mkdir(parents=True)
+        if not steps:
+            return None
+        tree = Path(built.directory)
+        values = self.link_values(tree, place.home)
+        lines = Lines(steps=steps, env=env, directory=place.home, timeout_seconds=timeout_seconds)
+        return self.run(lines.filled(place, values, caches=self.caches), place)
+
+    def filled(self, subject: Subject, recipe: Recipe, place: Place, *, layout: int = 0) -> Steps:
+        """Give a recipe's lines for a subject's tree, nothing left open; with a layout those that relink."""
+        tree = place.home / "tree"
+        lines = Lines(
+            steps=recipe.relink if layout else recipe.steps,
+            env=recipe.env,
+            directory=tree / recipe.directory,
+            timeout_seconds=recipe.timeout_seconds,
+        )
+        values = {**self.values(tree), "revision": subject.revision.id}
+        if layout:
+            values[LAYOUT] = str(layout)
+        return lines.filled(place, values, caches=self.caches)
+
+    def run(self, run: Steps, place: Place) -> Trouble | None:
+        """Run shell lines; say why when they cannot be run, or one of them fails."""
+        log = Log(path=place.log)
+        if not place.holds(run.directory):
+            message = f"build.directory {run.directory.name!r}: no such directory in this revision"
+            log.note(f"[{message}]")
+            return Trouble(message=message)
+        if run.lines and (told := str(self.caches)):
+            log.note(f"# {told}")
+        remove_tree(place.temporary)
+        place.temporary.mkdir()
+        with self._around(place, run.directory) as starter:
+            message = place.shortened(run.run(starter, log))
+        remove_tree(place.temporary)
+        return Trouble(message=message) if message else None
+
+    def _around(self, place: Place, directory: Path) -> AbstractContextManager[Starter]:
+        """Give who starts lines there: they may change the trees, what they make and their temporary files.
+
+        Each by itself and not what it lies in, so that none of them can be replaced by a link.
+        """
+        if self._enclosing is None:
+            return nullcontext(self._starter)
+        link = directory == place.home
+        tree = (place.home.parent.parent if link else place.home) / "tree"
+        own = (place.home, beside_link(place.home)) if link else ()
+        places = (tree, beside_build(tree), *own, place.temporary)
+        writable = [str(each) for each in places if each.is_dir() and not each.is_symlink()]
+        return self._enclosing.around("build", writable)
+
+    @property
+    def caches(self) -> Caches:
+        """Which compilers' caches there are, and where."""
+        sccache = self._builds / "sccache" if self._has_sccache else None
+        if sccache is not None:
+            write_wrapper(sccache)
+        return Caches(
+            ccache=self._builds / "ccache" if has_ccache() else None,
+            sccache=sccache,
+            sccache_bytes=None if self._disk_bytes is None else self._disk_bytes * CACHE_SHARE,
+        )
+
+    @cached_property
+    def _has_sccache(self) -> bool:
+        """Whether sccache can be used: not in a sandbox, where a build writes nothing that another one reads."""
+        program = None if self._enclosing is not None else shutil.which("sccache", path=search_path())
+        return program is not None and fits_sccache(self._version(program, "--version"))
+
+    def values(self, tree: Path) -> dict[str, str]:
+        """Give what placeholders stand for in a build in this tree."""
+        beside = values_of(beside_build(tree))
+        return {"build": str(tree), "study": str(self._study), "cpus": str(self._cpus), **beside}
+
+    def link_values(self, tree: Path, out: Path) -> dict[str, str]:
+        """Give what placeholders stand for in a benchmark's own lines and in its command."""
+        return {**self.values(tree), **values_of(beside_link(out)), "out": str(out)}
+
+    def named_files(self, texts: Iterable[str]) -> str:
+        """Digest the study's files that texts name."""
+        return content_of_files(study_files(texts, {}), below=self._study)
+
+    def _version(self, program: str, argument: str) -> str:
+        environment = {"PATH": search_path(), "LC_ALL": "C.UTF-8"}
+        return version_of(self._starter, program, argument, environment)
+
+
+def artefact_of(key: str, tree: Path, outputs: Sequence[str], log: Log) -> str | Failure:
+    """Name what came out of a build by its outputs' content; without outputs by what went in."""
+    if not outputs:
+        return key
+    content = content_of_outputs(tree, outputs, keys=[key])
+    if content.files == 0:
+        message = f"outputs matched nothing: {', '.join(outputs)}"
+        log.note(f"[{message}]")
+        return Failure(stage="build", message=message)
+    return content.digest[: len(key)]

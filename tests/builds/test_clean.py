@@ -1,0 +1,103 @@
+"""Builds that others make: who says that they are used, and that they keep to the room that there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perftrail.builds.compiler_caches import CACHE_SHARE
+from perftrail.builds.quota import Users
+from perftrail.builds.workers import AwayBuilder
+from perftrail.engines.local import LocalEngine
+from perftrail.model.build import Built
+from perftrail.model.source import Source as Asked
+from perftrail.model.subject import Subject
+from perftrail.sources.git import GitSource
+from tests.builds.test_eviction import BIG, MIB, make, there
+from tests.builds.workshop import PROJECT, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.build import Failure, Recipe
+    from perftrail.ports import Pending
+
+
+class Others:
+    """Implements `builder.Makers`: makes subjects when asked what came of them, and uses none itself."""
+
+    hands = 2
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def begin(self, key: str, subject: Subject, recipe: Recipe) -> Pending[Built | Failure]:
+        def perform(asked: Subject) -> Built | Failure:
+            own = self._place.builder()
+            assert own.key(asked, recipe) == key
+            made = own.make(asked, recipe)
+            own.close()
+            return made
+
+        return LocalEngine().begin(perform, subject)
+
+    def relink(
+        self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
+    ) -> Pending[Mapping[int, Built | Failure]]:
+        def perform(asked: Subject) -> Mapping[int, Built | Failure]:
+            own = self._place.builder()
+            made = own.relink(asked, recipe, built, tuple(layouts))
+            own.close()
+            return made
+
+        return LocalEngine().begin(perform, subject)
+
+
+def test_what_others_relink_is_there_as_if_it_had_been_relinked_here(place: Place) -> None:
+    how = replace(BIG, relink=("make -B && echo {layout} >> big",))
+    subject = Subject(revision=place.commit(PROJECT), variant="plain")
+    builder = away(place, disk_mib=100)
+    built = builder.make(subject, how)
+    assert isinstance(built, Built)
+    found = builder.relink(subject, how, built, (1, 2))
+    assert [each.key for each in found.values() if isinstance(each, Built)] == [
+        builder.layout_key(built, how, layout) for layout in (1, 2)
+    ]
+    assert len({each.artefact for each in found.values() if isinstance(each, Built)}) == 2
+    again = builder.relink(subject, how, built, (1, 2))
+    assert all(isinstance(each, Built) and each.reused for each in again.values())
+
+
+def test_what_others_make_is_used_by_who_asked_and_makes_room_here(place: Place) -> None:
+    old, new = (
+        Subject(revision=place.commit({**PROJECT, "README": f"{number}\n"}), variant="plain")
+        for number in range(2)
+    )
+    earlier = make(place, old.revision, BIG, disk_mib=100)
+    builder = away(place, disk_mib=1.5)
+    builder.begin([(new, BIG)])
+    assert Users(place.builds).claimed() == {builder.key(new, BIG)}
+    built = builder.make(new, BIG)
+    assert isinstance(built, Built)
+    assert (there(earlier), there(built)) == (False, True)
+    (news,) = builder.news()
+    assert news.startswith("1 build removed to make room on the disk")
+    builder.close()
+    assert not Users(place.builds).claimed()
+
+
+def away(place: Place, *, disk_mib: float) -> AwayBuilder:
+    asked = Asked(kind="git", location=str(place.repository.path))
+    return AwayBuilder(
+        GitSource(asked, cache=str(place.root / "cache"), starter=place.launcher),
+        place.launcher,
+        makers=Others(place),
+        builds=str(place.builds),
+        logs=str(place.root / "logs"),
+        study_directory=str(place.root),
+        cpus=2,
+        others={},
+        folders={},
+        enclosing=None,
+        disk_bytes=disk_mib * MIB / (1 - CACHE_SHARE),
+    )

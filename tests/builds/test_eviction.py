@@ -1,0 +1,210 @@
+"""Keeping builds within a budget of disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from perftrail.builds.builder import LocalBuilder
+from perftrail.builds.compiler_caches import CACHE_SHARE
+from perftrail.builds.quota import Kept, bytes_below, to_remove, worth
+from perftrail.launcher import Launcher
+from perftrail.model.build import Built, Recipe
+from perftrail.model.source import Source as Asked
+from perftrail.model.subject import Revision, Subject
+from perftrail.sources.git import GitSource
+from tests.builds.workshop import PROJECT, Place, recipe
+
+BIG = recipe("head -c 1000000 /dev/zero > big; cp README copy", outputs=("big", "copy"))
+MIB = 1 << 20
+
+
+def kept(name: str, *, size: float, seconds: float, used: float = 0.0, needed: bool = False) -> Kept:
+    return Kept(
+        home=Path(name),
+        marker=Path(name),
+        lock=Path(name),
+        bytes=size,
+        seconds=seconds,
+        used=used,
+        needed=needed,
+    )
+
+
+def builder(place: Place, *, disk_bytes: float) -> LocalBuilder:
+    asked = Asked(kind="git", location=str(place.repository.path))
+    return LocalBuilder(
+        GitSource(asked, cache=str(place.root / "cache"), starter=place.launcher),
+        place.launcher,
+        builds=str(place.builds),
+        logs=str(place.root / "logs"),
+        study_directory=str(place.root),
+        cpus=2,
+        disk_bytes=disk_bytes,
+    )
+
+
+def make(place: Place, revision: Revision, how: Recipe, *, disk_mib: float) -> Built:
+    own = builder(place, disk_bytes=disk_mib * MIB / (1 - CACHE_SHARE))
+    built = own.make(Subject(revision=revision, variant="plain"), how)
+    assert isinstance(built, Built), built
+    own.close()
+    return built
+
+
+def there(built: Built) -> bool:
+    return (Path(built.directory) / "big").is_file()
+
+
+def test_what_is_cheap_large_and_long_unused_goes_first() -> None:
+    week = 7 * 86400.0
+    cheap, dear = kept("cheap", size=10, seconds=1), kept("dear", size=10, seconds=9)
+    large, old = kept("large", size=100, seconds=9), kept("old", size=10, seconds=9, used=-4 * week)
+    assert worth(old, now=0.0) == worth(dear, now=0.0) / 16
+    order = [each.home.name for each in to_remove([dear, old, cheap, large], budget_bytes=0, now=0.0)]
+    assert order == ["old", "large", "cheap", "dear"]
+
+
+def test_nothing_goes_that_fits_and_nothing_that_is_needed() -> None:
+    some = [kept("a", size=4, seconds=1), kept("b", size=4, seconds=2)]
+    assert to_remove(some, budget_bytes=8, now=0.0) == []
+    assert to_remove(some, budget_bytes=7, now=0.0) == some[:1]
+    assert to_remove([replace(each, needed=True) for each in some], budget_bytes=0, now=0.0) == []
+
+
+def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(place: Place) -> None:
+    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
+    first, second = (make(place, each, BIG, disk_mib=100) for each in revisions[:2])
+    for built, day in ((first, 86400 * 30), (second, 86400 * 31)):
+        os.utime(Path(built.directory).parent / "built.json", (day, day))
+    make(place, revisions[0], BIG, disk_mib=100)  # used again
+    third = make(place, revisions[2], BIG, disk_mib=2.2)
+    assert [there(each) for each in (first, second, third)] == [True, False, True]
+    assert bytes_below(place.builds / "trash") == 0
+    again = make(place, revisions[1], BIG, disk_mib=100)
+    assert not again.reused
+    assert there(again)
+
+
+def test_what_sccache_keeps_is_no_room_for_builds(place: Place) -> None:
+    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(2)]
+    first = make(place, revisions[0], BIG, disk_mib=2.2)
+    (place.builds / "sccache").mkdir()
+    (place.builds / "sccache" / "entry").write_bytes(b"x" * MIB)
+    make(place, revisions[1], BIG, disk_mib=2.2)
+    assert not there(first)
+
+
+def test_what_this_run_made_or_needs_stays_however_little_room_there_is(place: Place) -> None:
+    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
+    earlier = make(place, revisions[0], BIG, disk_mib=100)
+    own = builder(place, disk_bytes=0.5 * MIB)
+    own.need([(Subject(revision=revisions[0], variant="plain"), BIG)])
+    made = [own.make(Subject(revision=each, variant="plain"), BIG) for each in revisions[1:]]
+    assert there(earlier)
+    assert all(isinstance(each, Built) and there(each) for each in made)
+    (news,) = own.news()
+    assert "more than build.disk" in news
+    own.close()
+
+
+def test_what_another_perftrail_uses_stays_until_that_one_is_gone(place: Place) -> None:
+    one, two, three = (place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3))
+    code = """
+import sys
+from pathlib import Path
+from perftrail.launcher import Launcher
+from perftrail.model.subject import Revision
+from perftrail.model.subject import Subject
+from tests.builds.test_eviction import BIG, builder
+from tests.builds.workshop import Place
+place = Place.__new__(Place)
+place.root, place.launcher = Path(sys.argv[1]), Launcher()
+place.repository = type("There", (), {"path": Path(sys.argv[1]) / "repository"})
+own = builder(place, disk_bytes=1e9)
+built = own.make(Subject(revision=Revision(id=sys.argv[2]), variant="plain"), BIG)
+print(built.directory, flush=True)
+sys.stdin.read()
+"""
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, place.root, one.id],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert other.stdout is not None
+    used = Path(other.stdout.readline().strip()) / "big"
+    make(place, two, BIG, disk_mib=0.5)
+    assert used.is_file()
+    other.kill()
+    other.communicate()
+    make(place, three, BIG, disk_mib=0.5)
+    assert not used.exists()
+
+
+def test_an_artefact_goes_with_the_last_build_that_leads_to_it(place: Place) -> None:
+    how = replace(recipe("head -c 1000000 /dev/zero > big", outputs=("big",)), incremental=True)
+    one, two, other = (place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3))
+    shared = [make(place, each, how, disk_mib=100) for each in (one, two)]
+    (artefact,) = (place.builds / "artefacts").iterdir()
+    assert [Path(each.directory).resolve() for each in shared] == [artefact / "tree"] * 2
+    make(place, other, BIG, disk_mib=0.1)
+    assert not artefact.exists()
+    assert [Path(each.directory).is_symlink() for each in shared] == [False, False]
+    assert there(make(place, one, how, disk_mib=100))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from perftrail.builds import artefact, quota
+from perftrail.launcher import Launcher
+from perftrail.model.subject import Revision
+from tests.builds.test_eviction import BIG, make
+from tests.builds.workshop import Place
+root, revision, at = sys.argv[1:]
+left = int(at)
+def counted(act):
+    def acting(*words, **more):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return act(*words, **more)
+    return acting
+place = Place.__new__(Place)
+place.root, place.launcher = Path(root), Launcher()
+place.repository = type("There", (), {"path": Path(root) / "repository"})
+quota.remove_tree = counted(quota.remove_tree)
+quota.sync_directory = counted(quota.sync_directory)
+Path.rename = counted(Path.rename)
+make(place, Revision(id=revision), BIG, disk_mib=0.5)
+"""
+"""Makes a build with too little room, and is killed at the n-th step of removing what does not fit."""
+
+
+def test_a_kill_while_making_room_leaves_no_half_build_that_looks_finished(place: Place) -> None:
+    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(4)]
+    half = 0
+    for moment, revision in enumerate(revisions[1:]):
+        make(place, revisions[0], BIG, disk_mib=100)
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, place.root, revision.id, str(moment)],
+            cwd=Path(__file__).parents[2], capture_output=True, check=False,
+        )  # fmt: skip
+        assert killed.returncode == -9, killed.stderr
+        homes = [each for each in place.builds.iterdir() if len(each.name) == 32]
+        finished = [each for each in homes if (each / "built.json").is_file()]
+        assert all((each / "tree" / "big").stat().st_size == 1_000_000 for each in finished)
+        trash = place.builds / "trash"
+        half += len(homes) - len(finished) + (len(list(trash.iterdir())) if trash.is_dir() else 0)
+    assert half > 0
+    assert all(there(make(place, each, BIG, disk_mib=100)) for each in revisions)
+    assert list((place.builds / "trash").iterdir()) == []
+
+
+def test_the_compiler_cache_is_given_its_share(place: Place) -> None:
+    with Launcher():
+        builder(place, disk_bytes=8 * MIB)
+    assert (place.builds / "ccache" / "ccache.conf").read_text() == "max_size = 2048Ki\n"

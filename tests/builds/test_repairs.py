@@ -1,0 +1,219 @@
+"""Repairs on real trees with a real compiler and a real git: what they mend, what they refuse, what they name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from perftrail.model.build import Recipe, Repairs
+from perftrail.model.subject import Revision, Subject
+from tests.builds.workshop import PROGRAM, PROJECT, Place
+
+OLD = {**PROJECT, "program.c": '#include "sys/old.h"\n' + PROGRAM}
+FIX = """\
+--- a/program.c
++++ b/program.c
+@@ -1,2 +1,2 @@
+ #include <stdio.h>
+-int main(void) { printf("%d\\n", 7); return 0; }
++int main(void) { printf("%d\\n", 8); return 0; }
+"""
+
+
+def study_file(place: Place, name: str, text: str, *, program: bool = False) -> None:
+    file = place.root / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o755 if program else 0o644)
+
+
+def placed(place: str, file: str) -> Recipe:
+    return Recipe(directory=".", steps=("true",), repairs=Repairs(overlay={place: file}))
+
+
+def patched(*files: str) -> Recipe:
+    return Recipe(directory=".", steps=("cat program.c",), repairs=Repairs(patches=files))
+
+
+def test_a_missing_header_is_put_in_and_the_revision_builds(place: Place) -> None:
+    revision = place.commit(OLD)
+    study_file(place, "compat/old.h", "#define OLD 1\n")
+    lines = ("make CFLAGS=-I.",)
+    assert "old.h" in place.failed(revision, Recipe(directory=".", steps=lines)).message
+    header = Repairs(overlay={"sys/old.h": "compat/old.h"})
+    built = place.made(revision, Recipe(directory=".", steps=lines, repairs=header))
+    assert (Path(built.directory) / "program").exists()
+
+
+def test_a_program_stays_one_and_what_was_there_is_replaced(place: Place) -> None:
+    study_file(place, "configure", "#!/bin/sh\ntouch made\n", program=True)
+    revision = place.commit({**PROJECT, "configure": "exit 1\n"})
+    recipe = Recipe(
+        directory=".",
+        steps=("./configure",),
+        outputs=("made",),
+        repairs=Repairs(overlay={"configure": "configure"}),
+    )
+    place.made(revision, recipe)
+
+
+def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(place: Place) -> None:
+    outside = place.root / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("kept")
+    study_file(place, "file", "ours")
+    revision = place.commit(
+        {**PROJECT, "sys": f"link:{outside}", "kept": f"link:{outside}/kept", "in": "link:lib", "lib/a": "a"}
+    )
+    assert (
+        "a link of this revision leads out of its tree"
+        in place.failed(revision, placed("sys/new", "file")).message
+    )
+    assert "leads out" in place.failed(revision, placed("sys/deep/new", "file")).message
+    built = place.made(revision, placed("kept", "file"))
+    assert (Path(built.directory) / "kept").read_text() == "ours"
+    within = place.made(revision, placed("in/b", "file"))
+    assert (Path(within.directory) / "lib/b").read_text() == "ours"
+    assert {file.name: file.read_text() for file in outside.iterdir()} == {"kept": "kept"}
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("lib", 'overlay to "lib": this revision has a directory there'),
+        ("README/x", "what is a directory in that path is a file in this revision"),
+    ],
+)
+def test_a_place_that_a_tree_cannot_have_is_told(place: Place, where: str, said: str) -> None:
+    study_file(place, "file", "ours")
+    failure = place.failed(place.commit({**PROJECT, "lib/a": "a"}), placed(where, "file"))
+    assert failure.stage == "build"
+    assert said in failure.message
+    assert said in Path(failure.log).read_text()
+
+
+def test_a_patch_is_applied_whatever_its_paths_begin_with(place: Place) -> None:
+    revision = place.commit()
+    study_file(place, "git.patch", FIX)
+    study_file(place, "fossil.patch", FIX.replace("a/", "").replace("b/", ""))
+    for name in ("git.patch", "fossil.patch"):
+        built = place.made(revision, patched(name))
+        assert "8" in (Path(built.directory) / "program.c").read_text()
+    assert len(list(place.builds.glob("*/built.json"))) == 2
+
+
+def test_a_patch_that_does_not_apply_says_which_hunk_and_why(place: Place) -> None:
+    lines = [f"line {number}" for number in range(40)]
+    text = "\n".join([*lines, ""])
+    patch = (
+        "--- a/text\n+++ b/text\n@@ -1,2 +1,2 @@\n-line 0\n+first\n line 1\n"
+        "@@ -30,3 +30,3 @@\n line 29\n-line thirty\n+line XXX\n line 31\n"
+        "--- a/gone.c\n+++ b/gone.c\n@@ -1 +1 @@\n-a\n+b\n"
+        "--- /dev/null\n+++ b/README\n@@ -0,0 +1 @@\n+new\n"
+    )
+    study_file(place, "fixes/old.patch", patch)
+    failure = place.failed(place.commit({**PROJECT, "text": text}), patched("fixes/old.patch"))
+    assert failure.stage == "build"
+    assert failure.message.splitlines() == [
+        'fixes/old.patch: hunk 2 of "text" does not apply: this revision has no line "line thirty" '
+        "(sought near line 30)",
+        'fixes/old.patch: "gone.c" does not apply: this revision has no such file',
+        'fixes/old.patch: "README" does not apply: this revision has a file of that name already',
+    ]
+    log = Path(failure.log).read_text()
+    assert "error: while searching for:\nline 29\nline thirty\nline 31\n" in log
+
+
+def test_a_change_that_a_revision_has_already_is_told_so(place: Place) -> None:
+    study_file(place, "fix.patch", FIX)
+    later = place.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")})
+    said = place.failed(later, patched("fix.patch")).message
+    assert said == "fix.patch: this revision has the change already; let its range end before"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["b/../../evil", "/{root}/evil", "b/sys/evil", "b/.git/evil"],
+    ids=["up", "absolute", "link", "git"],
+)
+def test_no_patch_leaves_the_tree(place: Place, path: str) -> None:
+    outside = place.root / "outside"
+    outside.mkdir()
+    where = path.format(root=place.root)
+    text = f"--- /dev/null\n+++ {where}\n@@ -0,0 +1 @@\n+evil\n"
+    study_file(place, "evil.patch", text)
+    revision = place.commit({**PROJECT, "sys": f"link:{outside}"})
+    failure = place.failed(revision, patched("evil.patch"))
+    assert failure.message.startswith("evil.patch: ")
+    assert not list(place.root.rglob("evil"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("hello\n", "No valid patches in input"), (FIX.replace("@@ -1,2", "@@ -1,9"), "corrupt patch")],
+)
+def test_what_is_no_patch_is_told(place: Place, text: str, said: str) -> None:
+    study_file(place, "no.patch", text)
+    assert said in place.failed(place.commit(), patched("no.patch")).message
+
+
+def test_the_users_own_git_settings_do_not_count(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = place.root / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[apply]\n\twhitespace = error-all\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_DIR", str(home))
+    study_file(place, "fix.patch", FIX.replace("8);", "8);  "))
+    place.made(place.commit(), patched("fix.patch"))
+
+
+def test_repairs_are_part_of_what_a_build_is_named_by(place: Place) -> None:
+    builder, subject = place.builder(), Subject(revision=place.commit(), variant="plain")
+    for name in ("one", "two", "same-as-one"):
+        study_file(place, name, name.removeprefix("same-as-"))
+
+    def key(repairs: Repairs) -> str:
+        return builder.key(subject, Recipe(directory=".", steps=("make",), repairs=repairs))
+
+    keys = [
+        key(Repairs()),
+        key(Repairs(overlay={"a": "one"})),
+        key(Repairs(overlay={"a": "two"})),
+        key(Repairs(overlay={"b": "one"})),
+        key(Repairs(patches=("one", "two"))),
+        key(Repairs(patches=("two", "one"))),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key(Repairs(overlay={"a": "same-as-one"})) == keys[1]
+    os.chmod(place.root / "one", 0o755)  # noqa: PTH101 - what is tested is that a mode counts
+    assert key(Repairs(overlay={"a": "one"})) not in keys
+
+
+def test_a_tree_is_laid_out_repaired_with_nothing_stored(place: Place) -> None:
+    study_file(place, "fix.patch", FIX)
+    revision = place.commit()
+    recipe = Recipe(
+        directory=".",
+        steps=("make -C {build}",),
+        env={"WHERE": "{build}"},
+        repairs=Repairs(patches=("fix.patch",)),
+    )
+    home = place.root / "by hand"
+    laid = place.builder().lay_out(Subject(revision=revision, variant="plain"), recipe, str(home))
+    assert laid.directory == str(home / "tree")
+    assert laid.lines == (f"make -C '{home}/tree'",)
+    assert laid.environment["WHERE"] == str(home / "tree")
+    assert "8" in (home / "tree/program.c").read_text()
+    assert laid.failure is None
+    assert not place.builds.exists() or not list(place.builds.glob("*/built.json"))
+
+
+def test_a_tree_that_cannot_be_repaired_is_laid_out_as_far_as_it_got(place: Place) -> None:
+    study_file(place, "fix.patch", FIX.replace("7", "9"))
+    subject = Subject(revision=Revision(id=place.commit().id), variant="plain")
+    laid = place.builder().lay_out(subject, patched("fix.patch"), str(place.root / "hand"))
+    assert laid.failure is not None
+    assert "hunk 1" in laid.failure.message
+    assert (Path(laid.directory) / "program.c.rej").exists()

@@ -1,0 +1,159 @@
+"""The trees of other sources beside a build: whose content counts where, and who may change them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perftrail.builds.builder import LocalBuilder
+from perftrail.model.build import Built, Failure, Prepared, Recipe
+from perftrail.model.source import Source as Asked
+from perftrail.model.subject import Revision, Subject
+from perftrail.sources.directory import DirectorySource
+from perftrail.sources.git import GitSource
+from tests.builds.workshop import Place, recipe
+from tests.sources.repositories import Repository
+
+
+class Beside:
+    """A builder of the place's project with an application's history and a folder beside it."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.application = Repository(place.root / "app")
+        (place.root / "folder").mkdir()
+        (place.root / "folder" / "only").write_text("here")
+
+    def commit(self, text: str) -> Revision:
+        return Revision(id=self.application.commit({"app": text}))
+
+    @property
+    def folder(self) -> DirectorySource:
+        return DirectorySource(Asked(kind="directory", location=str(self.place.root / "folder")))
+
+    @property
+    def builder(self) -> LocalBuilder:
+        root, starter = self.place.root, self.place.launcher
+        main, app = (
+            GitSource(Asked(kind="git", location=str(path)), cache=str(root / "cache"), starter=starter)
+            for path in (self.place.repository.path, self.application.path)
+        )
+        return LocalBuilder(
+            main,
+            starter,
+            builds=str(self.place.builds),
+            logs=str(root / "logs"),
+            study_directory=str(root),
+            cpus=2,
+            others={"app": app},
+            folders={"folder": self.folder},
+        )
+
+    def made(self, subject: Subject, how: Recipe) -> Built:
+        outcome = self.builder.make(subject, how)
+        assert isinstance(outcome, Built), outcome
+        return outcome
+
+    def prepared(self, built: Built, *steps: str, app: Revision) -> Prepared | Failure:
+        return self.builder.prepare(
+            built, steps=steps, env={}, files=(), timeout_seconds=60.0, sources={"app": app}
+        )
+
+
+@pytest.fixture
+def beside(place: Place) -> Beside:
+    return Beside(place)
+
+
+@pytest.fixture
+def subject(place: Place) -> Subject:
+    return Subject(revision=place.commit(), variant="plain")
+
+
+def with_app(how: Recipe, app: Revision) -> Recipe:
+    return replace(how, sources={"app": app})
+
+
+def test_only_a_recipe_that_names_another_source_depends_on_it(beside: Beside, subject: Subject) -> None:
+    one, two, same = beside.commit("1"), beside.commit("2"), beside.commit("1")
+    how = recipe("cp {source.app}/app got")
+    keys = [beside.builder.key(subject, with_app(how, app)) for app in (one, two, same)]
+    assert keys[0] != keys[1]
+    assert keys[0] == keys[2]
+    assert beside.builder.key(subject, recipe("true")) == beside.place.builder().key(subject, recipe("true"))
+
+
+def test_a_build_finds_the_tree_and_may_change_its_own_copy(beside: Beside, subject: Subject) -> None:
+    app = beside.commit("1")
+    how = recipe("cp {source.app}/app got; echo more >> {source.app}/app")
+    first = beside.made(subject, with_app(how, app))
+    second = beside.made(subject, with_app(replace(how, env={"OTHER": "x"}), app))
+    assert [(Path(built.directory) / "got").read_text() for built in (first, second)] == ["1", "1"]
+
+
+def test_outputs_may_be_made_in_another_tree(beside: Beside, subject: Subject) -> None:
+    how = recipe("cp {source.app}/app {source.app}/made", outputs=("{source.app}/made",))
+    texts = ("1", "1 # again", "1")
+    built = [beside.made(subject, with_app(how, beside.commit(text))) for text in texts]
+    assert built[0].artefact != built[1].artefact
+    cut = recipe("cut -c1 {source.app}/app > {source.app}/made", outputs=("{source.app}/made",))
+    alike = [beside.made(subject, with_app(cut, beside.commit(text))) for text in texts[:2]]
+    assert alike[0].key != alike[1].key
+    assert alike[0].artefact == alike[1].artefact
+
+
+def test_a_benchmark_has_trees_of_its_own_and_leaves_the_build_alone(
+    beside: Beside, subject: Subject
+) -> None:
+    built = beside.made(subject, recipe("true"))
+    outs = []
+    for text in ("1", "2"):
+        prepared = beside.prepared(built, "cp {source.app}/app {out}/got", app=beside.commit(text))
+        assert isinstance(prepared, Prepared), prepared
+        outs.append((Path(prepared.out) / "got").read_text())
+        named: Mapping[str, str] = beside.builder.command_placeholders(prepared)
+        assert (Path(named["source.app"]) / "app").read_text() == text
+    assert outs == ["1", "2"]
+    assert len(list(beside.place.builds.glob("*/built.json"))) == 1
+
+
+def test_a_benchmark_uses_the_tree_that_the_build_was_made_in(beside: Beside, subject: Subject) -> None:
+    app = beside.commit("1")
+    built = beside.made(subject, with_app(recipe("echo built > {source.app}/made"), app))
+    prepared = beside.prepared(built, "cp {source.app}/made {out}/", app=app)
+    assert isinstance(prepared, Prepared), prepared
+    assert (Path(prepared.out) / "made").read_text() == "built\n"
+
+
+def test_a_revision_that_cannot_be_had_fails_at_checkout(beside: Beside) -> None:
+    folder, place = beside.folder, beside.place
+    subject = Subject(revision=folder.history()[0], variant="plain")
+    builder = LocalBuilder(
+        folder,
+        place.launcher,
+        builds=str(place.builds),
+        logs=str(place.root / "logs"),
+        study_directory=str(place.root),
+        cpus=2,
+        others={"app": folder},
+    )
+    # files that are not those that were listed are never passed off as the revision
+    failed = builder.make(subject, with_app(recipe("true"), Revision(id="0")))
+    assert isinstance(failed, Failure)
+    assert failed.stage == "checkout"
+    built = builder.make(subject, recipe("true"))
+    assert isinstance(built, Built)
+    unlinked = builder.prepare(
+        built, steps=(), env={}, files=(), timeout_seconds=60.0, sources={"app": Revision(id="0")}
+    )
+    assert isinstance(unlinked, Failure)
+    assert unlinked.stage == "checkout"
+
+
+def test_a_variant_that_is_a_folder_has_nothing_else_in_its_tree(beside: Beside) -> None:
+    subject = Subject(revision=beside.folder.history()[0], variant="folder")
+    built = beside.made(subject, replace(recipe("true"), root="folder"))
+    assert [file.name for file in Path(built.directory).iterdir()] == ["only"]
