@@ -14,8 +14,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from perftrail.launcher import Launcher
 from perftrail.model.process import Command
+from perftrail.process.launcher import Launcher
 
 LOCKS = """
 #include <pthread.h>

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-from perftrail.machine import read_machine
+from perftrail.process.machine import read_machine
 from perftrail.store.databases import looked_at
 
 FACTS = ("cpu", "logical_cpus", "memory_gib", "kernel", "libc", "virtualisation")

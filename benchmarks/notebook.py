@@ -32,7 +32,7 @@ WAYS = ("columns", "samples", "samples, pandas", "samples, polars", "objects")
 
 def columns(directory: str) -> int:
     """Read the store's columns."""
-    from perftrail.machine import read_machine  # noqa: PLC0415 - each way imports its own, before the clock starts
+    from perftrail.process.machine import read_machine  # noqa: PLC0415 - each way imports its own, before the clock starts
     from perftrail.store.columns import sample_columns  # noqa: PLC0415
 
     found = sample_columns(f"{directory}/.perftrail/results.db", read_machine().id)
@@ -67,7 +67,7 @@ def polars(directory: str) -> int:
 
 def objects(directory: str) -> int:
     """Read every outcome as an object."""
-    from perftrail.machine import read_machine  # noqa: PLC0415
+    from perftrail.process.machine import read_machine  # noqa: PLC0415
     from perftrail.store import open_store  # noqa: PLC0415
 
     with open_store(f"{directory}/.perftrail/results.db", access="read") as store:

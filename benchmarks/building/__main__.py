@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from benchmarks.building.at_once import AtOnce
 from benchmarks.building.loops import OurLoop, SeedLoop, compare
 from benchmarks.building.page import PAGE, Row, page, summary
-from perftrail.launcher import Launcher
 from perftrail.model.build import Recipe
+from perftrail.process.launcher import Launcher
 
 if TYPE_CHECKING:
     from perftrail.model.subject import Revision

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.builds.workers import Crew
-    from perftrail.launcher import Launcher
     from perftrail.ports import Builder
+    from perftrail.process.launcher import Launcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

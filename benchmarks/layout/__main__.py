@@ -30,7 +30,7 @@ from benchmarks.layout.projects import PROJECTS
 from benchmarks.machine import taken
 from benchmarks.markdown import table
 from benchmarks.planted import SOURCE, calibrate
-from perftrail.launcher import Launcher
+from perftrail.process.launcher import Launcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

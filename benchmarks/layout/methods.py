@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from benchmarks.layout.history import History
-    from perftrail.launcher import Launcher
+    from perftrail.process.launcher import Launcher
 
     Floats = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from benchmarks.measure.page import PAGE, figures_table, goals_table, page
 from benchmarks.measure.peers import default_directory, install
 from benchmarks.measure.tools import tools
 from benchmarks.measure.trial import build_targets, run_all
-from perftrail.launcher import Launcher
+from perftrail.process.launcher import Launcher
 
 FLOOR_KIB = {"musl": 64.0, "glibc": 704.0}
 

@@ -16,9 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from perftrail.launcher import Launcher, launcher_path
-from perftrail.launcher.protocol import job_line, read_answer, read_result
 from perftrail.model.process import Command, Exited
+from perftrail.process.launcher import Launcher, launcher_path
+from perftrail.process.protocol import job_line, read_answer, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,12 +12,12 @@ from sqlalchemy import insert
 
 from benchmarks.store.filling import keep_runnables
 from perftrail import studyfile
-from perftrail.launcher import Launcher
-from perftrail.machine import read_machine
 from perftrail.model.build import BuildRecord, Built, Prepared, content_key
 from perftrail.model.measurement import Draw, InvocationKey, Measurement, Runnable
 from perftrail.model.plan import cells, recipe, runnable_key
 from perftrail.model.subject import Subject
+from perftrail.process.launcher import Launcher
+from perftrail.process.machine import read_machine
 from perftrail.store import schema
 from perftrail.store.databases import to_write
 from perftrail.store.inserting import insert_many

@@ -30,8 +30,8 @@ from benchmarks.store.writers import ADDRESS
 from benchmarks.web.asking import Asking, ready
 from benchmarks.web.serving import serving
 from perftrail import studyfile
-from perftrail.machine import read_machine
 from perftrail.model.measurement import InvocationKey, Measurement
+from perftrail.process.machine import read_machine
 from perftrail.store import open_store
 from perftrail.workflows.opening import results_database
 

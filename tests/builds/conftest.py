@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.launcher import Launcher
+from perftrail.process.launcher import Launcher
 from tests.builds.workshop import Place
 
 

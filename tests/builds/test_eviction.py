@@ -11,10 +11,10 @@ from pathlib import Path
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.quota import Kept, bytes_below, to_remove, worth
-from perftrail.launcher import Launcher
 from perftrail.model.build import Built, Recipe
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision, Subject
+from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
 from tests.builds.workshop import PROJECT, Place, recipe
 
@@ -116,7 +116,7 @@ def test_what_another_perftrail_uses_stays_until_that_one_is_gone(place: Place) 
     code = """
 import sys
 from pathlib import Path
-from perftrail.launcher import Launcher
+from perftrail.process import Launcher
 from perftrail.model.subject import Revision
 from perftrail.model.subject import Subject
 from tests.builds.test_eviction import BIG, builder
@@ -159,7 +159,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from perftrail.builds import artefact, quota
-from perftrail.launcher import Launcher
+from perftrail.process import Launcher
 from perftrail.model.subject import Revision
 from tests.builds.test_eviction import BIG, make
 from tests.builds.workshop import Place

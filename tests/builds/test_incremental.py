@@ -12,9 +12,9 @@ import pytest
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.incremental import FIRST_CHECK, RAREST_CHECK, TreeState, listing, move, read_state
 from perftrail.errors import StaleBuilds
-from perftrail.launcher import Launcher
 from perftrail.model.build import Built, Recipe
 from perftrail.model.subject import Revision, Subject
+from perftrail.process.launcher import Launcher
 from tests.builds.workshop import Place, recipe
 from tests.sources.repositories import Repository
 

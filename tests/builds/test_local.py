@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
-from perftrail.launcher import Launcher, launcher_path
 from perftrail.model.build import Built, Failure
 from perftrail.model.subject import Revision, Subject
+from perftrail.process.launcher import Launcher, launcher_path
 from tests.builds.workshop import MAKEFILE, PROGRAM, PROJECT, Place, recipe
 from tests.fakes.source import InMemorySource
 
@@ -216,7 +216,7 @@ def test_a_build_killed_half_way_is_wiped_and_redone(place: Place) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from perftrail.launcher import Launcher
+from perftrail.process import Launcher
 from perftrail.model.subject import Revision, Subject
 from tests.builds.workshop import Place, recipe
 root, fifo, revision, launcher = sys.argv[1:]

@@ -17,10 +17,10 @@ from perftrail.builds.incremental import read_state
 from perftrail.builds.relinking import ASIDE, changeable
 from perftrail.builds.workers import CleanBuilder, Crew, LeadingBuilder
 from perftrail.errors import StaleBuilds
-from perftrail.launcher import Launcher
 from perftrail.model.build import Built, Failure, Prepared, Recipe
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision, Subject
+from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
 from tests.builds.workshop import Place, recipe
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.launcher import Launcher
 from perftrail.model.build import Built, Failure, Recipe
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision, Subject
 from perftrail.ports import Source
+from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
 from tests.sources.repositories import Repository
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.machine import read_machine
 from perftrail.model.search_record import SearchRecord, StepRecord
+from perftrail.process.machine import read_machine
 from perftrail.store import open_store
 from tests.starting import start
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from perftrail.launcher import Launcher
+from perftrail.process.launcher import Launcher
 from perftrail.sources import open_source
 from perftrail.studyfile import load
 from tests.e2e.histories import HOSTILE

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.launcher import Launcher
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.source import Archive
 from perftrail.model.source import Source as Asked
 from perftrail.model.study import Study
 from perftrail.model.subject import Revision
 from perftrail.ports import Source
+from perftrail.process.launcher import Launcher
 from perftrail.sources import open_source
 from tests.fakes.source import InMemorySource
 from tests.sources.archives import tar_of

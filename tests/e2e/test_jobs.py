@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.printing import found, perftrail, revisions
-from tests.sandbox.test_limits import alive
+from tests.process.sandbox.test_limits import alive
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from perftrail.model.plan import cells, subjects
 from perftrail.workflows.opening import open_session
 from perftrail.workflows.workshop import Ready, Start
 from tests.e2e.printing import perftrail
-from tests.sandbox.insides import needs_sandbox
+from tests.process.sandbox.insides import needs_sandbox
 from tests.sources.repositories import Repository
 from tests.workflows.bench import drain
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.printing import perftrail, program
-from tests.sandbox.insides import needs_sandbox
-from tests.sandbox.test_limits import FORKS, alive
+from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.test_limits import FORKS, alive
 from tests.sources.repositories import Repository
 
 pytestmark = [pytest.mark.slow, needs_sandbox]

@@ -18,8 +18,8 @@ import pytest
 from benchmarks.cluster.machines import SOURCES, Machines, machines, until
 from perftrail import studyfile
 from perftrail.cli.writing import Writing
-from perftrail.machine import read_machine
 from perftrail.model.target import resolve
+from perftrail.process.machine import read_machine
 from perftrail.search.question import Budget
 from perftrail.store import open_store
 from perftrail.workflows.find import Find

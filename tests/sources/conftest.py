@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from perftrail.launcher import Launcher
+from perftrail.process.launcher import Launcher
 from tests.sources.looking import Committing
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.launcher import Launcher
 from perftrail.model.subject import Revision
+from perftrail.process.launcher import Launcher
 from perftrail.sources.packages.debian import DebianVersion
 from perftrail.sources.packages.release import ReleaseSource
 from tests.sources.debian_archive import DebianArchive, needs_apt

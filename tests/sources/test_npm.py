@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.launcher import Launcher
 from perftrail.model.subject import Revision
+from perftrail.process.launcher import Launcher
 from perftrail.sources.packages.release import ReleaseSource
 from tests.sources.npm_packages import NpmRegistry, needs_npm, serving
 from tests.sources.releases import ids, open_releases

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.launcher import Launcher
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
+from perftrail.process.launcher import Launcher
 from perftrail.sources.packages.release import ReleaseSource
 from tests.sources.packages import PackageIndex, serving
 from tests.sources.releases import ids, open_releases

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report.filling import Size, fill
 from perftrail import studyfile
-from perftrail.machine import read_machine
 from perftrail.model.build import BuildRecord, Failure
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Machine, Measurement
 from perftrail.model.search_record import SearchRecord, StepRecord
+from perftrail.process.machine import read_machine
 from perftrail.store import open_store
 from perftrail.workflows.opening import DATABASE, open_view, results_directory
 

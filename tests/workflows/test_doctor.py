@@ -7,9 +7,9 @@ import math
 import pytest
 
 from perftrail.errors import NoAnswer
-from perftrail.launcher import Launcher
 from perftrail.model.measurement import Busy, Conditions
 from perftrail.model.process import Signalled
+from perftrail.process.launcher import Launcher
 from perftrail.workflows.diagnosis import GRADES, Finding, Signs, diagnose
 from perftrail.workflows.doctor import examine
 from perftrail.workflows.resolution import FIRST_COUNT, PAIRS, resolve

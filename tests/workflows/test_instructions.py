@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import NoAnswer
-from perftrail.launcher import Launcher
 from perftrail.model.process import Command
+from perftrail.process.launcher import Launcher
 from perftrail.workflows.instructions import InstructionCounter
 from tests.fakes.workshop import RAN
 

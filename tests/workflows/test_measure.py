@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.launcher import Launcher
 from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
 from perftrail.model.trial import Pace, Surroundings, Trial
+from perftrail.process.launcher import Launcher
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Why
 from perftrail.workflows.entries import Asked, enter

@@ -17,7 +17,7 @@ from perftrail.model.quantity import number, quantity
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.machine.settings import Change
+    from perftrail.process.machine.settings import Change
     from perftrail.workflows.diagnosis import Finding, Grade
     from perftrail.workflows.doctor import Report
     from perftrail.workflows.resolution import Resolution

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError, SandboxError
 from perftrail.file_tree import remove_tree
-from perftrail.launcher import Enclosure, Launcher, launcher_path
-from perftrail.sandbox import Contained, Room, View, bubblewrap, find_program, refusal, refuse_whole_home
+from perftrail.process.enclosure import Enclosure
+from perftrail.process.launcher import Launcher, launcher_path
+from perftrail.process.sandbox import bubblewrap, find_program, refusal
+from perftrail.process.sandbox.contained import Contained
+from perftrail.process.sandbox.view import Room, View, refuse_whole_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.launcher import Capabilities
     from perftrail.model.study import Phase, Sandbox
+    from perftrail.process.protocol import Capabilities
 
 MEMORY_SHARE = 0.8
 """What of the machine's memory a build or an invocation may use where the study does not say."""

@@ -7,10 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.launcher import Launcher
-from perftrail.machine import Watch, read_machine
-from perftrail.machine.holding import Held, put_back_left_over, run_attached
-from perftrail.machine.settings import possible_changes, read_settings
+from perftrail.process.launcher import Launcher
+from perftrail.process.machine import read_machine
+from perftrail.process.machine.load import Watch
+from perftrail.process.machine.settings import (
+    Held,
+    possible_changes,
+    put_back_left_over,
+    read_settings,
+    run_attached,
+)
 from perftrail.workflows.containment import why_no_sandbox
 from perftrail.workflows.diagnosis import Signs, diagnose
 from perftrail.workflows.resolution import resolve
@@ -18,9 +24,9 @@ from perftrail.workflows.resolution import resolve
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.launcher import Capabilities
-    from perftrail.machine.settings import Change
     from perftrail.model.search_record import Json
+    from perftrail.process.machine.settings import Change
+    from perftrail.process.protocol import Capabilities
     from perftrail.workflows.diagnosis import Finding
     from perftrail.workflows.resolution import Resolution
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.workers import AwayBuilder, Crew, LeadingBuilder, Places, Stoppable, StoppableEnclosing
-from perftrail.launcher import Launcher
 from perftrail.model.build import Failure
+from perftrail.process.launcher import Launcher
 from perftrail.workflows.containment import Sandboxes
 from perftrail.workflows.pinning import open_sources
 

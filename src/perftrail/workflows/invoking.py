@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from perftrail.machine import Watch
+from perftrail.process.machine.load import Watch
 from perftrail.workflows.build_paths import BuildPaths
 from perftrail.workflows.invoker import Invoker
 from perftrail.workflows.quiet import Lookout
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from perftrail.launcher import Launcher
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
+    from perftrail.process.launcher import Launcher
     from perftrail.workflows.containment import Sandboxes
     from perftrail.workflows.quiet import Noise
 

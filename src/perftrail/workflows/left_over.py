@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from perftrail.file_claim import remove_left_over as remove_claimed
-from perftrail.launcher import remove_left_over_lock_files
-from perftrail.sandbox import remove_left_over_rooms
+from perftrail.process.lock_counts import remove_left_over_lock_files
+from perftrail.process.sandbox.view import remove_left_over_rooms
 from perftrail.workflows.containment import SHORT_LIVED
 from perftrail.workflows.trial_sandbox import remove_left_over_homes
 

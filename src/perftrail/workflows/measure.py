@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.launcher import Launcher
-from perftrail.machine import Watch
 from perftrail.model.measurement import Quiet
 from perftrail.model.study import MeasurePolicy
+from perftrail.process.launcher import Launcher
+from perftrail.process.machine.load import Watch
 from perftrail.stats.trial import Course, findings
 from perftrail.workflows.left_over import remove_left_over
 from perftrail.workflows.quiet import Lookout

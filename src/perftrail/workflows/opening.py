@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from perftrail.engines.local import LocalEngine
 from perftrail.errors import ClusterError, UsageError
-from perftrail.launcher import Launcher
-from perftrail.machine import read_machine
-from perftrail.machine.holding import put_back_left_over
+from perftrail.process.launcher import Launcher
+from perftrail.process.machine import read_machine
+from perftrail.process.machine.settings import put_back_left_over
 from perftrail.store import hold, on_server, open_shared, open_store, server_of, writing
 from perftrail.workflows.bench import Bench
 from perftrail.workflows.hands import crew, open_builder, sandboxes

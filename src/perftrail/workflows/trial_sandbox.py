@@ -16,11 +16,11 @@ from perftrail.workflows.containment import Sandboxes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.launcher import Launcher
     from perftrail.model.process import Command, Ran
     from perftrail.model.study import Sandbox
     from perftrail.model.trial import Trial
     from perftrail.ports import Starter
+    from perftrail.process.launcher import Launcher
 
 _BELOW = Path("/var/tmp")  # noqa: S108 - the directory is made by mkdtemp; what programs write is no business of memory
 _HOME = "perftrail-measure-"

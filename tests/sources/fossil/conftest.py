@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from perftrail.launcher import Launcher
 from perftrail.model.source import Source as Asked
+from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, fossil

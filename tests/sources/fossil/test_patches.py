@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import NoAnswer, SourceError
-from perftrail.launcher import Launcher
 from perftrail.model.patch import Conflict, Patch
 from perftrail.model.subject import Revision
+from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
 from perftrail.sources.fossil.patch import FossilPatches
 from perftrail.sources.patched import PatchedSource, patched

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
-from perftrail.launcher import Launcher
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
+from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fossil

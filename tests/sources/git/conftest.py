@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from perftrail.launcher import Launcher
 from perftrail.model.source import Source as Asked
+from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
 from tests.sources.git.opening import Open
 from tests.sources.repositories import Repository

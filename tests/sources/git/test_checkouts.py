@@ -11,8 +11,8 @@ import pytest
 
 from perftrail.errors import CheckoutFailed
 from perftrail.file_lock import alone
-from perftrail.launcher import Launcher
 from perftrail.model.source import Source as Asked
+from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
 from tests.sources.git.opening import Open
 from tests.sources.looking import line

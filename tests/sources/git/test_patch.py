@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, NoAnswer, SourceError
-from perftrail.launcher import Launcher
 from perftrail.model.patch import Conflict, Patch
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
+from perftrail.process.launcher import Launcher
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.git import GitSource
 from perftrail.sources.git.patch import GitPatches

@@ -12,8 +12,8 @@ from perftrail import __version__
 from perftrail.engines.attendance import attend
 from perftrail.engines.offers import Offer
 from perftrail.errors import UsageError
-from perftrail.machine import read_machine
 from perftrail.model.wording import quoted
+from perftrail.process.machine import read_machine
 from perftrail.workflows.away.desk import StudyDesk
 from perftrail.workflows.away.outpost import remove_left_over_of_workers
 from perftrail.workflows.away.terms import Terms

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from perftrail.engines.attendance import present_job
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError
-from perftrail.machine.turns import building, measuring
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.wording import quoted
+from perftrail.process.machine.exclusive import building, measuring
 from perftrail.workflows.away.outpost import Outpost
 
 if TYPE_CHECKING:

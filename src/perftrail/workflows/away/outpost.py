@@ -13,9 +13,9 @@ from perftrail.builds.workers import CleanBuilder, Stoppable
 from perftrail.errors import ClusterError
 from perftrail.file_claim import claimed_directory, remove_left_over
 from perftrail.file_lock import together
-from perftrail.launcher import Launcher
 from perftrail.model.build import Built
-from perftrail.sandbox import remove_left_over_rooms
+from perftrail.process.launcher import Launcher
+from perftrail.process.sandbox.view import remove_left_over_rooms
 from perftrail.workflows.away.grounds import LOGS, Grounds
 from perftrail.workflows.hands import OwnHand, open_builder, sandboxes
 from perftrail.workflows.invoker import log_name

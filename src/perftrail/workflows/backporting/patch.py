@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
 from perftrail.file_lock import alone
-from perftrail.launcher import Launcher
 from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, Patch, Patched
 from perftrail.model.wording import quoted
+from perftrail.process.launcher import Launcher
 from perftrail.sources import open_patches, open_source
 from perftrail.sources.fossil.patch import FossilPatches
 from perftrail.sources.git.patch import GitPatches

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perftrail.errors import LauncherError
-from perftrail.launcher.binary import launcher_path
-from perftrail.launcher.locks import locks_object
 from perftrail.model.build import Failure
 from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
+from perftrail.process.launcher import launcher_path
+from perftrail.process.lock_counts import locks_object
 from perftrail.workflows.accounts import counted
 from perftrail.workflows.explain.cachegrind import read_functions
 from perftrail.workflows.explain.strace import read_calls

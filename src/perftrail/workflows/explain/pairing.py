@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
-from perftrail.launcher import Launcher
 from perftrail.model.wording import quoted
+from perftrail.process.launcher import Launcher
 from perftrail.sources.git.patch import GitPatches
 from perftrail.workflows.backporting.patch import find_revision
 from perftrail.workflows.explain.explaining import Pair

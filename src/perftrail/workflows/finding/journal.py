@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.machine.facts import FINGERPRINT
 from perftrail.model.build import Failure
 from perftrail.model.search_record import StepRecord
 from perftrail.model.subject import Subject
+from perftrail.process.machine.facts import FINGERPRINT
 from perftrail.workflows.events import BuildFinished, Stepped
 from perftrail.workflows.finding.ahead import likely
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
-from perftrail.launcher import Launcher
 from perftrail.model.wording import listed, suggestion
+from perftrail.process.launcher import Launcher
 from perftrail.studyfile import FILE_NAME
 from perftrail.workflows.initial.draft import Draft
 from perftrail.workflows.initial.looking import look

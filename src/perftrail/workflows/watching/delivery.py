@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError, NoticeFailed
-from perftrail.launcher import Launcher
 from perftrail.model.process import Command, Exited, NotStarted, TimedOut
 from perftrail.model.wording import quoted
 from perftrail.notices import MailServer, Message, post, send_mail, within
+from perftrail.process.launcher import Launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -1,0 +1,10 @@
+"""Starts processes through the launcher, a small C program, and says what became of them."""
+
+from __future__ import annotations
+
+from perftrail.process.enclosure import Enclosure
+from perftrail.process.launcher import Launcher, launcher_path
+from perftrail.process.lock_counts import remove_left_over_lock_files
+from perftrail.process.protocol import Capabilities
+
+__all__ = ["Capabilities", "Enclosure", "Launcher", "launcher_path", "remove_left_over_lock_files"]

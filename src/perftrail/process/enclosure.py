@@ -1,0 +1,174 @@
+"""Starting a launcher inside a sandbox: what it needs of the outside is handed in, held open.
+
+From in there it can neither find nor open its cgroups, the files that outputs go to, or its client. The
+programs that it starts get none of this: they see its processes, but may not look into them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import LauncherError
+from perftrail.model.process import Ran, Signalled, TimedOut
+
+if TYPE_CHECKING:
+    from perftrail.model.process import Command, Ended
+    from perftrail.process.protocol import Capabilities
+
+_CONTROLLERS = ("+memory", "+pids")
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enclosure:
+    """How a launcher is started inside something.
+
+    `prefix` are the words of a program that makes the last word's program process 1 of a namespace of its
+    own. Outputs of what is run go below `outputs`, which need not be visible in there; `exchange` is a directory
+    that is, by the same name, for what a program itself writes to us. `outside` is what a launcher outside can
+    do: beside its cgroups are made those of the one inside.
+    """
+
+    prefix: tuple[str, ...]
+    outputs: str
+    exchange: str
+    outside: Capabilities
+
+
+class Handed:
+    """What one launcher was handed: descriptors that are open here until `close`, and cgroups."""
+
+    def __init__(self, enclosure: Enclosure) -> None:
+        self._outputs = os.path.abspath(enclosure.outputs)  # noqa: PTH100 - as the protocol writes paths
+        self._name = f"perftrail-sandbox-{os.getpid()}-{next(_NUMBERS)}"
+        self._homes = _make_homes(enclosure.outside, self._name)
+        self._lifeline_ours = -1
+        self._descriptors: list[int] = []
+        try:
+            lifeline, self._lifeline_ours = os.pipe()
+            self._descriptors.append(lifeline)
+            for directory in (self._outputs, *map(str, self._homes)):
+                self._descriptors.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY))
+        except OSError as error:
+            self.close()
+            raise LauncherError(f"sandbox — {error.filename}: cannot be opened: {error.strerror}") from error
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What the launcher inherits."""
+        return tuple(self._descriptors)
+
+    def words(self) -> tuple[str, ...]:
+        """The launcher's arguments."""
+        lifeline, _, *homes = self._descriptors
+        return (f"client={lifeline}", f"name={self._name}", *(f"cgroup={number}" for number in homes))
+
+    def inside(self, command: Command) -> Command:
+        """Give a command with the paths of its outputs as the launcher inside can open them."""
+        return replace(command, stdout=self._output(command.stdout), stderr=self._output(command.stderr))
+
+    def outer(self, capabilities: Capabilities, started: int) -> Capabilities:
+        """Give what a launcher says of itself with the process ids and paths that hold outside.
+
+        `started` is the process that was started to start it: the guard is its child, the server the guard's.
+        """
+        guard = _only_child(started)
+        return replace(
+            capabilities,
+            pid=guard or started,
+            server_pid=_only_child(guard) or started,
+            cgroup_paths=tuple(str(home / self._name) for home in self._homes),
+        )
+
+    def hang_up(self) -> None:
+        """Have the guard inside kill everything, also when the server there cannot."""
+        if self._lifeline_ours >= 0:
+            os.close(self._lifeline_ours)
+            self._lifeline_ours = -1
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.hang_up()
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors = []
+        for home in self._homes:
+            with contextlib.suppress(OSError):  # a leaf in it was not removed: that was said already
+                home.rmdir()
+
+    def _output(self, path: str | None) -> str | None:
+        if path is None:
+            return None
+        full = os.path.abspath(path)  # noqa: PTH100 - no link is followed: the path is ours
+        if not full.startswith(f"{self._outputs}/"):
+            return path
+        return f"/proc/self/fd/{self._descriptors[1]}/{os.path.relpath(full, self._outputs)}"
+
+
+def broken_off(command: Command, *, began: float) -> Ran:
+    """Say how a program ended that took the launcher inside its enclosure with it, or stopped it.
+
+    `began` is when it was sent, in seconds of CLOCK_MONOTONIC. All of its processes are gone: the enclosure is.
+    """
+    now = time.monotonic()
+    late = command.timeout_seconds is not None and now - began >= command.timeout_seconds
+    ended: Ended = TimedOut() if late else Signalled(signal=int(signal.SIGKILL))
+    return replace(
+        Ran.uncounted(ended, began=began, now=now),
+        refused=("killing or stopping perftrail's launcher: everything in it was ended with it",),
+    )
+
+
+def _make_homes(outside: Capabilities, name: str) -> tuple[Path, ...]:
+    """Make a cgroup of our own in each hierarchy, in which the launcher inside makes one for each job.
+
+    The directories of a system's own cgroups are writable to nobody, only to root's power to write anywhere,
+    which nothing inside has.
+    """
+    parents = [Path(path).parent for path in outside.cgroup_paths]
+    if (pids := _pids_directory()) is not None:
+        parents.append(pids)
+    made = []
+    for parent in dict.fromkeys(parents):
+        home = parent / name
+        try:
+            home.mkdir()
+        except OSError:
+            continue
+        for controller in _CONTROLLERS:
+            with contextlib.suppress(OSError):  # cgroup 1, or a controller that is not handed down to us
+                (home / "cgroup.subtree_control").write_text(controller)
+        made.append(home)
+    return tuple(made)
+
+
+def _pids_directory() -> Path | None:
+    """Where cgroup 1's own hierarchy for processes has us, `None` where there is none."""
+    try:
+        groups = Path("/proc/self/cgroup").read_text().splitlines()
+        mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    except OSError:
+        return None
+    own = [path for _, names, path in (line.split(":", 2) for line in groups) if "pids" in names.split(",")]
+    for words in mounts:
+        kind = words.index("-") + 1
+        if own and words[kind] == "cgroup" and "pids" in words[kind + 2].split(","):
+            inside = own[0].removeprefix(words[3].rstrip("/")).strip("/")
+            return Path(words[4], inside)
+    return None
+
+
+def _only_child(pid: int) -> int:
+    """The child of a process of which we know that it has one, 0 where the kernel does not tell."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return 0
+    return int(children[0]) if children else 0

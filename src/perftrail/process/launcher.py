@@ -1,0 +1,313 @@
+"""The Python side of the launcher: keeps it running, sends it commands, reads what became of them.
+
+Cleans up after a launcher whose two processes were killed at the same instant.
+
+Either of them, left alone, does this itself. Only when both are gone do its cgroups remain, and in them
+whatever the target had started: its own process the kernel kills (PR_SET_PDEATHSIG), its children not.
+
+Where the launcher's executable is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import signal
+import subprocess
+import sysconfig
+import tempfile
+import threading
+import time
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Self
+
+from perftrail.errors import LauncherError
+from perftrail.process.enclosure import Handed, broken_off
+from perftrail.process.lock_counts import lock_file
+from perftrail.process.protocol import CANCEL, Capabilities, job_line, read_answer, read_hello, read_result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from perftrail.model.process import Command, Ran
+    from perftrail.process.enclosure import Enclosure
+
+
+SECONDS_TO_DIE = 2.0
+
+
+def remove_cgroups(paths: Sequence[str]) -> None:
+    """Kill every process in these cgroups and remove them; those that are gone already are no error."""
+    deadline = time.monotonic() + SECONDS_TO_DIE
+    left = [Path(path) for path in paths if Path(path).is_dir()]
+    while left and time.monotonic() < deadline:
+        for path in left:
+            _kill_members(path)
+            with contextlib.suppress(OSError):  # still busy: the next round tries again
+                path.rmdir()
+        left = [path for path in left if path.is_dir()]
+
+
+def _kill_members(path: Path) -> None:
+    with contextlib.suppress(OSError):  # a cgroup may go while it is read, a process before it is killed
+        for pid in (path / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+
+
+_NAME = "_bin/perftrail-launcher"
+
+
+def launcher_path() -> Path:
+    """Give the path of the installed launcher; raises `LauncherError` when there is none."""
+    path = Path(str(resources.files("perftrail") / _NAME))
+    if not path.is_file():
+        path = _installed_elsewhere() or path
+    if not path.is_file():
+        raise LauncherError(
+            f"{path} — the launcher is missing; it is built when perftrail is installed: "
+            "run `pip install .` (or `make setup` in the source tree) where a C compiler is present"
+        )
+    if not os.access(path, os.X_OK):
+        raise LauncherError(f"{path} — the launcher may not be executed; check its permissions and mount")
+    return path
+
+
+def _installed_elsewhere() -> Path | None:
+    """Find the launcher of an editable install, which lies among the installed packages, not the sources."""
+    path = Path(sysconfig.get_path("platlib"), "perftrail", _NAME)
+    return path if path.is_file() else None
+
+
+SECONDS_TO_LEAVE = 10.0
+"""How long a launcher may take to kill everything and go, before it is killed itself."""
+
+
+LONGEST_PATIENCE_SECONDS = 1e6
+"""What poll can wait for; longer than any timeout that is meant."""
+
+SECONDS_BETWEEN_CANCELS = 0.05
+"""How often closing asks another thread's run to end: one that comes before its job would be lost."""
+
+
+class Launcher:
+    """One launcher process, started when first needed and again after it died; a context manager.
+
+    A launcher runs one command at a time: `run` may be called from any thread, and calls wait for each
+    other. Leaving the context, the end of this process and the launcher's own death all kill what runs.
+
+    With an `enclosure` it runs inside that, where programs may do it harm: when one kills it, or keeps it
+    from answering, that is how the program ended.
+    """
+
+    def __init__(self, path: Path | None = None, *, enclosure: Enclosure | None = None) -> None:
+        self._path = path
+        self._enclosure = enclosure
+        self._turn = threading.RLock()
+        self._server: _Server | None = None
+        self._ids = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> Capabilities:
+        """Start the launcher unless it runs already, and give what it can do here.
+
+        Raises `LauncherError` when it is missing, cannot be run or is not of this version.
+        """
+        with self._turn:
+            if self._server is None:
+                self._server = _Server(self._path or launcher_path(), self._enclosure)
+            return self._server.capabilities
+
+    def run(self, command: Command) -> Ran:
+        """Run a command and give what became of it and of all its descendants; none of them is left.
+
+        Raises `LauncherError` when the launcher died or refuses the command. When interrupted, by Ctrl-C
+        or anything else, the tree is killed before the exception goes on. Either way the next call starts
+        a new launcher where one is needed.
+        """
+        if command.lock_counter == "off":
+            return self._run(command)
+        exchange = None if self._enclosure is None else self._enclosure.exchange
+        path = self._path or launcher_path()
+        with lock_file(path, command, directory=exchange) as (counting, locks):
+            ran = self._run(counting)
+            return replace(ran, locks=locks.counted(until=ran.ended_at))
+
+    def _run(self, command: Command) -> Ran:
+        with self._turn:
+            id = str(next(self._ids))
+            self.start()
+            server = self._server
+            assert server is not None
+            line = job_line(server.given(command), id=id)
+            began = time.monotonic()
+            try:
+                answer = read_answer(server.ask(line, patience_seconds=self._patience(command)))
+            except LauncherError:
+                self.close()
+                if self._enclosure is None:
+                    raise
+                return broken_off(command, began=began)
+            except BaseException:
+                self.close()
+                raise
+            return read_result(answer, id=id)
+
+    def _patience(self, command: Command) -> float | None:
+        """How long an answer is waited for: inside an enclosure a program can stop its launcher."""
+        if self._enclosure is None or command.timeout_seconds is None:
+            return None
+        return min(command.timeout_seconds + SECONDS_TO_LEAVE, LONGEST_PATIENCE_SECONDS)
+
+    def cancel(self) -> None:
+        """Kill what another thread's `run` has started; that call gives `Cancelled`. Else does nothing."""
+        server = self._server
+        if server is not None:
+            server.tell(CANCEL)
+
+    def close(self) -> None:
+        """Kill what runs, in this thread or another, and wait until it and the launcher are gone.
+
+        May be called again; a later `run` starts a new launcher.
+        """
+        while not self._turn.acquire(timeout=SECONDS_BETWEEN_CANCELS):
+            self.cancel()
+        try:
+            server, self._server = self._server, None
+            if server is not None:
+                server.close()
+        finally:
+            self._turn.release()
+
+
+class _Server:
+    """One started launcher, its two pipes and its complaints."""
+
+    def __init__(self, path: Path, enclosure: Enclosure | None) -> None:
+        self._handed = None if enclosure is None else Handed(enclosure)
+        prefix = () if enclosure is None else enclosure.prefix
+        arguments = () if self._handed is None else self._handed.words()
+        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+        self._waiting = bytearray()
+        self._writing = threading.Lock()
+        self._capabilities: Capabilities | None = None
+        try:
+            # In a session of its own: Ctrl-C in the terminal reaches us, and we tell the launcher.
+            self._process = subprocess.Popen(
+                [*prefix, path, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                env={},  # it needs none, and its stack is part of the floor under every figure
+                bufsize=0,
+                start_new_session=True,
+                pass_fds=() if self._handed is None else self._handed.descriptors,
+            )
+        except OSError as error:
+            self._complaints.close()
+            self._let_go()
+            started = prefix[0] if prefix else path
+            raise LauncherError(f"{started} — the launcher cannot be started: {error.strerror}") from error
+        try:
+            said = read_hello(read_answer(self._read_line(None)))
+            self._capabilities = said if self._handed is None else self._handed.outer(said, self._process.pid)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def capabilities(self) -> Capabilities:
+        assert self._capabilities is not None
+        return self._capabilities
+
+    def given(self, command: Command) -> Command:
+        return command if self._handed is None else self._handed.inside(command)
+
+    def ask(self, line: bytes, *, patience_seconds: float | None) -> bytes:
+        if not self.tell(line):
+            raise self._death()
+        return self._read_line(patience_seconds)
+
+    def tell(self, line: bytes) -> bool:
+        assert self._process.stdin is not None
+        unsent = memoryview(line)
+        with self._writing:
+            try:
+                while unsent:
+                    unsent = unsent[os.write(self._process.stdin.fileno(), unsent) :]
+            except (BrokenPipeError, ValueError):  # it died, or has been closed
+                return False
+        return True
+
+    def _read_line(self, patience_seconds: float | None) -> bytes:
+        assert self._process.stdout is not None
+        output = select.poll()
+        output.register(self._process.stdout, select.POLLIN)
+        while b"\n" not in self._waiting:
+            if not output.poll(None if patience_seconds is None else patience_seconds * 1000):
+                raise LauncherError("launcher — does not answer; was it stopped from outside?")
+            more = os.read(self._process.stdout.fileno(), 65536)
+            if not more:
+                raise self._death()
+            self._waiting += more
+        line, _, rest = self._waiting.partition(b"\n")
+        self._waiting = bytearray(rest)
+        return bytes(line)
+
+    def _death(self) -> LauncherError:
+        self._wait_for_end()
+        self._complaints.seek(0)
+        said = self._complaints.read()[-2000:].decode(errors="replace").strip()
+        return LauncherError(
+            f"launcher — died while it was needed (status {self._process.poll()}); "
+            "what it had started was killed; was it killed from outside?" + (f"\n{said}" if said else "")
+        )
+
+    def close(self) -> None:
+        """Hang up, which makes the launcher kill everything and go; insist when it does not."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with self._writing:
+            process.stdin.close()
+        if self._handed is not None:
+            self._handed.hang_up()
+        try:
+            self._wait_for_end()
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            self._complaints.close()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._handed is not None:
+            self._handed.close()
+
+    def _wait_for_end(self) -> None:
+        """Wait for both of its processes: the guard is our child, the server holds the end of a pipe."""
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + SECONDS_TO_LEAVE
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(SECONDS_TO_LEAVE)
+        output = select.poll()
+        output.register(self._process.stdout, select.POLLIN)
+        while (left := deadline - time.monotonic()) > 0:
+            if output.poll(left * 1000) and not os.read(self._process.stdout.fileno(), 65536):
+                break
+        if self._capabilities is not None:
+            remove_cgroups(self._capabilities.cgroup_paths)

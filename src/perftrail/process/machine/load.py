@@ -1,0 +1,237 @@
+"""Watches what else a machine does: looks before and after each invocation and tells the difference.
+
+Who uses the CPUs: the processes that took most time between two looks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from perftrail.model.measurement import Busy, Conditions
+from perftrail.process.machine.counters import TICK_SECONDS, Clocks, Gauges, Look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import TracebackType
+
+    from perftrail.model.measurement import ForeignMethod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One process at one time: its parent, its name (hostile text), the CPU time it has used."""
+
+    parent: int
+    name: str
+    cpu_seconds: float
+
+
+Census = dict[int, Process]
+"""All processes at one time, by id."""
+
+
+def take_census(root: Path) -> Census:
+    """Read every process there is; one that ends meanwhile is left out."""
+    found: Census = {}
+    for directory in (root / "proc").glob("[0-9]*"):
+        try:
+            text = (directory / "stat").read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue
+        # The name may hold anything, blanks and brackets too: it ends at the last bracket.
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        words = rest.split()
+        if len(words) > 12 and directory.name.isdigit():
+            found[int(directory.name)] = Process(
+                parent=int(words[1]),
+                name=name,
+                cpu_seconds=(int(words[11]) + int(words[12])) * TICK_SECONDS,
+            )
+    return found
+
+
+def busiest(before: Census, after: Census, *, seconds: float, own: int, most: int = 5) -> tuple[Busy, ...]:
+    """Name who used most CPU time between two looks, the process `own` and its descendants left out."""
+    ours = descendants(after, own)
+    used = {
+        pid: process.cpu_seconds - (before[pid].cpu_seconds if pid in before else 0.0)
+        for pid, process in after.items()
+        if pid not in ours
+    }
+    worst = sorted((pid for pid in used if used[pid] > 0.0), key=lambda pid: (-used[pid], pid))[:most]
+    return tuple(Busy(pid=pid, name=after[pid].name, cpus=used[pid] / seconds) for pid in worst)
+
+
+def descendants(census: Mapping[int, Process], pid: int) -> frozenset[int]:
+    """Give a process and everything that it has started, as far as parents tell."""
+    found, grew = {pid}, True
+    while grew:
+        more = {child for child, process in census.items() if process.parent in found} - found
+        found |= more
+        grew = bool(more)
+    return frozenset(found)
+
+
+RESOLVED_SECONDS: dict[ForeignMethod, float] = {"cpuacct": 0.05, "proc-stat": 0.2}
+"""How long a window must be to tell 0.1 CPU: idle time and stolen time are each cut to 10 ms; the exact count
+lags behind by a tick (4 ms at HZ = 250) on each CPU that somebody is running on."""
+
+RECENT_SECONDS = 0.5
+"""Over how long the machine must have been quiet to be called so."""
+
+LONGEST_GAP_SECONDS = 0.1
+"""In a longer pause between two looks we may have built something, which would count as foreign."""
+
+REMEMBERED_SECONDS = 2.0
+CENSUS_SECONDS = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moment:
+    """A look, and the CPU time that we and everything we started had used by then."""
+
+    look: Look
+    own: float
+
+    @property
+    def foreign(self) -> float | None:
+        """The CPU time that others have used, up to a constant."""
+        return None if self.look.busy is None else self.look.busy - self.own
+
+
+class Watch:
+    """Looks at the counters of a machine; a context manager that keeps their files open.
+
+    `helpers` gives the ids of processes whose own CPU time is ours too, though nobody tells it: the launcher.
+    """
+
+    def __init__(
+        self,
+        root: str = "/",
+        *,
+        helpers: Callable[[], Iterable[int]] = tuple,
+        clocks: Clocks | None = None,
+    ) -> None:
+        self._root = Path(root)
+        self._clocks = clocks or Clocks()
+        self._helpers = helpers
+        self._gauges = Gauges(self._root, self._clocks)
+        self._told = 0.0
+        self._moments: deque[_Moment] = deque()
+        self._begun: _Moment | None = None
+        self._known_helpers: tuple[int, ...] = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files of the counters."""
+        self._gauges.close()
+
+    @property
+    def method(self) -> ForeignMethod | None:
+        """How foreign CPU use is found here; None where it cannot be."""
+        return self._gauges.method
+
+    def begin(self) -> None:
+        """Look, just before an invocation starts."""
+        if self._begun is not None:  # an invocation that was broken off used CPU time that nobody told
+            self._moments.clear()
+        self._begun = self._look()
+
+    def end(self, own_cpu_seconds: float) -> Conditions:
+        """Look, just after an invocation and its descendants ended; `own_cpu_seconds` is what they used."""
+        before = self._begun
+        assert before is not None, "begin comes first"
+        self._begun = None
+        self._told += own_cpu_seconds
+        now = self._look(during=True)
+        seconds = max(now.look.at - before.look.at, 1e-9)
+        window = self._since(RESOLVED_SECONDS[self.method or "proc-stat"], now)
+        waited = tuple(
+            None if last is None or first is None else (last - first) / seconds
+            for first, last in zip(before.look.pressures, now.look.pressures, strict=True)
+        )
+        return Conditions(
+            window_seconds=now.look.at - window.look.at if window else seconds,
+            foreign_cpus=_foreign(window, now) if window else None,
+            foreign_method=self.method,
+            stolen_cpus=_stolen(window, now) if window else None,
+            cpu_pressure=waited[0],
+            memory_pressure=waited[1],
+            io_pressure=waited[2],
+            throttled=now.look.throttled - before.look.throttled,
+            throttled_seconds=now.look.throttled_seconds - before.look.throttled_seconds,
+            swapped_pages=now.look.swapped_pages - before.look.swapped_pages,
+            suspended_seconds=max(0.0, now.look.asleep - before.look.asleep),
+            cpu_hertz=self._gauges.hertz(),
+            celsius=self._gauges.celsius(),
+        )
+
+    def recent(self) -> float | None:
+        """Look, and give the foreign use of the last half second in CPUs; None when not watched that long.
+
+        Where the machine does not tell at all it counts as quiet: 0.
+        """
+        if self.method is None:
+            return 0.0
+        now = self._look()
+        since = self._since(RECENT_SECONDS, now)
+        return None if since is None else _foreign(since, now)
+
+    def busiest(self, *, seconds: float = CENSUS_SECONDS) -> tuple[Busy, ...]:
+        """Name the foreign processes that use most CPU time now; takes so many seconds."""
+        before, started = take_census(self._root), time.monotonic()
+        time.sleep(seconds)
+        after = take_census(self._root)
+        return busiest(before, after, seconds=time.monotonic() - started, own=os.getpid())
+
+    def _look(self, *, during: bool = False) -> _Moment:
+        look = self._gauges.look()
+        moments = self._moments
+        helpers = tuple(self._helpers())
+        if helpers != self._known_helpers:  # a new one begins at zero, and nobody knows what the old one used
+            self._known_helpers = helpers
+            moments.clear()
+        moment = _Moment(look=look, own=self._told + self._own_cpu())
+        if moments and not during and look.at - moments[-1].look.at > LONGEST_GAP_SECONDS:
+            moments.clear()
+        moments.append(moment)
+        while len(moments) > 2 and look.at - moments[1].look.at > REMEMBERED_SECONDS:
+            moments.popleft()
+        return moment
+
+    def _own_cpu(self) -> float:
+        used = self._clocks.own_cpu()
+        for pid in self._known_helpers:
+            with contextlib.suppress(OSError):  # it has ended; a new one will be asked for next time
+                # The kernel's name for the CPU clock of another process: include/linux/posix-timers.h.
+                used += time.clock_gettime((~pid << 3) | 2)
+        return used
+
+    def _since(self, seconds: float, now: _Moment) -> _Moment | None:
+        """The latest moment that is at least so long ago."""
+        return next((each for each in reversed(self._moments) if now.look.at - each.look.at >= seconds), None)
+
+
+def _foreign(since: _Moment, now: _Moment) -> float | None:
+    if since.foreign is None or now.foreign is None:
+        return None
+    return max(0.0, (now.foreign - since.foreign) / (now.look.at - since.look.at))
+
+
+def _stolen(since: _Moment, now: _Moment) -> float | None:
+    if since.look.stolen is None or now.look.stolen is None:
+        return None
+    return max(0.0, (now.look.stolen - since.look.stolen) / (now.look.at - since.look.at))

@@ -1,0 +1,341 @@
+"""What a machine is set to that matters to measurements, and which settings may be changed for a while.
+
+Changes settings for a while and puts them back, whoever dies in between.
+
+What the settings were is written down before the first is changed. A second process, the guard, waits for the
+end of the first and then puts everything back. When both are killed, the next perftrail finds the record:
+it is locked as long as either lives. The record lies where a restart of the machine, which also forgets
+the settings, deletes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from perftrail.errors import SettingsError, UsageError
+from perftrail.process.machine.counters import TICK_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knob:
+    """A setting that may be changed for a while: its files below the root, and what they should say.
+
+    Only what takes noise away and leaves the program what it is: huge pages, address randomisation and
+    sibling threads stay as they are, since else another thing would be measured.
+    """
+
+    setting: str
+    files: str
+    wanted: str
+
+
+KNOBS = (
+    Knob(
+        setting="governor",
+        files="sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
+        wanted="performance",
+    ),
+    Knob(setting="turbo", files="sys/devices/system/cpu/intel_pstate/no_turbo", wanted="1"),
+    Knob(setting="turbo", files="sys/devices/system/cpu/cpufreq/boost", wanted="0"),
+    Knob(setting="numa_balancing", files="proc/sys/kernel/numa_balancing", wanted="0"),
+    Knob(setting="nmi_watchdog", files="proc/sys/kernel/nmi_watchdog", wanted="0"),
+    Knob(setting="swappiness", files="proc/sys/vm/swappiness", wanted="1"),
+)
+"""What `--fix` may change."""
+
+PLAIN_FILES = {
+    "aslr": "proc/sys/kernel/randomize_va_space",
+    "thp": "sys/kernel/mm/transparent_hugepage/enabled",
+    "swappiness": "proc/sys/vm/swappiness",
+    "numa_nodes": "sys/devices/system/node/online",
+    "numa_balancing": "proc/sys/kernel/numa_balancing",
+    "nmi_watchdog": "proc/sys/kernel/nmi_watchdog",
+    "isolated": "sys/devices/system/cpu/isolated",
+    "nohz_full": "sys/devices/system/cpu/nohz_full",
+    "perf_event_paranoid": "proc/sys/kernel/perf_event_paranoid",
+    "clocksource": "sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "clocksources": "sys/devices/system/clocksource/clocksource0/available_clocksource",
+    "smt_active": "sys/devices/system/cpu/smt/active",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One file of a setting: what it says, and what it should."""
+
+    setting: str
+    file: str
+    was: str
+    wanted: str
+
+
+def read_settings(root: str = "/") -> dict[str, str]:
+    """Read every setting that this machine tells, by name; an absent one is left out, an empty list is ''."""
+    top = Path(root)
+    found = {name: text for name, file in PLAIN_FILES.items() if (text := text_of(top / file)) is not None}
+    if "thp" in found:
+        found["thp"] = found["thp"].partition("[")[2].partition("]")[0]
+    swaps = text_of(top / "proc/swaps")
+    if swaps is not None:
+        found["swaps"] = str(max(0, len(swaps.splitlines()) - 1))
+    power = _power(top)
+    if power:
+        found["power"] = power
+    events = top / "sys/bus/event_source/devices"
+    found["counters"] = "yes" if any(events.glob("cpu*")) or any(events.glob("armv*")) else "no"
+    heat = sorted((top / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
+    if heat:
+        found["heat_throttles"] = str(
+            sum(int(text) for file in heat if (text := text_of(file) or "").isdigit())
+        )
+    return found | _stolen(top)
+
+
+def possible_changes(root: str = "/") -> tuple[Change, ...]:
+    """Give what `--fix` would change here: each file of a knob that says something else than is wanted."""
+    settings = read_settings(root)
+    changes = []
+    for knob in KNOBS:
+        if knob.setting == "swappiness" and settings.get("swaps", "0") == "0":
+            continue
+        for file in sorted(Path(root).glob(knob.files)):
+            was = text_of(file)
+            if was and was != knob.wanted and _offered(file, knob.wanted):
+                changes.append(Change(setting=knob.setting, file=str(file), was=was, wanted=knob.wanted))
+    return tuple(changes)
+
+
+def text_of(file: Path) -> str | None:
+    """Give what a file of the kernel says, None when it is not there or may not be read."""
+    try:
+        return file.read_bytes().decode("utf-8", "replace").strip()
+    except OSError:
+        return None
+
+
+def _offered(file: Path, governor: str) -> bool:
+    """Whether a frequency driver knows a governor; of other settings, True."""
+    offered = (
+        text_of(file.with_name("scaling_available_governors")) if file.name == "scaling_governor" else None
+    )
+    return offered is None or governor in offered.split()
+
+
+def _power(root: Path) -> str:
+    """Say what the machine runs on: ``battery``, ``mains``, or nothing where it has no battery."""
+    supplies = sorted((root / "sys/class/power_supply").glob("*"))
+    batteries = [supply for supply in supplies if text_of(supply / "type") == "Battery"]
+    # Mice and keyboards have batteries too, of the device's own.
+    batteries = [supply for supply in batteries if text_of(supply / "scope") != "Device"]
+    if not batteries:
+        return ""
+    drained = any(text_of(supply / "status") == "Discharging" for supply in batteries)
+    return "battery" if drained else "mains"
+
+
+def _stolen(root: Path) -> dict[str, str]:
+    """Give the share of all CPU time since the start that a hypervisor took for others."""
+    words = (text_of(root / "proc/stat") or "").split("\n", 1)[0].split()
+    if len(words) < 9 or words[0] != "cpu":
+        return {}
+    # Guest time is in user time already: only the first eight fields add up.
+    total = sum(int(word) for word in words[1:9])
+    share = int(words[8]) / total if total * TICK_SECONDS > 1.0 else 0.0
+    return {"stolen_share": f"{share:.6f}"}
+
+
+RECORD = "changed-settings.json"
+READY = b"ready\n"
+
+
+def record_path() -> Path:
+    """Give where changes are written down: a directory of this boot, for root that of the whole machine."""
+    if os.geteuid() == 0 and Path("/run").is_dir():
+        return Path("/run/perftrail") / RECORD
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(own or f"{tempfile.gettempdir()}/perftrail-{os.geteuid()}") / "perftrail" / RECORD
+
+
+def put_back_left_over(record: Path | None = None) -> tuple[Change, ...]:
+    """Undo what a perftrail that was killed with its guard left changed; give what was put back."""
+    path = record or record_path()
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:  # nothing was left, or it is another user's, who alone can undo it
+        return ()
+    try:
+        if not _ours(descriptor):
+            return ()
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # whoever changed them is alive
+        return ()
+    else:
+        return _put_back(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Held:
+    """Settings that are changed inside its context and what they were after it.
+
+    Raises `SettingsError` when another perftrail holds settings, and when one cannot be changed; then all
+    are put back already.
+    """
+
+    def __init__(self, changes: Sequence[Change], *, record: Path | None = None) -> None:
+        self._changes = tuple(changes)
+        self._path = record or record_path()
+        self._record = -1
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        if not self._changes:
+            return self
+        self._record = _lock(self._path)
+        try:
+            _put_back(self._record)
+            _write(self._record, json.dumps([asdict(change) for change in self._changes]))
+            self._guard = _start_guard(self._record)
+            for change in self._changes:
+                _set(change.file, change.wanted)
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._changes:
+            self._leave()
+
+    def _leave(self) -> None:
+        _put_back(self._record)
+        os.close(self._record)
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            assert guard.stdin is not None
+            assert guard.stdout is not None
+            guard.stdin.close()
+            guard.wait()
+            guard.stdout.close()
+
+
+def run_attached(arguments: Sequence[str]) -> int:
+    """Run a command on our own terminal and give its exit code as a shell does.
+
+    Ctrl-C reaches the command too, and it is the command's to answer. Raises `UsageError` when there is no
+    such program.
+    """
+    try:
+        process = subprocess.Popen(arguments)
+    except OSError as error:
+        raise UsageError(f"{arguments[0]} — cannot be started: {error.strerror}") from error
+    while True:
+        with contextlib.suppress(KeyboardInterrupt):
+            code = process.wait()
+            return code if code >= 0 else 128 - code
+
+
+def stand_guard(descriptor: int) -> None:
+    """Wait until whoever started this process is gone, then put back what is still changed: the guard's life."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.write(sys.stdout.fileno(), READY)
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    _put_back(descriptor)
+
+
+def _start_guard(record: int) -> subprocess.Popen[bytes]:
+    """Start the guard, which shares the lock, and wait until it stands."""
+    guard = subprocess.Popen(
+        [sys.executable, "-m", "perftrail.process.machine.guard", str(record)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        pass_fds=(record,),
+        start_new_session=True,
+    )
+    assert guard.stdout is not None
+    if guard.stdout.readline() != READY:
+        raise SettingsError(
+            "settings — the process that would put them back cannot be started; nothing changed"
+        )
+    return guard
+
+
+def _lock(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise SettingsError(f"{path} — cannot be written: {error.strerror}; nothing was changed") from error
+    if not _ours(descriptor):
+        os.close(descriptor)
+        raise SettingsError(f"{path} — belongs to somebody else, or others may write to it; remove it")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise SettingsError(
+            f"{path} — another perftrail has changed this machine's settings and holds them; end it first"
+        ) from error
+    return descriptor
+
+
+def _ours(descriptor: int) -> bool:
+    """Whether only we can have written a record: it names files that we would write to."""
+    status = os.fstat(descriptor)
+    return status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
+
+
+def _write(descriptor: int, text: str) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, text.encode(), 0)
+    os.fsync(descriptor)
+
+
+def _put_back(descriptor: int) -> tuple[Change, ...]:
+    """Undo what a record says, and empty it; what somebody else has changed since then is left as it is."""
+    try:
+        told = json.loads(os.pread(descriptor, 1 << 20, 0) or b"[]")
+        changes = [Change(**each) for each in told]
+    except (ValueError, TypeError):  # it was cut short while it was written, before anything was changed
+        changes = []
+    done = []
+    for change in reversed(changes):
+        if text_of(Path(change.file)) == change.wanted:
+            with contextlib.suppress(SettingsError):
+                _set(change.file, change.was)
+                done.append(change)
+    os.ftruncate(descriptor, 0)
+    return tuple(done)
+
+
+def _set(file: str, value: str) -> None:
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_TRUNC)
+        try:
+            os.write(descriptor, value.encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        remedy = "run it as root: sudo perftrail doctor --fix" if isinstance(error, PermissionError) else ""
+        raise SettingsError(
+            f"{file} — cannot be set to {value}: {error.strerror}; everything is as it was"
+            + (f"; {remedy}" if remedy else "")
+        ) from error

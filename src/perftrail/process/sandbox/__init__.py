@@ -1,0 +1,71 @@
+"""Keeps what is built and run in a sandbox of bubblewrap's: what it sees, what it may write and use.
+
+Bubblewrap itself: where it is, and what starts a program in a sandbox.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from perftrail.errors import SandboxError
+from perftrail.process.sandbox.contained import Contained
+from perftrail.process.sandbox.view import Room, View, refuse_whole_home, remove_left_over_rooms
+
+_NAME = "bwrap"
+
+
+def find_program() -> str:
+    """Give the path of bubblewrap. Raises `SandboxError` when it is not installed."""
+    path = shutil.which(_NAME)
+    if path is None:
+        raise SandboxError(
+            "sandbox — bubblewrap (bwrap) is not installed\n"
+            "install the package bubblewrap, or go without for a history that you trust (--no-sandbox)"
+        )
+    return path
+
+
+def bubblewrap(view: View, room: Room) -> tuple[str, ...]:
+    """Give the words that, put before a program's own, start it with this view. Raises `SandboxError`.
+
+    The program is the first process in there, and all others end with it.
+    """
+    return (find_program(), *view.arguments(room), "--")
+
+
+def refusal(said: str) -> SandboxError:
+    """Give the error for a sandbox that could not be made, with what helps; `said` is what bubblewrap said."""
+    known = next((remedy for words, remedy in _REMEDIES if any(word in said for word in words)), _ANY_REMEDY)
+    last = said.strip().splitlines()[-1] if said.strip() else "bubblewrap said nothing"
+    return SandboxError(
+        f"sandbox — cannot be made here: {last}\n{known}; nothing was built or run without it"
+    )
+
+
+_REMEDIES = (
+    (
+        ("new namespace", "uid map", "creating new namespace", "No permissions", "RTM_NEWADDR"),
+        "this machine refuses user namespaces to whoever runs perftrail. Allow them: "
+        "sysctl user.max_user_namespaces=15000, on Debian kernel.unprivileged_userns_clone=1, on Ubuntu an "
+        "AppArmor profile for bwrap (or kernel.apparmor_restrict_unprivileged_userns=0); in a container, run it "
+        "with these namespaces allowed",
+    ),
+    (
+        ("mount proc", "/newroot/proc"),
+        "this container hides parts of /proc, so no other /proc can be made: start the container with its system "
+        "paths unmasked, or run perftrail outside of it",
+    ),
+)
+_ANY_REMEDY = "try the words of `perftrail doctor`, or --no-sandbox for a history that you trust"
+
+
+__all__ = [
+    "Contained",
+    "Room",
+    "View",
+    "bubblewrap",
+    "find_program",
+    "refusal",
+    "refuse_whole_home",
+    "remove_left_over_rooms",
+]

@@ -1,0 +1,196 @@
+"""What the inside of a sandbox shows of this machine, as arguments for bubblewrap.
+
+The directories that a sandbox has for itself: its /tmp, its home, its /dev/shm.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import pwd
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from perftrail.errors import SandboxError
+from perftrail.file_claim import claimed_directory, remove_left_over
+from perftrail.file_tree import empty_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+
+_OWN_SPACES = ("user", "pid", "ipc", "uts")
+_PROC_OF_KERNEL = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "mtrr")
+"""What of /proc changes the kernel. Root's own files stay writable to root, whatever power it has lost."""
+
+_SECRETS = ("/etc/shadow*", "/etc/gshadow*", "/etc/ssh/*_key", "/etc/ssl/private/*", "/etc/krb5.keytab")
+"""What only root can read, and who started perftrail as root could read in there too."""
+
+_HOMES = ("/home", "/root")
+_EMPTY_BYTES = 1 << 20
+_RESOLVER = Path("/etc/resolv.conf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What programs in a sandbox can see and change.
+
+    They see the machine read-only, except for what is hidden: homes, /run, /tmp, secrets, and `hidden`. What is
+    hidden that way can be shown again: `shown` to be read, `writable` to be changed. All are absolute paths
+    without links; of two, the one that lies deeper wins.
+    """
+
+    writable: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    network: bool = False
+
+    def arguments(self, room: Room) -> tuple[str, ...]:
+        """Give bubblewrap's arguments for this view; later ones lie over earlier ones."""
+        return tuple(self._words(room))
+
+    def _words(self, room: Room) -> Iterator[str]:
+        spaces = (*_OWN_SPACES, *(() if self.network else ("net",)))
+        yield from (f"--unshare-{space}" for space in spaces)
+        # Process 1 is the launcher's guard: when it ends the kernel ends all others, and none of them can end it.
+        yield from ("--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox")
+        yield from ("--ro-bind", "/", "/", *_devices(room), "--proc", "/proc")
+        for name in _PROC_OF_KERNEL:
+            yield from _kept(f"/proc/{name}")
+        yield from ("--bind", str(room.tmp), "/tmp", "--bind", str(room.tmp), "/var/tmp")  # noqa: S108 - theirs
+        yield from _empty("/run")
+        own = _own_homes()
+        homes = [
+            home for home in _HOMES if home not in own and Path(home).is_dir() and not Path(home).is_symlink()
+        ]
+        for home in homes:
+            yield from _empty(home)
+        for path in own:
+            yield from ("--bind", str(room.home), path)
+        if self.network:
+            yield from _kept(str(_RESOLVER.resolve()))
+        for path in (path for pattern in _SECRETS for path in glob.glob(pattern)):  # noqa: PTH207 - absolute
+            yield from ("--ro-bind", "/dev/null", path)
+        for path in sorted({*self._paths(), str(room.exchange)}, key=_depth):
+            yield from self._laid(path, room)
+        emptied = (path for path in ("/run", *homes, *self.hidden) if Path(path).is_dir())
+        yield from (word for path in emptied for word in ("--remount-ro", path))
+        yield from ("--chdir", "/")
+
+    def _laid(self, path: str, room: Room) -> Sequence[str]:
+        if path in self.writable or path == str(room.exchange):
+            return ("--bind", path, path)
+        return _kept(path) if path in self.shown else _empty(path)
+
+    def _paths(self) -> tuple[str, ...]:
+        return (*self.writable, *self.shown, *self.hidden)
+
+    def mount_points(self, room: Room) -> frozenset[Path]:
+        """Say which files in the room things are mounted on: those must stay while the sandbox is there."""
+        bases = {"/tmp": room.tmp, "/var/tmp": room.tmp, **dict.fromkeys(_own_homes(), room.home)}  # noqa: S108
+        paths = {*self._paths(), *_own_homes(), str(room.exchange)}
+        return frozenset(
+            place / os.path.relpath(path, base)
+            for base, place in bases.items()
+            for path in _outermost(path for path in paths if path.startswith(f"{base}/"))
+        )
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Those paths that lie in no other of them."""
+    there = tuple(paths)
+    return [path for path in there if not any(path.startswith(f"{other}/") for other in there)]
+
+
+def _depth(path: str) -> int:
+    """What is deeper comes later, so that nothing that is laid over a directory hides what was shown in it."""
+    return path.count("/")
+
+
+def refuse_whole_home(directory: str) -> None:
+    """Raise `SandboxError` for a directory that cannot be shown without showing the whole home directory."""
+    real = os.path.realpath(directory)
+    for home in _own_homes():
+        if os.path.commonpath([real, home]) == real:
+            raise SandboxError(
+                f"{directory} — shows the whole home directory, which a sandbox hides: work in a directory of "
+                "its own, or let sandbox.readable name what is needed"
+            )
+
+
+def _own_homes() -> tuple[str, ...]:
+    named = [os.environ.get("HOME", ""), pwd.getpwuid(os.getuid()).pw_dir]
+    real = (os.path.realpath(path) for path in named if path.startswith("/"))
+    return tuple(path for path in dict.fromkeys(real) if path != "/" and Path(path).is_dir())
+
+
+def _devices(room: Room) -> Sequence[str]:
+    return ("--dev", "/dev", "--bind", str(room.shared_memory), "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - theirs
+
+
+def _empty(path: str) -> Sequence[str]:
+    return ("--size", str(_EMPTY_BYTES), "--tmpfs", path) if Path(path).is_dir() else ()
+
+
+def _kept(path: str) -> Sequence[str]:
+    return ("--ro-bind-try", path, path)
+
+
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory is made by mkdtemp
+_DIRECTORY = "perftrail-room-"
+
+
+class Room:
+    """Directories on this machine that one sandbox alone has; a context manager that removes them.
+
+    They are real directories, so that they can be emptied between two starts from out here, and what is in
+    them counts as written to disk. Only its `/dev/shm` is in memory, as programs expect. `exchange` has the
+    same name inside.
+    """
+
+    def __init__(self, below: Path) -> None:
+        below.mkdir(parents=True, exist_ok=True)
+        self._claims = ExitStack()
+        self.path = self._claims.enter_context(claimed_directory(_DIRECTORY, below=below)).resolve()
+        self.tmp, self.home, self.exchange = (self.path / name for name in ("tmp", "home", "exchange"))
+        for directory in (self.tmp, self.home, self.exchange):
+            directory.mkdir(mode=0o700)
+        in_memory = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else self.path
+        self.shared_memory = self._claims.enter_context(claimed_directory(_DIRECTORY, below=in_memory))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """What a program in there may fill."""
+        return (self.tmp, self.home, self.exchange, self.shared_memory)
+
+    def empty(self, *, but: Collection[Path] = ()) -> bool:
+        """Take away what the last program left; the mount points in `but` stay.
+
+        False, with all taken away, when a mount point was moved away by that program: what is mounted must be
+        mounted anew.
+        """
+        intact = all(path.exists() and path.resolve() == path for path in but)
+        for directory in self.directories:
+            empty_directory(directory, but=but if intact else ())
+        return intact
+
+    def remove(self) -> None:
+        """Take all of it away."""
+        self._claims.close()
+
+
+def remove_left_over_rooms(*below: Path) -> None:
+    """Remove what rooms of killed perftrails left in memory and below these directories."""
+    for directory in (_IN_MEMORY, *below):
+        remove_left_over(_DIRECTORY, below=directory)

@@ -1,0 +1,1 @@
+"""The launcher, the sandbox and the machine: how processes are started, kept apart and watched."""

@@ -1,0 +1,74 @@
+"""What a program prints is kept up to a cap, and can never fill the disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.model.process import Exited
+
+if TYPE_CHECKING:
+    from perftrail.process.launcher import Launcher
+    from tests.process.launcher.traces import Trial
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("descriptor", [1, 2])
+def test_a_gibibyte_printed_is_cut_and_the_program_runs_on(
+    launcher: Launcher, trial: Trial, descriptor: int
+) -> None:
+    files = [trial.directory / "out", trial.directory / "err"]
+    command = trial.command(
+        "print_bytes", 1 << 30, descriptor, stdout=str(files[0]), stderr=str(files[1]), output_cap_bytes=MIB
+    )
+    ran = launcher.run(command)
+    assert ran.ended == Exited(code=0)
+    assert (ran.stdout_truncated, ran.stderr_truncated) == (descriptor == 1, descriptor == 2)
+    assert [file.stat().st_size for file in files] == [MIB * (descriptor == 1), MIB * (descriptor == 2)]
+    assert files[descriptor - 1].stat().st_blocks * 512 <= 2 * MIB
+
+
+def test_output_at_the_cap_is_whole(launcher: Launcher, trial: Trial) -> None:
+    output = trial.directory / "out"
+    ran = launcher.run(trial.command("print_bytes", MIB, 1, stdout=str(output), output_cap_bytes=MIB))
+    assert not ran.stdout_truncated
+    assert output.stat().st_size == MIB
+
+
+def test_the_cap_is_not_on_the_programs_own_files(launcher: Launcher, trial: Trial) -> None:
+    own = trial.directory / "own"
+    script = f"{trial.targets}/print_bytes {3 * MIB} 1 > {own}"
+    ran = launcher.run(trial.shell(script, stdout=str(trial.directory / "out"), output_cap_bytes=MIB))
+    assert ran.ended == Exited(code=0)
+    assert own.stat().st_size == 3 * MIB
+    assert not ran.stdout_truncated
+
+
+def test_both_streams_may_share_a_file(launcher: Launcher, trial: Trial) -> None:
+    both = str(trial.directory / "both")
+    launcher.run(trial.shell("echo one; echo two >&2; echo three", stdout=both, stderr=both))
+    assert (trial.directory / "both").read_text() == "one\ntwo\nthree\n"
+
+
+def test_an_earlier_output_is_replaced(launcher: Launcher, trial: Trial) -> None:
+    output = trial.directory / "out"
+    output.write_text("something longer from before")
+    launcher.run(trial.shell("echo new", stdout=str(output)))
+    assert output.read_text() == "new\n"
+
+
+def test_standard_input_is_a_file_or_nothing(launcher: Launcher, trial: Trial) -> None:
+    (trial.directory / "in").write_text("given")
+    output = trial.directory / "out"
+    launcher.run(trial.command("/bin/cat", stdin=str(trial.directory / "in"), stdout=str(output)))
+    assert output.read_text() == "given"
+    launcher.run(trial.command("/bin/cat", stdout=str(output)))
+    assert output.read_text() == ""
+
+
+def test_a_program_inherits_three_descriptors_and_no_more(launcher: Launcher, trial: Trial) -> None:
+    output = trial.directory / "out"
+    launcher.run(trial.command("/bin/ls", "/proc/self/fd", stdout=str(output)))
+    assert output.read_text().split() == ["0", "1", "2", "3"]  # 3 is the directory that ls reads

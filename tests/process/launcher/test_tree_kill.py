@@ -1,0 +1,62 @@
+"""Nothing that was started outlives its invocation, however it hides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.model.process import Exited, TimedOut
+from tests.process.launcher.traces import cgroups_of, eventually
+
+if TYPE_CHECKING:
+    from perftrail.process.launcher import Launcher
+    from tests.process.launcher.traces import Trial
+
+
+@pytest.mark.parametrize("tree_memory", ["auto", "off"])
+@pytest.mark.parametrize("kind", ["chain", "sessions", "respawn"])
+def test_a_fork_bomb_of_500_is_ended(launcher: Launcher, trial: Trial, kind: str, tree_memory: str) -> None:
+    command = trial.command("fork_bomb", 500, kind, timeout_seconds=1.0, tree_memory=tree_memory)
+    ran = launcher.run(command)
+    assert ran.ended == TimedOut()
+    assert trial.living() == []
+    assert cgroups_of(launcher.start().pid) == []
+
+
+@pytest.mark.parametrize("tree_memory", ["auto", "sampled", "off"])
+def test_a_timeout_reaches_a_grandchild_in_a_session_of_its_own(
+    launcher: Launcher, trial: Trial, tree_memory: str
+) -> None:
+    ran = launcher.run(trial.command("daemon", 0, 1000, 1, timeout_seconds=0.3, tree_memory=tree_memory))
+    assert ran.ended == TimedOut()
+    assert trial.living() == []
+
+
+def test_a_stopped_process_is_killed_too(launcher: Launcher, trial: Trial) -> None:
+    ran = launcher.run(trial.shell("kill -STOP $$", timeout_seconds=0.3))
+    assert ran.ended == TimedOut()
+    assert trial.living() == []
+
+
+def test_a_cgroup_that_the_program_made_below_its_own_is_removed(launcher: Launcher, trial: Trial) -> None:
+    paths = launcher.start().cgroup_paths
+    if not paths:
+        pytest.skip("no cgroup can be made here")
+    script = (
+        "".join(f"mkdir -p {path}/a/b && echo 0 > {path}/a/b/cgroup.procs; " for path in paths) + "sleep 1000"
+    )
+    ran = launcher.run(trial.shell(script, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=0.5))
+    assert ran.ended == TimedOut()
+    assert trial.living() == []
+    assert cgroups_of(launcher.start().pid) == []
+
+
+def test_the_launcher_goes_on_after_a_thousand_invocations(launcher: Launcher, trial: Trial) -> None:
+    command = trial.command("exit_at_once", tree_memory="off")
+    assert all(launcher.run(command).ended == Exited(code=0) for _ in range(1000))
+    from pathlib import Path
+
+    server = launcher.start().server_pid
+    assert len(list(Path(f"/proc/{server}/fd").iterdir())) < 12
+    assert eventually(lambda: cgroups_of(launcher.start().pid) == [])

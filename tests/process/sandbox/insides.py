@@ -1,0 +1,65 @@
+"""Sandboxes with something in them, as the sandbox's tests need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from perftrail.model.process import Command, Ran
+from perftrail.model.study import Phase, Sandbox
+from perftrail.ports import Starter
+from perftrail.process.launcher import Launcher
+from perftrail.workflows.containment import Sandboxes, why_no_sandbox
+
+WHY_NONE = why_no_sandbox()
+
+needs_sandbox = pytest.mark.skipif(bool(WHY_NONE), reason=WHY_NONE or "there is one")
+
+
+@dataclass
+class Inside:
+    """A sandbox of a study: its own directory can be changed, the study's read."""
+
+    starter: Starter
+    study: Path
+    own: Path
+    logs: Path
+    memory_cgroup: str | None
+    said: str = field(default="")
+
+    def run(self, script: str, **how: object) -> Ran:
+        """Run a shell script in there, keeping what it says."""
+        output = str(self.logs / "said")
+        command = {
+            "environment": {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "LC_ALL": "C.UTF-8"},
+            "directory": str(self.own),
+            "stdout": output,
+            "stderr": output,
+            "timeout_seconds": 30.0,
+            **how,
+        }
+        ran = self.starter.run(Command(arguments=("/bin/sh", "-c", script), **command))  # type: ignore[arg-type] # a test's own words
+        self.said = Path(output).read_text(errors="replace") if Path(output).exists() else ""
+        return ran
+
+
+@contextmanager
+def opened(root: Path, sandbox: Sandbox | None = None, *, phase: Phase = "build") -> Iterator[Inside]:
+    """Open a sandbox for a study below a directory."""
+    study, results = root / "study", root / "study" / ".perftrail"
+    own, logs = results / "builds" / "own", results / "logs"
+    for directory in (own, logs):
+        directory.mkdir(parents=True)
+    (study / "perftrail.toml").write_text("# the study\n")
+    with Launcher() as outside:
+        sandboxes = Sandboxes(
+            sandbox or Sandbox(), study_directory=str(study), results=results, outside=outside.start()
+        )
+        sandboxes.prepare()
+        memory = outside.start().memory_cgroup
+        with sandboxes.around(phase, [str(own)]) as starter:
+            yield Inside(starter=starter, study=study, own=own, logs=logs, memory_cgroup=memory)

@@ -1,0 +1,163 @@
+"""What programs in a sandbox can see and change, seen by programs in real ones."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import SandboxError
+from perftrail.model.process import Exited
+from perftrail.model.study import Sandbox
+from perftrail.process.launcher import Launcher
+from perftrail.workflows.containment import Sandboxes
+from tests.process.sandbox.insides import Inside, needs_sandbox, opened
+
+pytestmark = needs_sandbox
+
+
+def test_the_home_directory_is_there_and_empty(home: Path, tmp_path: Path) -> None:
+    with opened(tmp_path / "place") as inside:
+        ran = inside.run(f"ls -A {home}; cat {home}/secret; echo mine > {home}/note && cat {home}/note")
+    assert ran.ended == Exited(code=0)
+    assert "the secret" not in inside.said
+    assert inside.said.splitlines()[-1] == "mine"
+    assert [path.name for path in home.iterdir()] == ["secret"]
+
+
+def test_what_the_study_names_of_the_home_can_be_read_and_not_changed(home: Path, tmp_path: Path) -> None:
+    (home / "tools").mkdir()
+    (home / "tools" / "one").write_text("a tool\n")
+    sandbox = Sandbox(readable=("~/tools",), why="the tool")
+    with opened(tmp_path / "place", sandbox) as inside:
+        inside.run(f"cat {home}/tools/one {home}/secret; echo x > {home}/tools/two")
+    assert inside.said.startswith("a tool\n")
+    assert "the secret" not in inside.said
+    assert not (home / "tools" / "two").exists()
+
+
+def test_the_whole_home_cannot_be_asked_for(home: Path, tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match="shows the whole home directory"):
+        opened(tmp_path / "place", Sandbox(readable=(str(home.parent),), why="all")).__enter__()
+
+
+def test_a_study_in_the_home_directory_itself_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "study").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "study"))
+    (tmp_path / "study" / ".keep").touch()
+    from perftrail.process.sandbox.view import refuse_whole_home
+
+    with pytest.raises(SandboxError, match="work in a directory of its own"):
+        refuse_whole_home(str(tmp_path / "study"))
+
+
+def test_only_the_own_directories_can_be_written_to(inside: Inside, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    places = [inside.own, Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")]
+    closed = [
+        "/etc",
+        "/usr/bin",
+        "/var",
+        "/dev",
+        "/run",
+        "/home",
+        tmp_path / "outside",
+        inside.study,
+        inside.logs,
+    ]
+    closed += [inside.study / ".perftrail", inside.own.parent, "/sys/fs/cgroup", "/proc/sys/kernel"]
+    for place in places:
+        assert inside.run(f"echo x > {place}/pwned").ended == Exited(code=0), (place, inside.said)
+    for each in closed:
+        assert inside.run(f"echo x > {each}/pwned").ended != Exited(code=0), each
+    assert not Path("/tmp/pwned").exists()
+    assert not Path("/dev/shm/pwned").exists()
+
+
+def test_kernel_settings_cannot_be_changed(inside: Inside) -> None:
+    inside.run(
+        "for f in $(find /proc/sys /sys -type f -writable 2>/dev/null | head -5); do echo open $f; done"
+    )
+    assert "open" not in inside.said
+    before = Path("/proc/sys/vm/swappiness").read_text()
+    assert inside.run("echo 11 > /proc/sys/vm/swappiness").ended != Exited(code=0)
+    assert Path("/proc/sys/vm/swappiness").read_text() == before
+
+
+def test_passwords_of_the_machine_cannot_be_read(inside: Inside) -> None:
+    assert inside.run("cat /etc/shadow").ended != Exited(code=0)
+
+
+def test_results_and_what_goes_on_outside_are_not_to_be_seen(inside: Inside) -> None:
+    inside.run(f"ls -A {inside.study}/.perftrail; ls -d /proc/[0-9]* | wc -l; ls -A /run")
+    names, count = inside.said.split()[:-1], int(inside.said.split()[-1])
+    assert set(names) == {"builds", "rooms", "sources"}
+    assert count < 10
+
+
+def test_its_launcher_hides_what_it_holds_open(inside: Inside) -> None:
+    script = "for p in 1 $PPID; do for n in $(seq 0 40); do ls /proc/$p/fd/$n/ && echo got in; done; "
+    inside.run(
+        script + "cat /proc/$p/environ /proc/$p/mem && echo got in; ls /proc/$p/root/ && echo got in; done"
+    )
+    assert "Permission denied" in inside.said
+    assert "got in" not in inside.said
+
+
+def test_a_program_inherits_nothing_that_leads_outside(inside: Inside) -> None:
+    inside.run("ls -l /proc/self/fd | grep -c -- '->'")
+    assert int(inside.said) == 4
+
+
+def test_what_one_start_leaves_behind_no_other_finds(inside: Inside) -> None:
+    inside.run(
+        "for d in /tmp $HOME /dev/shm; do mkdir $d/d; echo x > $d/d/f; chmod 000 $d/d; ln -s /etc $d/l; done"
+    )
+    inside.run("ls -A /tmp $HOME /dev/shm | grep -v : | grep -v '^pytest' | grep .")
+    assert {"d", "f", "l"} & set(inside.said.split()) == set()
+    assert Path("/etc/passwd").exists()
+
+
+def test_a_program_of_ones_own_can_be_started_with_the_same_view(tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    own = study / ".perftrail" / "builds" / "own"
+    own.mkdir(parents=True)
+    with Launcher() as outside:
+        sandboxes = Sandboxes(
+            Sandbox(), study_directory=str(study), results=study / ".perftrail", outside=outside.start()
+        )
+        with sandboxes.prefix("build", [str(own)]) as words:
+            script = f"echo x > {own}/made; echo x > {study}/made"
+            done = subprocess.run([*words, "/bin/sh", "-c", script], check=False, capture_output=True)
+    assert done.returncode != 0
+    assert (own / "made").exists()
+    assert not (study / "made").exists()
+
+
+def test_a_moved_mount_point_is_mounted_anew(inside: Inside) -> None:
+    if not inside.study.is_relative_to("/tmp"):
+        pytest.skip("the tests' directories are not below /tmp")
+    top = inside.study.relative_to("/tmp").parts[0]
+    assert inside.run(f"mv /tmp/{top} /tmp/moved").ended == Exited(code=0)
+    assert inside.run(f"cat {inside.study}/perftrail.toml").ended == Exited(code=0), inside.said
+    assert inside.said == "# the study\n"
+
+
+def test_proxies_with_their_passwords_stay_outside_where_there_is_no_network(inside: Inside) -> None:
+    inside.run(
+        "echo $https_proxy", environment={"https_proxy": "http://me:word@proxy.invalid", "PATH": "/bin"}
+    )
+    assert inside.said == "\n"
+
+
+def test_a_build_takes_from_the_compiler_cache_and_puts_nothing_in(inside: Inside) -> None:
+    cache = inside.own.parent / "ccache"
+    cache.mkdir()
+    environment = {"CCACHE_DIR": str(cache), "PATH": "/usr/lib/ccache:/usr/bin:/bin"}
+    ran = inside.run("echo 'int x;' > a.c && cc -c a.c && echo x > $CCACHE_DIR/x", environment=environment)
+    assert ran.ended != Exited(code=0)
+    assert (inside.own / "a.o").exists()
+    assert not any(cache.iterdir())
