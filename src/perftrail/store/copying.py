@@ -164,17 +164,17 @@ class Copying:
     def _searches(self) -> None:
         """Copy searches; an answer goes to where there is none yet."""
         table = schema.search
-        for named in self._rows(table):
+        for search in self._rows(table):
 
-            def put(connection: Connection, part: Copied, named: Named = named) -> None:
-                row = self._numbering.row(connection, named)
+            def put(connection: Connection, part: Copied, search: Named = search) -> None:
+                row = self._numbering.row(connection, search)
                 same = (table.c.key == row["key"], table.c.machine_id == row["machine_id"])
                 found = connection.execute(select(table).where(*same)).one_or_none()
                 part.count("searches", added=found is None, of=1)
                 if found is None:
                     connection.execute(insert(table).values(row))
                 elif _contradict(found, row):
-                    part.differs.append(f"search {row['key']} on machine {named['machine_id']}")
+                    part.differs.append(f"search {row['key']} on machine {search['machine_id']}")
                 elif found.answer is None:
                     told = update(table).where(table.c.id == found.id)
                     connection.execute(told.values(answer=row["answer"]))
