@@ -20,7 +20,7 @@ from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.store import schema
 from perftrail.store.databases import to_write
-from perftrail.store.inserting import insert_many
+from perftrail.store.identifiers import insert_many
 from perftrail.store.rows import build_outcome_to_json
 from perftrail.store.sql import SqlStore
 from perftrail.workflows.hands import open_builder

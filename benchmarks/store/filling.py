@@ -15,7 +15,7 @@ from perftrail.model.build import content_key
 from perftrail.model.measurement import InvocationKey, Machine, Measurement, Runnable
 from perftrail.model.metrics import MEASURED
 from perftrail.store import schema
-from perftrail.store.inserting import insert_many
+from perftrail.store.identifiers import insert_many
 from perftrail.store.rows import point_to_json
 from perftrail.store.sql import SqlStore
 

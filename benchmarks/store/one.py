@@ -12,7 +12,7 @@ from benchmarks.store.filling import MACHINE, fill, milliseconds
 from perftrail.model.metrics import MEASURED
 from perftrail.store import open_store
 from perftrail.store.databases import to_write
-from perftrail.store.statistics import statistics as count
+from perftrail.store.upkeep import statistics as count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

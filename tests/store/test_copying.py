@@ -15,9 +15,8 @@ from perftrail.model.measurement import Draw
 from perftrail.store import hold, open_store
 from perftrail.store import outcomes as kept
 from perftrail.store.content import digests
-from perftrail.store.copying import Copying
+from perftrail.store.copying import Copying, copy_store
 from perftrail.store.databases import looked_at, to_write
-from perftrail.store.keeping import copy_store
 from tests.store.examples import (
     BUILD,
     BUILT,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from perftrail.store.content import Digest
-    from perftrail.store.numbering import Copied
+    from perftrail.store.copying import Copied
 
     Kinds = tuple[str, str]
 

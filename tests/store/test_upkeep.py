@@ -11,8 +11,7 @@ import pytest
 
 from perftrail.errors import NoAnswer, StoreHeld
 from perftrail.store import hold, open_store
-from perftrail.store.statistics import statistics
-from perftrail.store.upkeep import compact, forget, to_forget
+from perftrail.store.upkeep import compact, forget, statistics, to_forget
 from tests.store.examples import (
     MACHINE,
     OTHER_MACHINE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.store.keeping import copy_store
+from perftrail.store.copying import copy_store
 from perftrail.web.access import Access
 from perftrail.web.app import make_app
 from perftrail.web.studies import desks

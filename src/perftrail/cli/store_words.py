@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from perftrail.store.backup import Noted
-    from perftrail.store.numbering import Copied
-    from perftrail.store.statistics import Part, Statistics
-    from perftrail.store.upkeep import Compacted, Forgetting
+    from perftrail.store.copying import Copied
+    from perftrail.store.upkeep import Compacted, Forgetting, Part, Statistics
 
 DAYS = {"d": 1, "w": 7, "y": 365}
 

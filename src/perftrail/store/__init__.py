@@ -19,10 +19,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, assert_never, overload
 
-from perftrail.store.away import LIMIT_SECONDS, Away, Back, Patience
 from perftrail.store.location import on_server, server_of, shown
 from perftrail.store.lock import Holder, hold, writing
 from perftrail.store.memory import MemoryStore
+from perftrail.store.server_outage import LIMIT_SECONDS, Away, Back, Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable

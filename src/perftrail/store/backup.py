@@ -26,8 +26,7 @@ from perftrail.store.content import Digest, digests
 from perftrail.store.copying import Copying
 from perftrail.store.databases import looked_at, to_write
 from perftrail.store.location import on_server, shown
-from perftrail.store.migrations import shipped
-from perftrail.store.upgrade import refuse_newer, version
+from perftrail.store.migrations import refuse_newer, shipped, version
 from perftrail.store.upkeep import guarded
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from perftrail.model.measurement import Measurement
 from perftrail.store import schema
 from perftrail.store.databases import to_read
-from perftrail.store.names import Names
+from perftrail.store.identifiers import Names
 from perftrail.store.outcomes import PHASES
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from perftrail.model.measurement import InvocationKey
 from perftrail.store import schema
-from perftrail.store.names import chunks
+from perftrail.store.identifiers import chunks
 from perftrail.store.outcomes import PHASES
 
 if TYPE_CHECKING:

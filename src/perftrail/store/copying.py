@@ -2,35 +2,167 @@
 
 Rows go in batches, each a transaction of its own: a copy that was cut short goes on where it was. Others may write to a
 server's database meanwhile; of two copies into one, each batch waits for the other's.
+
+Invocations, with all their values, as they are copied into another store: a batch is one transaction.
+
+The numbers that stand for texts in a store that rows are copied into, and what such a copy did.
+
+Copies one store into another, whatever each of them is in.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from perftrail.errors import StoreError
+from perftrail.errors import StoreError, UsageError
 from perftrail.store import schema
-from perftrail.store.content import invocations, named_rows
-from perftrail.store.copied_invocations import put_invocations
-from perftrail.store.inserting import insert_many, insert_unless_there
-from perftrail.store.names import chunks
-from perftrail.store.numbering import NAMED, Copied, Numbering
+from perftrail.store.accepted import named
+from perftrail.store.content import FAILURE, OWN, TEXTS, invocations, invocations_at, named_rows
+from perftrail.store.databases import looked_at, to_write
+from perftrail.store.identifiers import Names, chunks, insert_many, insert_unless_there
+from perftrail.store.location import on_server, shown
+from perftrail.store.machine_lock import FAMILY
+from perftrail.store.outcomes import PHASES
 from perftrail.store.transactions import TRIES, Transactions
-from perftrail.store.turn import FAMILY
+from perftrail.store.upkeep import guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sqlalchemy import Row, Table
 
+    from perftrail.model.search_record import Json
+    from perftrail.store.content import KeptInvocation
     from perftrail.store.transactions import Database
 
     Named = Mapping[str, Any]
     Work = Callable[[Connection], None]
+
+
+def put_invocations(
+    connection: Connection, batch: Sequence[KeptInvocation], numbering: Numbering, done: Copied
+) -> None:
+    """Insert those of some invocations that are not there; note which are there with another content."""
+    rows = [_row(connection, each, numbering) for each in batch]
+    places = [(row["runnable_id"], row["machine_id"], row["phase"], row["ordinal"]) for row in rows]
+    there = {each.key: each for each in invocations_at(connection, places)}
+    done.differs += (
+        named(each.key) for each in batch if each.key in there and there[each.key].content != each.content
+    )
+    new = [(row, each) for row, each in zip(rows, batch, strict=True) if each.key not in there]
+    if new:
+        table = schema.invocation
+        adding = insert(table).returning(table.c.id, sort_by_parameter_order=True)
+        ids = connection.scalars(adding, [row for row, _ in new]).all()
+        _put_values(connection, zip(ids, (each for _, each in new), strict=True), numbering)
+    done.count("invocations", added=len(new), of=len(batch))
+
+
+def _row(connection: Connection, each: KeptInvocation, numbering: Numbering) -> dict[str, Any]:
+    own = dict(zip((*OWN, "block_id", "perftrail_id"), each.own, strict=True))
+    names = {"runnable_id": each.key.runnable, "machine_id": each.key.machine}
+    numbers = {"phase": PHASES.index(each.key.phase), "ordinal": each.key.ordinal}
+    return numbering.row(connection, own | names) | numbers
+
+
+def _put_values(
+    connection: Connection, new: Iterable[tuple[int, KeptInvocation]], numbering: Numbering
+) -> None:
+    values: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
+    for id, each in new:
+        values += (
+            {
+                "invocation_id": id,
+                "metric_id": numbering.find(connection, "metric", metric),
+                "value": value,
+                "method_id": numbering.find(connection, "method", method),
+            }
+            for metric, value, method in each.values
+        )
+        if each.failure is not None:
+            failures.append({"invocation_id": id, **dict(zip(FAILURE, each.failure, strict=True))})
+    insert_many(connection, schema.value, values)
+    insert_many(connection, schema.failure, failures)
+
+
+NAMED = (
+    (schema.perftrail, "version"),
+    (schema.runnable, "key"),
+    (schema.metric, "name"),
+    (schema.method, "name"),
+    (schema.block, "name"),
+)
+"""The tables whose rows are a text and the number that stands for it."""
+
+MOST_NAMED = 5
+"""How many differences an error names."""
+
+
+class Numbering:
+    """The numbers that stand for texts in one store."""
+
+    def __init__(self) -> None:
+        self.names = {table.name: Names(table, column) for table, column in NAMED}
+        self.names["machine"] = Names(schema.machine, "fingerprint")
+
+    def row(self, connection: Connection, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a row as `named_rows` has it with numbers in place of its texts."""
+        numbers = {
+            column: self.names[table.name].find(connection, named[column])
+            for column, (table, _) in TEXTS.items()
+            if named.get(column) is not None
+        }
+        return {**named, **numbers}
+
+    def find(self, connection: Connection, table: str, text: str | None) -> int | None:
+        """Give the number of a text of a table; none for none."""
+        return None if text is None else self.names[table].find(connection, text)
+
+    def forget(self) -> None:
+        """Remember nothing, after a transaction that was undone."""
+        for names in self.names.values():
+            names.forget()
+
+
+@dataclass(slots=True)
+class Copied:
+    """What a copy did, by kind of row: how many it added, how many were there; and what differs, in words."""
+
+    added: Counter[str] = field(default_factory=Counter)
+    there: Counter[str] = field(default_factory=Counter)
+    differs: list[str] = field(default_factory=list)
+
+    def count(self, kind: str, *, added: int, of: int) -> None:
+        """Note how many rows were added of those that should be there."""
+        self.added[kind] += added
+        self.there[kind] += of - added
+
+    def include(self, other: Copied) -> None:
+        """Note what another part of the same copy did."""
+        self.added.update(other.added)
+        self.there.update(other.there)
+        self.differs += other.differs
+
+    def refuse_differences(self, where: str) -> None:
+        """Raise `StoreError` that names what differs, if anything does; all else has been copied."""
+        if self.differs:
+            more = len(self.differs) - MOST_NAMED
+            raise StoreError(
+                f"{where}: it holds something else already as {'; as '.join(self.differs[:MOST_NAMED])}"
+                f"{f'; and {more} more' if more > 0 else ''}; that was left as it is, all else was copied"
+            )
+
+    def as_json(self) -> dict[str, Json]:
+        """As `store copy --json` prints it."""
+        return {"added": dict(self.added), "there": dict(self.there)}
+
 
 STANDS_FOR = ("runnable_id", "revision", "variant", "benchmark", "point")
 """What names a row that says what a runnable stands for."""
@@ -271,3 +403,27 @@ def _newer(rows: Sequence[Named], there: Sequence[Named]) -> Sequence[Named]:
         place = max(number for number, row in enumerate(rows) if row == last)
         return rows[place + 1 :]
     return [row for row in rows if row["finished"] > last["finished"]]
+
+
+def copy_store(source: str, target: str, *, tell: Callable[[int, int], None] = lambda *_: None) -> Copied:
+    """Copy what one store holds at this moment into another, which is made when need be.
+
+    `tell` is told how many invocations are done, and of how many. What differs under the same key is noted in what is
+    given back, and left as it is. Raises `NoAnswer` for a source where nothing is kept, `StoreHeld` while another
+    perftrail writes to the target's file.
+    """
+    if _same(source, target):
+        raise UsageError(f"{shown(target)}: A and B are the same store; name two")
+    with looked_at(source) as connection, guarded(target):
+        database = to_write(target)
+        try:
+            return Copying(connection, database, tell=tell).run()
+        finally:
+            database.close()
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two locations are one store, as far as can be told from their names."""
+    if on_server(one) or on_server(other):
+        return one == other
+    return Path(one).resolve() == Path(other).resolve()

@@ -9,10 +9,9 @@ from sqlalchemy import create_engine, text
 from perftrail.errors import StoreError, UsageError
 from perftrail.model.wording import quoted, suggestion
 from perftrail.store.location import parameters, shown
-from perftrail.store.migrations import shipped
+from perftrail.store.machine_lock import FAMILY, Turn, application_name
+from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
 from perftrail.store.transactions import Database, disposing
-from perftrail.store.turn import FAMILY, Turn, application_name
-from perftrail.store.upgrade import NOTHING, refuse_newer, refuse_older, upgrade, version
 
 try:
     import psycopg
@@ -23,7 +22,7 @@ except ImportError as error:
         "results in PostgreSQL need psycopg, which is not installed: pip install 'perftrail[postgresql]'"
     ) from error
 
-from perftrail.store.server_words import told
+from perftrail.store.postgresql_errors import told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,17 +1,25 @@
-"""The store in a database, through SQLAlchemy Core: the same statements whatever the database is."""
+"""The store in a database, through SQLAlchemy Core: the same statements whatever the database is.
+
+How far a store is, and what came last: asked every second by who watches, so neither reads more than a few rows.
+
+What people say of regressions, in the tables: appended, never changed.
+
+How searches and their steps go into the tables and come out of them.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import case, insert, select
+from sqlalchemy import case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from perftrail import __version__
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Machine
+from perftrail.model.search_record import Mark, RegressionNote
 from perftrail.store import outcomes as kept
 from perftrail.store import schema
 from perftrail.store.accepted import (
@@ -23,32 +31,185 @@ from perftrail.store.accepted import (
     taken,
     to_json,
     unknown_machine,
+    unknown_search,
 )
-from perftrail.store.inserting import insert_unless_there
-from perftrail.store.lately import read_mark, recent
-from perftrail.store.notes import read_notes, write_note
+from perftrail.store.identifiers import insert_or_replace, insert_unless_there
+from perftrail.store.outcomes import read_recent, read_samples
 from perftrail.store.rows import (
     build_from_row,
     build_outcome_to_json,
     point_to_json,
     runnable_from_row,
+    search_from_row,
+    step_from_row,
 )
-from perftrail.store.samples import read_samples
-from perftrail.store.searches import Searches, answer_text, search_row, step_row
 from perftrail.store.transactions import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Self
 
     from sqlalchemy import ColumnElement, Connection
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import Outcome, Runnable, Samples
-    from perftrail.model.search_record import Json, Mark, RegressionNote, SearchRecord, StepRecord
-    from perftrail.store.away import Patience
+    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.store.outcomes import Interned
+    from perftrail.store.server_outage import Patience
     from perftrail.store.transactions import Database
+
+
+def read_mark(connection: Connection) -> Mark:
+    """Say how far the store is. Whatever is added has the largest id, so the last one tells of it."""
+    last = {
+        table.name: select(func.coalesce(func.max(table.c.id), 0)).scalar_subquery()
+        for table in (schema.invocation, schema.build, schema.search, schema.regression_note)
+    }
+    row = connection.execute(
+        select(
+            last["invocation"],
+            last["build"],
+            last["search"],
+            select(func.count(schema.search.c.answer)).scalar_subquery(),
+            select(func.count()).select_from(schema.step).scalar_subquery(),
+            last["regression_note"],
+        )
+    ).one()
+    return Mark(
+        invocations=row[0], builds=row[1], searches=row[2], answers=row[3], steps=row[4], notes=row[5]
+    )
+
+
+def recent(connection: Connection, most: int, interned: Interned) -> Sequence[tuple[Runnable, Outcome]]:
+    """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
+    found = read_recent(connection, most, interned)
+    table = schema.stands_for
+    rows = connection.execute(
+        select(schema.runnable.c.key, table)
+        .join_from(table, schema.runnable)
+        .where(table.c.runnable_id.in_({number for number, _ in found}))
+        .order_by(table.c.id.desc())
+    )
+    stands = {row.runnable_id: runnable_from_row(row) for row in rows}
+    return [(stands[number], outcome) for number, outcome in found if number in stands]
+
+
+def write_note(connection: Connection, note: RegressionNote) -> None:
+    """Insert an accepted note."""
+    connection.execute(
+        insert(schema.regression_note).values(
+            regression=note.regression,
+            status=note.status,
+            text=note.text,
+            author=note.author,
+            written=note.written,
+        )
+    )
+
+
+def read_notes(connection: Connection) -> Sequence[RegressionNote]:
+    """Give every note, oldest first."""
+    table = schema.regression_note
+    return [
+        RegressionNote(
+            regression=row.regression,
+            status=row.status,
+            text=row.text,
+            author=row.author,
+            written=row.written,
+        )
+        for row in connection.execute(select(table).order_by(table.c.id))
+    ]
+
+
+def search_row(record: SearchRecord) -> dict[str, object]:
+    """Give a search's own columns. Raises `StoreError` for what is not plain data."""
+    key = identifier(record.key, "search")
+    what = f"search {key}"
+    return {
+        "key": key,
+        "question": to_json(dict(record.question), what),
+        "started": storable(record.started),
+        "answer": None if record.answer is None else to_json(dict(record.answer), what),
+    }
+
+
+def answer_text(key: str, answer: Mapping[str, Json]) -> str:
+    """Give an answer as it is kept. Raises `StoreError` for what is not plain data."""
+    return to_json(dict(answer), f"search {key}")
+
+
+def step_row(key: str, step: StepRecord) -> dict[str, object]:
+    """Give a step's own columns. Raises `StoreError` for what is not plain data."""
+    where = f"search {key}, step {step.number}"
+    return {
+        "action": to_json(dict(step.action), where),
+        "news": to_json(dict(step.news), where),
+        "belief": to_json(dict(step.belief), where),
+        "words": storable(step.words),
+    }
+
+
+class Searches:
+    """The searches of a store; `where` names it in errors."""
+
+    def __init__(self, interned: Interned, *, where: str) -> None:
+        self._interned = interned
+        self._where = where
+
+    def begin(self, connection: Connection, row: Mapping[str, object], machine: str, version: int) -> None:
+        """Insert a search unless it is there. Raises `StoreError` for an unknown machine."""
+        machine_id = self._interned.machines.find(connection, machine)
+        if machine_id is None:
+            raise unknown_machine(machine, self._where)
+        if self._find(connection, str(row["key"]), machine) is None:
+            new = insert_unless_there(connection, schema.search)
+            connection.execute(new.values(**row, machine_id=machine_id, perftrail_id=version))
+
+    def answer(self, connection: Connection, key: str, machine: str, text: str) -> None:
+        """Set a search's answer. Raises `StoreError` when it was never begun."""
+        table = schema.search
+        search = self._begun(connection, key, machine)
+        connection.execute(update(table).where(table.c.id == search).values(answer=text))
+
+    def step(
+        self, connection: Connection, key: str, machine: str, number: int, row: Mapping[str, object]
+    ) -> None:
+        """Insert or replace a step. Raises `StoreError` when its search was never begun."""
+        search = self._begun(connection, key, machine)
+        new = insert_or_replace(connection, schema.step, row)
+        connection.execute(new.values(**row, search_id=search, number=number))
+
+    def every(self, connection: Connection) -> Sequence[SearchRecord]:
+        """Give every search, the one begun last at the end."""
+        table = schema.search
+        wanted = select(table, schema.machine.c.fingerprint).join_from(table, schema.machine)
+        rows = connection.execute(wanted.order_by(table.c.id)).all()
+        return [search_from_row(row) for row in rows]
+
+    def steps(self, connection: Connection, key: str, machine: str) -> Sequence[StepRecord]:
+        """Give the steps of a search in order; none when there is no such search."""
+        table = schema.step
+        search = self._find(connection, key, machine)
+        wanted = select(table).where(table.c.search_id == search).order_by(table.c.number)
+        rows: Sequence[Any] = connection.execute(wanted).all()
+        return [step_from_row(row) for row in rows]
+
+    def _find(self, connection: Connection, key: str, machine: str) -> int | None:
+        if key != storable(key):
+            return None
+        table = schema.search
+        machine_id = self._interned.machines.find(connection, machine)
+        return connection.scalar(
+            select(table.c.id).where(table.c.key == key, table.c.machine_id == machine_id)
+        )
+
+    def _begun(self, connection: Connection, key: str, machine: str) -> int:
+        found = self._find(connection, key, machine)
+        if found is None:
+            raise unknown_search(key, machine, self._where)
+        return found
 
 
 class SqlStore:

@@ -13,9 +13,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from perftrail.errors import StoreError
-from perftrail.store.migrations import shipped
+from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
 from perftrail.store.transactions import Database, disposing
-from perftrail.store.upgrade import NOTHING, refuse_newer, refuse_older, upgrade, version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from perftrail.errors import StoreAway, StoreError
 from perftrail.model.quantity import duration
-from perftrail.store.away import Away, Back
+from perftrail.store.server_outage import Away, Back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from perftrail.store.away import Patience
+    from perftrail.store.server_outage import Patience
 
 Result = TypeVar("Result")
 

@@ -1,29 +1,174 @@
-"""Makes a store smaller: what nobody needs any more is forgotten on explicit order, and its room given back."""
+"""Makes a store smaller: what nobody needs any more is forgotten on explicit order, and its room given back.
+
+What a store holds and what room it takes: rows by table, samples by machine and benchmark, the oldest and newest.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Integer, case, delete, func, literal_column, select, text
 
 from perftrail.store import schema
 from perftrail.store.databases import looked_at, to_write
 from perftrail.store.location import on_server, shown
 from perftrail.store.lock import hold
+from perftrail.store.migrations import applied, version
+from perftrail.store.outcomes import PHASES
 from perftrail.store.sqlite import BEGIN
-from perftrail.store.statistics import DATED, Part, dated, parts_where, size_bytes
-from perftrail.store.upgrade import applied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import ColumnElement, Connection, Select
 
     from perftrail.model.search_record import Json
     from perftrail.store.transactions import Database
+
+
+SAMPLE = PHASES.index("sample")
+
+DATED = "1"
+"""Text before every time of day and after the empty one, which stands for a time that nobody noted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What a store holds of one machine or one benchmark: starts, those that failed, and when the first and last were.
+
+    `samples` are starts that are no warm-ups and did not fail; times are ISO 8601, empty where none was noted.
+    """
+
+    name: str
+    invocations: int
+    samples: int
+    failures: int
+    oldest: str
+    newest: str
+
+    def as_json(self) -> dict[str, Json]:
+        """The part as `store stats --json` prints it."""
+        return {
+            "name": self.name,
+            "invocations": self.invocations,
+            "samples": self.samples,
+            "failures": self.failures,
+            "oldest": self.oldest,
+            "newest": self.newest,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What a store holds: its size in bytes, journal included, rows by table, parts by machine and benchmark."""
+
+    where: str
+    kind: str
+    schema: int
+    size_bytes: int
+    rows: Mapping[str, int]
+    machines: Sequence[Part]
+    benchmarks: Sequence[Part]
+
+    def as_json(self) -> dict[str, Json]:
+        """The statistics as `store stats --json` prints them."""
+        return {
+            "store": self.where,
+            "kind": self.kind,
+            "schema": self.schema,
+            "bytes": self.size_bytes,
+            "rows": dict(self.rows),
+            "machines": [each.as_json() for each in self.machines],
+            "benchmarks": [each.as_json() for each in self.benchmarks],
+        }
+
+
+def statistics(location: str) -> Statistics:
+    """Count what a store holds, all of one state of it. Raises `NoAnswer` where nothing was kept yet."""
+    where = shown(location)
+    with looked_at(location) as connection:
+        return Statistics(
+            where=where,
+            kind=connection.dialect.name,
+            schema=version(connection, where=where),
+            size_bytes=size_bytes(connection, location),
+            rows={
+                table.name: connection.scalar(select(func.count()).select_from(table)) or 0
+                for table in schema.metadata.sorted_tables
+            },
+            machines=parts_where(connection),
+            benchmarks=_by_benchmark(connection),
+        )
+
+
+def size_bytes(connection: Connection, location: str) -> int:
+    """Give the room that a store takes on disk, indexes and journal included."""
+    if connection.dialect.name == "postgresql":
+        return sum(
+            connection.scalar(
+                text("SELECT pg_total_relation_size(quote_ident(:name)::regclass)"), {"name": name}
+            )
+            for name in (*schema.metadata.tables, applied.name)
+        )
+    files = (Path(f"{location}{suffix}") for suffix in ("", "-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def dated(connection: Connection) -> ColumnElement[str]:
+    """Give the column of when invocations were started, to be compared letter by letter: they are all in UTC."""
+    letter_by_letter = "C" if connection.dialect.name == "postgresql" else "BINARY"
+    return schema.invocation.c.started.collate(letter_by_letter)
+
+
+def parts_where(connection: Connection, *conditions: ColumnElement[bool]) -> Sequence[Part]:
+    """Count the invocations of each machine for which some conditions hold."""
+    table, machine = schema.invocation, schema.machine
+    wanted = (
+        select(machine.c.fingerprint.label("name"), *_counts(connection))
+        .join_from(table, machine)
+        .outerjoin(schema.failure, schema.failure.c.invocation_id == table.c.id)
+        .where(*conditions)
+        .group_by(machine.c.id, machine.c.fingerprint)
+        .order_by(machine.c.id)
+    )
+    return _parts(connection, wanted)
+
+
+def _counts(connection: Connection) -> Sequence[ColumnElement[Any]]:
+    started = dated(connection)
+    known = case((started >= DATED, started))
+    failed = func.count(schema.failure.c.invocation_id)
+    sampled = case((schema.invocation.c.phase == SAMPLE, 1), else_=0)
+    kept = case((schema.failure.c.invocation_id.is_(None), sampled), else_=0)
+    return (
+        func.count().label("invocations"),
+        func.sum(kept, type_=Integer).label("samples"),
+        failed.label("failures"),
+        func.coalesce(func.min(known), "").label("oldest"),
+        func.coalesce(func.max(known), "").label("newest"),
+    )
+
+
+def _by_benchmark(connection: Connection) -> Sequence[Part]:
+    """Count by benchmark; what stands for several revisions of one counts once."""
+    table, stands_for = schema.invocation, schema.stands_for
+    of = select(stands_for.c.runnable_id, stands_for.c.benchmark.label("name")).distinct().subquery()
+    wanted = (
+        select(of.c.name, *_counts(connection))
+        .join_from(table, of, of.c.runnable_id == table.c.runnable_id)
+        .outerjoin(schema.failure, schema.failure.c.invocation_id == table.c.id)
+        .group_by(of.c.name)
+        .order_by(literal_column("2").desc(), of.c.name)
+    )
+    return _parts(connection, wanted)
+
+
+def _parts(connection: Connection, wanted: Select[Any]) -> Sequence[Part]:
+    return [Part(**row._asdict()) for row in connection.execute(wanted)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

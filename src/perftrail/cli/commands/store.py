@@ -26,7 +26,7 @@ def command() -> None:
 def stats(study: str | None, store: str | None, as_json: bool) -> None:
     """Say what a store holds, by table, machine and benchmark, and what room it takes."""
     from perftrail.cli.store_words import named, print_statistics
-    from perftrail.store.statistics import statistics
+    from perftrail.store.upkeep import statistics
 
     meant = named(study, store)
     found = statistics(meant.location)
@@ -49,7 +49,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
     says what; all else is copied then.
     """
     from perftrail.cli.store_words import copied_words, placed, progress
-    from perftrail.store.keeping import copy_store
+    from perftrail.store.copying import copy_store
 
     one, other = placed(source), placed(target)
     with progress("copied") as tell:
