@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.cli.main import main
-from tests.readers.formats.fixtures import DATA
+from tests.formats.fixtures import DATA
 
 
 def perftrail(*words: str) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail import studyfile
-from perftrail.readers.formats import read
+from perftrail.formats import read
 from tests.e2e.printing import perftrail
 
 STUDY = Path(__file__).parents[2] / "studies" / "tcl-suite"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.file_tree import empty_directory
+from perftrail.formats.printed import read_metrics
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation, Measurement, circumstances, seed_of
 from perftrail.model.placeholders import fill, split_command
@@ -24,7 +25,6 @@ from perftrail.model.process import (
 )
 from perftrail.model.quantity import duration, quantity
 from perftrail.model.study import with_refusals
-from perftrail.readers.pattern import read_metrics
 from perftrail.workflows.accounts import measured, methods
 from perftrail.workflows.clock import now
 from perftrail.workflows.instructions import KEPT, InstructionCounter

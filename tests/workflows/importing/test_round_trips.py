@@ -10,10 +10,10 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.errors import NoAnswer, SourceError, UsageError
+from perftrail.formats import tidy_csv
+from perftrail.formats.document import Place
+from perftrail.formats.exports import FORMATS, write
 from perftrail.model.exchange import Series
-from perftrail.readers.formats import tidy_csv
-from perftrail.readers.formats.surroundings import Place
-from perftrail.report.exports import FORMATS, write
 from perftrail.store.memory import MemoryStore
 from perftrail.workflows.export import exported, leading
 from perftrail.workflows.importing.starting import import_files

@@ -9,7 +9,7 @@ import click
 
 from perftrail.cli.options import json_option, only_option, store_option, study_argument
 from perftrail.cli.walking import walking_options
-from perftrail.report.exports import FORMATS
+from perftrail.formats.exports import FORMATS
 
 if TYPE_CHECKING:
     from perftrail.cli.walking import Walking
@@ -54,7 +54,7 @@ def command(
     """
     from perftrail.cli.exported import deliver
     from perftrail.cli.kept import say_how_old
-    from perftrail.report.exports import write
+    from perftrail.formats.exports import write
     from perftrail.workflows.export import exported, leading
     from perftrail.workflows.opening import open_view
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, StudyError, UsageError
+from perftrail.formats import FORMATS, read_file, recognise
 from perftrail.model.wording import listed, quoted, suggestion
-from perftrail.readers.formats import FORMATS, read_file, recognise
 from perftrail.studyfile import mistake
 from perftrail.workflows.importing.arranging import SampleFile
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from perftrail import studyfile
 from perftrail.errors import UsageError
+from perftrail.formats import files_in
 from perftrail.model.exchange import SUMMARY
 from perftrail.model.quantity import counted
-from perftrail.readers.formats import files_in
 from perftrail.studyfile.reading import shown_name
 from perftrail.workflows.importing.arranging import arrange
 from perftrail.workflows.importing.reading import is_result, read_samples, refuse_unknown, sample_file

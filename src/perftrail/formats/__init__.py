@@ -1,0 +1,143 @@
+"""What other benchmark tools write, as series: recognised by content, read by the module of its format.
+
+What a benchmark printed, read as metrics.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+from perftrail.errors import FormatError
+from perftrail.formats.document import HEAD_BYTES, NOWHERE, Place
+from perftrail.model.wording import listed, quoted, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.exchange import Series
+
+
+FORMATS: Mapping[str, str] = {
+    "hyperfine": "hyperfine's JSON (--export-json)",
+    "pyperf": "pyperf's JSON (-o)",
+    "google-benchmark": "Google Benchmark's JSON (--benchmark_format=json)",
+    "jmh": "JMH's JSON (-rf json)",
+    "pytest-benchmark": "pytest-benchmark's JSON (--benchmark-json)",
+    "asv": "asv's results of one commit (results/MACHINE/COMMIT-ENVIRONMENT.json)",
+    "criterion": "criterion.rs's sample.json, or cargo-criterion's messages (--message-format=json)",
+    "rebench": "ReBench's data file",
+    "tclbench": "what tclbench's runbench.tcl prints (text, list or csv)",
+    "go": "what go test -bench prints",
+    "criterion-text": "what criterion.rs prints",
+    "jsonl": 'JSON lines with "benchmark", "metric" and "value", and "point", an object',
+    "parquet": "Parquet with the columns of the CSV",
+    "csv": "CSV with the columns benchmark, metric and value",
+}
+"""Every format and what it is; the first that knows a file reads it."""
+
+_MODULES: Mapping[str, str] = {"go": "go_text", "jsonl": "json_lines", "csv": "tidy_csv"}
+"""Modules that are not named as their format."""
+
+LARGEST_BYTES = 1 << 28
+"""So large a file is read, unpacked."""
+
+MOST_FILES = 100_000
+
+_PACKED = b"\x1f\x8b"
+_SETTINGS = ("machine.json", "benchmarks.json", "benchmark.json", "estimates.json", "tukey.json")
+
+
+class Format(Protocol):
+    """What the module of a format has. `read` raises `FormatError`, and `ValueError` for figures that are none."""
+
+    def knows(self, head: bytes, name: str, /) -> bool:
+        """Whether a file that begins so, of this name, has the format."""
+
+    def read(self, content: bytes, place: Place = NOWHERE, /) -> tuple[Series, ...]:
+        """Read the content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a file holds, and in which format."""
+
+    format: str
+    series: tuple[Series, ...]
+
+
+def recognise(content: bytes, name: str = "") -> str | None:
+    """Tell which format content has; `None` when no format knows it."""
+    head = content[:HEAD_BYTES]
+    return next((each for each in FORMATS if _format(each).knows(head, name)), None)
+
+
+def read(content: bytes, *, name: str, format: str | None = None, place: Place = NOWHERE) -> Read:
+    """Read content in a format, or in the one it is recognised to have.
+
+    Raises `FormatError` that begins with `name`.
+    """
+    chosen = format or recognise(content, name)
+    if chosen is None:
+        raise FormatError(
+            f"{name}: is in no format that is known; they are {listed(FORMATS)}; choose one by its name"
+        )
+    if chosen not in FORMATS:
+        raise FormatError(f"no format {quoted(chosen)}{suggestion(chosen, FORMATS)}")
+    try:
+        return Read(format=chosen, series=_format(chosen).read(content, place))
+    except (FormatError, ValueError) as error:
+        raise FormatError(f"{name}: {error}; is it {FORMATS[chosen]}?") from error
+
+
+def read_file(path: Path, *, name: str | None = None, format: str | None = None) -> Read:
+    """Read a file, unpacked if it is a gzip. Raises `FormatError` for one that is no such file, or too large."""
+    shown = name or str(path)
+    try:
+        content = _content(path)
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise FormatError(f"{shown}: cannot be read: {why.lower()}") from error
+    if len(content) > LARGEST_BYTES:
+        raise FormatError(f"{shown}: is larger than {LARGEST_BYTES >> 20} MiB; split it")
+    place = Place(path=Path(shown), beside=lambda other: _beside(path, other))
+    return read(content, name=shown, format=format, place=place)
+
+
+def files_in(directory: Path) -> tuple[Path, ...]:
+    """Give the files of a directory that hold results: criterion's newest samples, or all but the tools' settings."""
+    found: list[Path] = []
+    for path in sorted(directory.rglob("*")):
+        if path.name in _SETTINGS or not path.is_file():
+            continue
+        found.append(path)
+        if len(found) > MOST_FILES:
+            raise FormatError(f"{directory}: has more than {MOST_FILES} files; name those that are meant")
+    samples = tuple(path for path in found if path.name == "sample.json" and path.parent.name != "base")
+    return samples or tuple(found)
+
+
+def _format(name: str) -> Format:
+    module = _MODULES.get(name, name.replace("-", "_"))
+    return cast("Format", import_module(f"{__name__}.{module}"))
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(LARGEST_BYTES + 1)
+    if not content.startswith(_PACKED):
+        return content
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+        return packed.read(LARGEST_BYTES + 1)
+
+
+def _beside(path: Path, other: str) -> bytes | None:
+    try:
+        return _content(path.parent / other)
+    except (OSError, EOFError, zlib.error):
+        return None

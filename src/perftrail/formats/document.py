@@ -1,0 +1,151 @@
+"""JSON that others wrote, read with a path to every value, so that a complaint names the place.
+
+What a format may look at beside a file's content: its first bytes, its name, and the files next to it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from perftrail.errors import FormatError
+from perftrail.model.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value in a document and where it is. What it does not hold is a `FormatError` that says where and what."""
+
+    value: object
+    path: str = ""
+
+    def __getitem__(self, key: str) -> Node:
+        found = self.get(key)
+        if found is None:
+            raise self.complaint(f"has no {quoted(key)}")
+        return found
+
+    def get(self, key: str) -> Node | None:
+        """Give a member of an object; `None` where it is missing or null."""
+        value = self._object().get(key)
+        return None if value is None else Node(value, f"{self.path}.{key}" if self.path else key)
+
+    def members(self) -> Iterator[tuple[str, Node]]:
+        """Give the members of an object that are not null."""
+        for key, value in self._object().items():
+            if value is not None:
+                yield key, Node(value, f"{self.path}.{key}" if self.path else key)
+
+    def elements(self) -> tuple[Node, ...]:
+        """Give the elements of a list."""
+        if not isinstance(self.value, list):
+            raise self._not("a list")
+        return tuple(Node(value, f"{self.path}[{index}]") for index, value in enumerate(self.value))
+
+    def text(self) -> str:
+        """Give a text."""
+        if not isinstance(self.value, str):
+            raise self._not("a text")
+        return self.value
+
+    def number(self) -> float:
+        """Give a finite number."""
+        if isinstance(self.value, int | float) and not isinstance(self.value, bool):
+            try:
+                number = float(self.value)
+            except OverflowError:
+                number = math.inf
+            if math.isfinite(number):
+                return number
+        raise self._not("a finite number")
+
+    def numbers(self) -> tuple[float, ...]:
+        """Give a list of finite numbers."""
+        return tuple(each.number() for each in self.elements())
+
+    def scalar(self) -> str:
+        """Give a text, or a number or truth as it is written in JSON: a parameter's value."""
+        if isinstance(self.value, str):
+            return self.value
+        if isinstance(self.value, int | float):
+            return json.dumps(self.value)
+        raise self._not("a text or a number")
+
+    def time(self) -> datetime:
+        """Give a moment written as ISO 8601."""
+        try:
+            return datetime.fromisoformat(self.text())
+        except ValueError:
+            raise self._not("a time as 2026-01-31T12:00:00") from None
+
+    def complaint(self, what: str) -> FormatError:
+        """Say what is wrong here."""
+        return FormatError(f"{self.path or 'the document'}: {what}")
+
+    def _object(self) -> dict[str, object]:
+        if not isinstance(self.value, dict):
+            raise self._not("an object")
+        return self.value
+
+    def _not(self, wanted: str) -> FormatError:
+        kind = type(self.value)
+        is_what = _KINDS[kind] if kind in _KINDS else quoted(str(self.value)[:80])
+        return self.complaint(f"must be {wanted}, and is {is_what}")
+
+
+def parse(content: bytes, *, line: int = 1) -> Node:
+    """Read a document that begins on a line of its file. Raises `FormatError` for what is no JSON."""
+    try:
+        return Node(json.loads(content))
+    except json.JSONDecodeError as error:
+        raise FormatError(f"line {line + error.lineno - 1}: is no JSON: {error.msg.lower()}") from error
+    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        why = "too deep" if isinstance(error, RecursionError) else "no text, or a number of too many digits"
+        raise FormatError(f"line {line}: is no JSON that can be read: {why}") from error
+
+
+def decoded(content: bytes) -> str:
+    """Decode a text file of UTF-8. Raises `FormatError` with the line of what is none."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise FormatError(f"line {line}: is no UTF-8 text; convert it") from error
+
+
+HEAD_BYTES = 1 << 16
+"""So much of a file tells its format."""
+
+_MARK = b"\xef\xbb\xbf"
+
+
+def _nothing(path: str) -> None:  # noqa: ARG001 - there is nothing, wherever
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where content is from: its path, and `beside`, which gives other files' content by paths relative to it."""
+
+    path: PurePath
+    beside: Callable[[str], bytes | None] = _nothing
+
+
+NOWHERE = Place(path=PurePath())
+"""The place of what is no file, as what a benchmark printed."""
+
+
+def begins_with(head: bytes, pattern: bytes) -> bool:
+    """Whether a file begins with a pattern, after a byte order mark and white space."""
+    return re.match(rb"\s*+" + pattern, head.removeprefix(_MARK)) is not None

@@ -1,0 +1,55 @@
+"""Samples in other tools' formats: one module for each, all with the same function.
+
+``write(samples, study)`` gives the files by their names, relative to where they go: one, or several where the format
+holds one subject in each.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.model.exchange import Exported
+    from perftrail.model.study import Study
+
+Holds = Literal["everything", "shown"]
+"""Which metrics go into a format: all that were measured, or those that `perftrail show` prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """An export: its module, what it holds, and what it is, for people."""
+
+    module: str
+    holds: Holds
+    doc: str
+
+
+FORMATS: Mapping[str, Format] = {
+    "csv": Format("tidy_csv", "everything", "A table, one row for each value."),
+    "jsonl": Format("json_lines", "everything", "The same, one JSON object for each value."),
+    "parquet": Format("parquet", "everything", "The same as a Parquet file (needs the extra notebook)."),
+    "hyperfine": Format("hyperfine", "everything", "hyperfine's JSON, one file for each revision."),
+    "asv": Format("asv", "shown", "A directory of asv results, for asv publish."),
+    "bmf": Format("bencher", "shown", "Bencher Metric Format, one file for each revision."),
+    "github-action-benchmark": Format(
+        "github_action", "shown", "customSmallerIsBetter and customBiggerIsBetter, for each revision."
+    ),
+    "lnt": Format(
+        "lnt", "everything", "LNT's report, version 2: time and memory, one file for each revision."
+    ),
+    "otava": Format("otava", "shown", "A CSV for each benchmark and otava.yaml, for Otava."),
+}
+"""Every format by its name on the command line."""
+
+
+def write(format: str, samples: Sequence[Exported], study: Study) -> Mapping[str, bytes]:
+    """Write samples of a study in a format. Raises `UsageError` where a library is missing."""
+    module = importlib.import_module(f"perftrail.formats.{FORMATS[format].module}")
+    files = module.write(samples, study)
+    assert isinstance(files, dict)
+    return files

@@ -1,0 +1,115 @@
+"""JMH's JSON (``-rf json``)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.units import unit
+from perftrail.model.exchange import Series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perftrail.formats.document import Node, Place
+    from perftrail.model.metrics import Better
+
+_PERCENTILE = re.compile(r"(.*:)?·?p[01]\.\d+")
+
+MOST_VALUES = 1_000_000
+"""So many values of a histogram are written out; of one that has more, the mean is kept."""
+
+
+def knows(head: bytes, _name: str) -> bool:
+    """Whether this is what JMH writes."""
+    return begins_with(head, rb"\[\s*\{") and b'"primaryMetric"' in head and b'"mode"' in head
+
+
+def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+    """Read every benchmark's scores, those of all forks in one, and what its profilers measured.
+
+    Percentiles are left out, for the scores are there.
+
+    Where modes or numbers of threads differ, or threads are several, they are parameters.
+    """
+    entries = parse(content).elements()
+    modes = {entry["mode"].text() for entry in entries}
+    threads = {_threads(entry) for entry in entries}
+    return tuple(
+        series
+        for entry in entries
+        for series in _benchmark(entry, with_mode=len(modes) > 1, with_threads=threads != {"1"})
+    )
+
+
+def _benchmark(entry: Node, *, with_mode: bool, with_threads: bool) -> Iterator[Series]:
+    parameters = entry.get("params")
+    point = [] if parameters is None else [(name, each.scalar()) for name, each in parameters.members()]
+    if with_threads:
+        point.append(("threads", _threads(entry)))
+    if with_mode:
+        point.append(("mode", entry["mode"].text()))
+    benchmark = entry["benchmark"].text()
+    yield _series(benchmark, tuple(point), "", entry["primaryMetric"])
+    others = entry.get("secondaryMetrics")
+    for name, each in () if others is None else others.members():
+        if _PERCENTILE.fullmatch(name):
+            continue
+        yield _series(benchmark, tuple(point), name.removeprefix("·"), each)
+
+
+def _threads(entry: Node) -> str:
+    threads = entry.get("threads")
+    return "1" if threads is None else threads.scalar()
+
+
+def _series(benchmark: str, point: tuple[tuple[str, str], ...], name: str, metric: Node) -> Series:
+    """Read a score; without a name it is the time of an operation, or operations in a time."""
+    score_unit = metric["scoreUnit"].text()
+    above, _, below = score_unit.partition("/")
+    values = _values(metric)
+    summary = values is None
+    values = (metric["score"].number(),) if values is None else values
+    better: Better = "lower"
+    kept: str | None = score_unit
+    if above == "ops":
+        better = "higher"
+        seconds = unit(below)
+        if seconds.name == "s":
+            kept, values = "1/s", tuple(value * seconds.per for value in values)
+        name = name or "throughput"
+    elif below == "op" and unit(above).name in ("s", "B"):
+        known = unit(above)
+        kept, values = known.name, known.scaled(values)
+    return Series(
+        benchmark=benchmark,
+        point=point,
+        metric=name or "wall",
+        unit=kept,
+        better=better,
+        values=values,
+        summary=summary,
+        note="mean" if summary else None,
+    )
+
+
+def _values(metric: Node) -> tuple[float, ...] | None:
+    """Give every value of every fork; `None` where they are too many, or not there."""
+    raw = metric.get("rawData")
+    if raw is not None:
+        return tuple(value for fork in raw.elements() for value in fork.numbers()) or None
+    histogram = metric.get("rawDataHistogram")
+    if histogram is None:
+        return None
+    values: list[float] = []
+    for fork in histogram.elements():
+        for iteration in fork.elements():
+            for pair in iteration.elements():
+                numbers = pair.numbers()
+                if len(numbers) != 2 or numbers[1] < 0:
+                    raise pair.complaint("must be a value and how often it was seen")
+                if len(values) + numbers[1] > MOST_VALUES:
+                    return None
+                values.extend([numbers[0]] * int(numbers[1]))
+    return tuple(values) or None

@@ -1,0 +1,60 @@
+"""JSON lines: one object for each value, as ``perftrail export --format jsonl`` writes it.
+
+JSON lines: one object for each value; the point is an object of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from perftrail.errors import FormatError
+from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.rows import AFTER, BEFORE, COLUMNS, PREFIX, REQUIRED, Rows, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.formats.document import Place
+    from perftrail.model.exchange import Exported, Series
+    from perftrail.model.study import Study
+
+
+def knows(head: bytes, _name: str) -> bool:
+    """Whether the first line has what is needed."""
+    first = head.lstrip().partition(b"\n")[0]
+    return begins_with(first, rb"\{") and all(f'"{name}"'.encode() in first for name in REQUIRED)
+
+
+def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+    """Read the lines; their names are the columns of the CSV, and the parameters are in ``point``."""
+    gathered = Rows()
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            found = parse(line, line=number)
+            row = {name: each.scalar() for name, each in found.members() if name in COLUMNS}
+            if (point := found.get("point")) is not None:
+                row |= {f"{PREFIX}{name}": each.scalar() for name, each in point.members()}
+        except FormatError as error:
+            told = str(error)
+            raise error if told.startswith("line ") else FormatError(f"line {number}: {told}") from error
+        gathered.add(tuple(row), tuple(row.values()), number)
+    return gathered.series()
+
+
+def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
+    """Write a line for each value."""
+    lines = (
+        json.dumps(
+            {
+                **{name: row[name] for name in BEFORE},
+                "point": each.point.as_dict(),
+                **{name: row[name] for name in AFTER},
+            },
+            ensure_ascii=False,
+        )
+        for each, row in rows(samples)
+    )
+    return {"samples.jsonl": "".join(f"{line}\n" for line in lines).encode()}

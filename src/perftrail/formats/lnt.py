@@ -1,0 +1,48 @@
+"""LNT's report, version 2: the medians of time and memory of each benchmark; a file for each revision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.formats.rows import each_revision
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.exchange import Exported
+    from perftrail.model.search_record import Json
+    from perftrail.model.study import Study
+
+_FIELDS = {"wall": "execution_time", "peak_memory": "mem_bytes"}
+"""What its schema for programs' results has a place for, by our metrics."""
+
+
+def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
+    """Write what its schema knows; every value of the time, for it takes several and looks at the least."""
+    return each_revision(samples, _document)
+
+
+def _document(samples: Sequence[Exported]) -> Json:
+    kept = [each for each in samples if each.metric in _FIELDS]
+    if not kept:
+        return None
+    tests: dict[str, dict[str, Json]] = {}
+    for each in kept:
+        tests.setdefault(each.name, {"name": each.name})[_FIELDS[each.metric]] = list(each.numbers)
+    started = sorted(each.started for each in kept if each.started)
+    revision = kept[0].subject.revision
+    return {
+        "format_version": "2",
+        "machine": {"name": kept[0].machine},
+        "run": {
+            "start_time": _second(started[0]) if started else "",
+            "end_time": _second(started[-1]) if started else "",
+            "llvm_project_revision": revision.id,
+        },
+        "tests": list(tests.values()),
+    }
+
+
+def _second(moment: str) -> str:
+    """Write a moment as LNT reads it, without parts of a second."""
+    return moment[:19]

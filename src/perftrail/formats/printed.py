@@ -1,0 +1,102 @@
+"""Metrics read from what a benchmark printed, by pattern or in another tool's format.
+
+Figures of a benchmark that prints another tool's format: one invocation gives as many as it has items.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from typing import TYPE_CHECKING
+
+from perftrail.errors import FormatError
+from perftrail.formats import read
+from perftrail.model.build import Failure
+from perftrail.model.wording import listed, quoted, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from perftrail.model.exchange import Series
+    from perftrail.model.metrics import Metric, Pick, Printed
+
+
+class Reported:
+    """An output, read once in each format that metrics ask for."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+        self._read: dict[Printed, tuple[Series, ...]] = {}
+
+    def figures(self, metric: Metric) -> Sequence[float]:
+        """Give the values of a metric's item. Raises `FormatError` that says what there is instead."""
+        assert metric.reads is not None, "a metric without it has a pattern"
+        if metric.reads not in self._read:
+            self._read[metric.reads] = read(
+                self._output.encode(), name="the output", format=metric.reads
+            ).series
+        found = [each for each in self._read[metric.reads] if each.metric == metric.figure]
+        if not found:
+            figures = {each.metric: None for each in self._read[metric.reads]}
+            there = listed(map(quoted, figures), "and") or "none"
+            raise FormatError(f"the output has no figure {quoted(metric.figure)}; it has {there}")
+        items = {item(each): each for each in found}
+        if not metric.item and len(items) == 1:
+            return found[0].values
+        if metric.item not in items:
+            named = (
+                f"no item {quoted(metric.item)}"
+                if metric.item
+                else "several items, so that item must name one"
+            )
+            raise FormatError(f"the output has {named}{suggestion(metric.item, items)}")
+        chosen = items[metric.item]
+        if (chosen.unit or "") != metric.unit:
+            raise FormatError(
+                f"{metric.item or metric.figure} is in {quoted(chosen.unit or '')}; write this as its unit"
+            )
+        return chosen.values
+
+
+def item(series: Series) -> str:
+    """Name a benchmark at its point as a study names it: ``BM_Sort[arg=64]``."""
+    point = ", ".join(f"{name}={value}" for name, value in series.point)
+    return f"{series.benchmark}[{point}]" if point else series.benchmark
+
+
+_PICKS: Mapping[Pick, Callable[[Sequence[float]], float]] = {
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "min": min,
+    "max": max,
+    "sum": math.fsum,
+    "median": statistics.median,
+}
+
+
+def read_metrics(metrics: Mapping[str, Metric], output: str, *, log: str) -> dict[str, float] | Failure:
+    """Read every metric from a benchmark's output, or say which one is not there."""
+    values: dict[str, float] = {}
+    reported = Reported(output)
+    for name, metric in metrics.items():
+        try:
+            found = reported.figures(metric) if metric.reads else _matches(metric, output)
+        except FormatError as error:
+            return Failure(stage="metric", message=f"{name}: {error}", log=log)
+        value = _PICKS[metric.pick](found)
+        if not math.isfinite(value):
+            return Failure(stage="metric", message=f"{name}: {value} is not finite", log=log)
+        values[name] = value
+    return values
+
+
+def _matches(metric: Metric, output: str) -> Sequence[float]:
+    """Give every number that the pattern finds. Raises `FormatError` where it finds none."""
+    found = re.findall(metric.pattern, output, flags=re.MULTILINE)
+    if not found:
+        raise FormatError(f"the output has nothing like {metric.pattern!r}")
+    try:
+        return [float(text) for text in found]
+    except ValueError:
+        raise FormatError(f"{found[-1]!r} is no number") from None

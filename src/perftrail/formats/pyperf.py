@@ -1,0 +1,64 @@
+"""pyperf's JSON (``-o``, ``--output``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.units import unit
+from perftrail.model.exchange import Series
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.formats.document import Node, Place
+
+_METRICS = {"second": "wall", "byte": "peak_memory", "integer": "value"}
+
+
+def knows(head: bytes, _name: str) -> bool:
+    """Whether this is what pyperf writes."""
+    return (
+        begins_with(head, rb'\{\s*"(benchmarks|metadata|version)"')
+        and b'"runs"' in head
+        and b'"version"' in head
+    )
+
+
+def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+    """Read every benchmark's values, which are for one loop; warm-ups and calibration are left out."""
+    document = parse(content)
+    shared = _members(document.get("metadata"))
+    found = (_series(benchmark, shared) for benchmark in document["benchmarks"].elements())
+    return tuple(each for each in found if each is not None)
+
+
+def _series(benchmark: Node, shared: Mapping[str, Node]) -> Series | None:
+    """Read one benchmark; nothing where it was only calibrated."""
+    runs = benchmark["runs"].elements()
+    own = {**shared, **_members(benchmark.get("metadata"))}
+    values = tuple(value for run in runs for value in _values(run))
+    if not values:
+        return None
+    first = {**own, **_members(runs[0].get("metadata"))}
+    if "name" not in first:
+        raise benchmark.complaint('has no name in its "metadata"')
+    kind = first["unit"].text() if "unit" in first else "second"
+    return Series(
+        benchmark=first["name"].text(),
+        subject=first["commit_id"].text() if "commit_id" in first else None,
+        metric=_METRICS.get(kind, "value"),
+        unit=None if kind == "integer" else unit(kind).name,
+        values=values,
+        when=first["date"].time() if "date" in first else None,
+        machine=first["hostname"].text() if "hostname" in first else None,
+    )
+
+
+def _values(run: Node) -> tuple[float, ...]:
+    values = run.get("values")
+    return () if values is None else values.numbers()
+
+
+def _members(metadata: Node | None) -> dict[str, Node]:
+    return {} if metadata is None else dict(metadata.members())

@@ -1,0 +1,286 @@
+"""Rows of one value each, as perftrail exports them, gathered to series.
+
+Samples as rows, one for each value: what CSV, JSON lines and Parquet have in common.
+
+One file for each revision, named after it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from perftrail.errors import FormatError
+from perftrail.model.exchange import SUMMARY, Series
+from perftrail.model.recipe import PLAIN
+from perftrail.model.wording import listed, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from perftrail.model.exchange import Exported
+    from perftrail.model.metrics import Better
+    from perftrail.model.search_record import Json
+
+
+REQUIRED = ("benchmark", "metric", "value")
+OPTIONAL = (
+    "subject",
+    "revision",
+    "variant",
+    "unit",
+    "better",
+    "invocation",
+    "ordinal",
+    "started",
+    "when",
+    "machine",
+    "flags",
+    "label",
+    "time",
+)
+COLUMNS = (*REQUIRED, *OPTIONAL)
+"""Every column that is no parameter."""
+
+
+PREFIX = "point."
+"""Begins the name of a parameter that is called like a column."""
+
+_NUMBERS, _MOMENTS = ("invocation", "ordinal"), ("time", "started", "when")
+_OWN = frozenset({"value", *_NUMBERS, *_MOMENTS})
+"""What every row has for itself; rows with all else alike are of one sample."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    subject: str | None
+    benchmark: str
+    point: tuple[tuple[str, str], ...]
+    metric: str
+    unit: str | None
+    better: Better
+    machine: str | None
+    summary: bool
+
+
+@dataclass(slots=True)
+class _Values:
+    """Values by their number in the sample, in the rows' order where rows have no number."""
+
+    numbers: list[tuple[int, float]] = field(default_factory=list)
+    when: datetime | None = None
+
+
+class _Heading:
+    """Where rows that have the same columns have what, and the samples that their cells were found to be of."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        places = {name: place for place, name in enumerate(names)}
+        self.value = places["value"]
+        self.numbers = [places[name] for name in _NUMBERS if name in places]
+        self.moments = [places[name] for name in _MOMENTS if name in places]
+        self.alike = itemgetter(*(place for name, place in places.items() if name not in _OWN))
+        self.known: dict[tuple[str, ...], _Values] = {}
+
+
+class Rows:
+    """Gathers rows; a value belongs to the sample of which everything but value, number, moment and flags is equal.
+
+    What a row's cells mean is worked out once for all rows that are alike.
+    """
+
+    def __init__(self) -> None:
+        self._samples: dict[_Sample, _Values] = {}
+        self._headings: dict[tuple[str, ...], _Heading] = {}
+
+    def add(self, names: tuple[str, ...], cells: Sequence[str], line: int) -> None:
+        """Take one row: the names of its columns, and its cells as text. Raises `FormatError` with the line.
+
+        What is no column is a parameter, with or without the prefix.
+        """
+        heading = self._headings.get(names)
+        if heading is None:
+            _refuse_without([name for name in REQUIRED if name not in names], line)
+            heading = self._headings[names] = _Heading(names)
+        alike = heading.alike(cells)
+        values = heading.known.get(alike)
+        if values is None:
+            sample = _sample(dict(zip(names, cells, strict=True)), line)
+            values = heading.known[alike] = self._samples.setdefault(sample, _Values())
+        number = _number(cells[heading.value], line)
+        values.numbers.append((_ordinal(_first(cells, heading.numbers), len(values.numbers), line), number))
+        moment = _moment(_first(cells, heading.moments), line)
+        values.when = values.when or moment
+
+    def series(self) -> tuple[Series, ...]:
+        """Give what was gathered."""
+        return tuple(
+            Series(
+                benchmark=sample.benchmark,
+                point=sample.point,
+                subject=sample.subject,
+                metric=sample.metric,
+                unit=sample.unit,
+                better=sample.better,
+                values=tuple(value for _, value in sorted(values.numbers, key=itemgetter(0))),
+                when=values.when,
+                machine=sample.machine,
+                summary=sample.summary,
+            )
+            for sample, values in self._samples.items()
+        )
+
+
+def _sample(row: Mapping[str, str], line: int) -> _Sample:
+    """Say what a row is of."""
+    _refuse_without([name for name in REQUIRED if not row[name]], line)
+    return _Sample(
+        subject=_subject(row),
+        benchmark=row["benchmark"],
+        point=tuple(
+            (name.removeprefix(PREFIX), cell) for name, cell in row.items() if name not in COLUMNS and cell
+        ),
+        metric=row["metric"],
+        unit=row.get("unit") or None,
+        better=_better(row.get("better", ""), line),
+        machine=row.get("machine") or None,
+        summary=SUMMARY in row.get("flags", "").split(),
+    )
+
+
+def _refuse_without(missing: Sequence[str], line: int) -> None:
+    if missing:
+        raise FormatError(
+            f"line {line}: has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed"
+        )
+
+
+def _subject(row: Mapping[str, str]) -> str | None:
+    """Name the subject: as it is, or by revision and variant as perftrail shows it."""
+    variant = row.get("variant", "")
+    named = row.get("subject") or row.get("revision") or ""
+    return f"{named} ({variant})".strip() if variant not in ("", PLAIN) else named or None
+
+
+def _better(text: str, line: int) -> Better:
+    if text in ("", "lower"):
+        return "lower"
+    if text == "higher":
+        return "higher"
+    raise FormatError(f"line {line}: better: {quoted(text)} is neither lower nor higher")
+
+
+def _first(cells: Sequence[str], places: Sequence[int]) -> str:
+    """Give the first cell at these places that is not empty."""
+    for place in places:
+        if cells[place]:
+            return cells[place]
+    return ""
+
+
+def _ordinal(text: str, place: int, line: int) -> int:
+    if not text:
+        return place
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise FormatError(f"line {line}: {quoted(text)} is no number of an invocation, as 0")
+    return int(text)
+
+
+def _number(text: str, line: int) -> float:
+    if not text:
+        _refuse_without(["value"], line)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FormatError(f"line {line}: value: {quoted(text)} is no finite number")
+    return value
+
+
+def _moment(text: str, line: int) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise FormatError(f"line {line}: {quoted(text)} is no time as 2026-01-31T12:00:00") from None
+
+
+BEFORE = ("revision", "variant", "benchmark")
+AFTER = ("metric", "value", "unit", "invocation", "started", "machine", "flags", "label", "time", "better")
+"""The columns before and after those of the parameters; ones may be added at the end."""
+
+Cell = str | int | float
+
+
+def axes(samples: Sequence[Exported]) -> tuple[str, ...]:
+    """Name every parameter of any sample, in the order in which they come."""
+    return tuple(dict.fromkeys(name for each in samples for name in each.point.names))
+
+
+def column(parameter: str) -> str:
+    """Name a parameter's column: as itself, unless there is a column of that name anyway.
+
+    >>> column("threads"), column("value")
+    ('threads', 'point.value')
+    """
+    return f"point.{parameter}" if parameter in (*BEFORE, *AFTER) else parameter
+
+
+def rows(samples: Sequence[Exported]) -> Iterator[tuple[Exported, dict[str, Cell]]]:
+    """Give a row for each value, without the parameters, and the sample that it is of."""
+    for each in samples:
+        revision = each.subject.revision
+        head = {"revision": revision.id, "variant": each.subject.variant, "benchmark": each.benchmark}
+        tail = {"label": revision.label, "time": revision.time, "better": each.better}
+        for value in each.values:
+            yield (
+                each,
+                {
+                    **head,
+                    "metric": each.metric,
+                    "value": value.value,
+                    "unit": each.unit,
+                    "invocation": value.invocation,
+                    "started": value.started,
+                    "machine": each.machine,
+                    "flags": " ".join(value.flags),
+                    **tail,
+                },
+            )
+
+
+def each_revision(
+    samples: Sequence[Exported], document: Callable[[Sequence[Exported]], Json], *, ending: str = ".json"
+) -> dict[str, bytes]:
+    """Write a JSON document of each revision's samples; what has nothing to say of one is left out."""
+    by_revision: dict[str, list[Exported]] = defaultdict(list)
+    for sample in samples:
+        by_revision[sample.subject.revision.id].append(sample)
+    files: dict[str, bytes] = {}
+    for id, those in by_revision.items():
+        told = document(those)
+        if told:
+            name = file_name(those[0].subject.revision.label or id, files, ending)
+            files[name] = f"{json.dumps(told, indent=2, ensure_ascii=False)}\n".encode()
+    return files
+
+
+def file_name(text: str, taken: Collection[str], ending: str, *, below: str = "") -> str:
+    """Make a file's name of any text, unlike those taken; no name leads out of the directory `below`.
+
+    >>> file_name("../v1.0", (), ".json"), file_name("a", ["b/a.csv"], ".csv", below="b/")
+    ('v1.0.json', 'b/a-2.csv')
+    """
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", text)[:80].strip("-.") or "revision"
+    number, unique = 2, f"{below}{name}{ending}"
+    while unique in taken:
+        unique, number = f"{below}{name}-{number}{ending}", number + 1
+    return unique

@@ -1,0 +1,159 @@
+"""What tclbench's ``runbench.tcl`` prints: ``-output text``, ``list`` or ``csv``."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.errors import FormatError
+from perftrail.formats.document import NOWHERE, decoded
+from perftrail.model.exchange import Series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.formats.document import Place
+
+
+NOTE = "mean time of an iteration"
+
+_HEADING = re.compile(r"^(0+)([ ,])VERSIONS:", re.MULTILINE)
+_MICROSECONDS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    name: str
+    cells: tuple[str, ...]
+
+
+def knows(head: bytes, _name: str) -> bool:
+    """Whether this has tclbench's first row."""
+    return _HEADING.search(head.decode("utf-8", "replace")) is not None
+
+
+def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+    """Read the table: a column for each interpreter, which is the subject. What is no number was not measured.
+
+    Equal version numbers keep their place before them. Ratios, as `-normalize` prints in two of the forms, look the
+    same as times: do not normalise what is to be read.
+    """
+    text = decoded(content)
+    heading = _HEADING.search(text)
+    if heading is None:
+        raise FormatError('line 1: has no row "VERSIONS:"; write the output of runbench.tcl to a file')
+    line = text.count("\n", 0, heading.start()) + 1
+    lines = text[heading.start() :].splitlines()
+    if heading[2] == ",":
+        rows = _csv(lines, line)
+    elif len(heading[1]) > 1:
+        rows = _columns(lines, line)
+    else:
+        rows = _list(lines, line)
+    subjects = _subjects(next(rows).cells)
+    return tuple(
+        Series(
+            benchmark=row.name,
+            subject=subject,
+            metric="wall",
+            unit="s",
+            values=(float(cell) / _MICROSECONDS,),
+            summary=True,
+            note=NOTE,
+        )
+        for row in rows
+        for subject, cell in zip(subjects, row.cells, strict=False)
+        if _is_time(cell)
+    )
+
+
+def _subjects(labels: Sequence[str]) -> list[str]:
+    """Name the interpreters by their versions; by number and version where several have one."""
+    versions = [label.partition(":")[2] or label for label in labels]
+    return list(labels) if len(set(versions)) < len(versions) else versions
+
+
+def _is_time(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+def _columns(lines: Sequence[str], first: int) -> Iterator[_Row]:
+    """Read the form for people: the columns are counted from the right, for names may have blanks."""
+    labels = lines[0].split()[2:]
+    yield _Row(name="", cells=tuple(labels))
+    for number, line in enumerate(lines[1:], start=first + 1):
+        if re.match(r"\d{3,} BENCHMARKS", line):
+            return
+        name, *cells = line.partition(" ")[2].rsplit(maxsplit=len(labels)) or [""]
+        if len(cells) < len(labels):
+            raise FormatError(f"line {number}: has no {len(labels)} columns as the first row has")
+        yield _Row(name=name.strip(), cells=tuple(cells))
+
+
+def _csv(lines: Sequence[str], first: int) -> Iterator[_Row]:
+    reader = csv.reader(lines)
+    try:
+        for cells in reader:
+            if len(cells) > 1 and cells[1] == "BENCHMARKS":
+                return
+            yield _whole(cells, first + reader.line_num - 1)
+    except csv.Error as error:
+        raise FormatError(f"line {first + reader.line_num - 1}: {error}") from error
+
+
+def _list(lines: Sequence[str], first: int) -> Iterator[_Row]:
+    for number, line in enumerate(lines, start=first):
+        cells = _words(line, number)
+        if len(cells) > 1 and cells[1] == "BENCHMARKS":
+            return
+        yield _whole(cells, number)
+
+
+def _whole(cells: Sequence[str], line: int) -> _Row:
+    if len(cells) < 2:
+        raise FormatError(f"line {line}: has no number, name and times")
+    return _Row(name=cells[1], cells=tuple(cells[2:]))
+
+
+def _words(line: str, number: int) -> list[str]:
+    r"""Split a Tcl list: words in braces are as they are, others may have backslashes.
+
+    >>> _words("1 {LIST append, \"long\"} 4.7 a\\ b", 1)
+    ['1', 'LIST append, "long"', '4.7', 'a b']
+    """
+    words: list[str] = []
+    place = 0
+    while place < len(line):
+        if line[place].isspace():
+            place += 1
+            continue
+        end = _end_of_braces(line, place) if line[place] == "{" else place
+        if line[place] == "{":
+            if end < 0:
+                raise FormatError(f"line {number}: a brace is not closed")
+            words.append(line[place + 1 : end])
+            place = end + 1
+            continue
+        found = re.compile(r"(?:\\.|[^\s\\])+|\\").match(line, place)
+        assert found is not None, "what is no white space is a word"
+        words.append(re.sub(r"\\(.)", r"\1", found[0]))
+        place = found.end()
+    return words
+
+
+def _end_of_braces(line: str, start: int) -> int:
+    depth = 0
+    for place in range(start, len(line)):
+        if line[place] == "\\":
+            continue
+        if line[place] in "{}" and line[place - 1] != "\\":
+            depth += 1 if line[place] == "{" else -1
+            if depth == 0:
+                return place
+    return -1

@@ -1,1 +1,0 @@
-"""What a benchmark printed, read as metrics."""

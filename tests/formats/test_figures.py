@@ -1,0 +1,222 @@
+"""What is read from another tool's file has the mean and median that the tool itself says of it."""
+
+from __future__ import annotations
+
+import csv
+import re
+import statistics
+
+import pytest
+
+from tests.formats.fixtures import DATA, document, one, rows, series
+
+EXACT = 1e-9
+
+
+def test_hyperfine_has_the_mean_and_median_of_its_json_and_csv() -> None:
+    found = series("hyperfine/plain.json")
+    table = {row["command"]: row for row in rows("hyperfine/plain.csv")}
+    times = [each for each in found if each.metric == "wall"]
+    assert [each.subject for each in times] == ["true", "sleep 0.01"]
+    for each in times:
+        assert each.subject is not None
+        assert len(each.values) == 5
+        assert statistics.fmean(each.values) == pytest.approx(float(table[each.subject]["mean"]), rel=EXACT)
+        assert statistics.median(each.values) == pytest.approx(
+            float(table[each.subject]["median"]), rel=EXACT
+        )
+    user = one(found[:3], "user", "command")
+    assert user.values == (float(table["true"]["user"]),)
+    assert (user.summary, user.note) == (True, "mean")
+
+
+def test_a_command_with_parameters_is_one_subject_at_several_points() -> None:
+    times = [each for each in series("hyperfine/params.json") if each.metric == "wall"]
+    assert {each.subject for each in times} == {"sleep {size}"}
+    assert [dict(each.point)["size"] for each in times] == ["0.01", "0.02"]
+    means = [float(row["mean"]) for row in rows("hyperfine/params.csv")]
+    assert [statistics.fmean(each.values) for each in times] == pytest.approx(means, rel=EXACT)
+
+
+@pytest.mark.parametrize("name", ["out", "calibrated"])
+def test_pyperf_has_the_mean_and_median_that_its_stats_print(name: str) -> None:
+    found = series(f"pyperf/{name}.json")
+    printed = (DATA / f"pyperf/{name}.stats.txt").read_text()
+    counts = [int(each) for each in re.findall(r"Total number of values: (\d+)", printed)]
+    assert [len(each.values) for each in found] == counts
+    for word, of in (("Mean", statistics.fmean), ("Median", statistics.median)):
+        said = [float(each) for each in re.findall(rf"{word} \+- \w+(?: dev)?:\s+([\d.]+) us", printed)]
+        assert [of(each.values) * 1e6 for each in found] == pytest.approx(said, rel=0.005)
+
+
+def test_google_benchmark_has_the_aggregates_that_it_wrote_beside_the_repetitions() -> None:
+    found = {
+        (each.benchmark, each.point, each.metric): each for each in series("google-benchmark/repeated.json")
+    }
+    checked = 0
+    for entry in document("google-benchmark/repeated.json")["benchmarks"]:
+        if entry.get("aggregate_name") not in ("mean", "median"):
+            continue
+        name, _, rest = entry["run_name"].partition("/")
+        for (benchmark, point, metric), each in found.items():
+            written = "/".join([benchmark, *(value for _, value in point)])
+            if metric != "wall" or written.replace("/real_time", "") != "/".join(
+                [name, *re.findall(r"(?:\w+:)?(\d+)", rest)]
+            ):
+                continue
+            of = statistics.fmean if entry["aggregate_name"] == "mean" else statistics.median
+            seconds = {"ns": 1e-9, "us": 1e-6}[entry["time_unit"]] * entry["real_time"]
+            assert of(each.values) == pytest.approx(seconds, rel=EXACT)
+            checked += 1
+    assert checked == 12
+
+
+def test_google_benchmarks_aggregates_alone_are_summaries() -> None:
+    found = series("google-benchmark/aggregates.json")
+    assert {each.note for each in found} == {"median"}
+    sort = one(found, "wall", "BM_SortUnits", n="64")
+    entries = document("google-benchmark/aggregates.json")["benchmarks"]
+    (written,) = [each for each in entries if each["name"] == "BM_SortUnits/n:64_median"]
+    assert sort.values == pytest.approx((written["real_time"] * 1e-6,), rel=EXACT)
+
+
+@pytest.mark.parametrize("name", ["fold", "sampled"])
+def test_jmh_has_the_scores_that_it_wrote(name: str) -> None:
+    scores = [
+        metric["score"]
+        for each in document(f"jmh/{name}.json")
+        for metric in (each["primaryMetric"], *each["secondaryMetrics"].values())
+        if name == "fold" or metric is each["primaryMetric"]
+    ]
+    scale = {"wall": 1e6 if name == "fold" else 1e9, "throughput": 1e-6}
+    found = series(f"jmh/{name}.json")
+    means = [statistics.fmean(each.values) * scale.get(each.metric, 1) for each in found]
+    # a histogram's bounds are rounded, as its own mean is not
+    assert means == pytest.approx(scores, rel=EXACT if name == "fold" else 0.002)
+
+
+def test_jmh_has_the_table_that_it_printed() -> None:
+    printed = (DATA / "jmh/fold.txt").read_text()
+    said = re.findall(r"^Sums\.fold +plain +(\d+) +(thrpt|avgt) +6 +([\d.]+)", printed, re.MULTILINE)
+    assert len(said) == 4
+    for size, mode, score in said:
+        metric, scale = ("wall", 1e6) if mode == "avgt" else ("throughput", 1e-6)
+        each = one(series("jmh/fold.json"), metric, "demo.Sums.fold", size=size, mode=mode)
+        assert len(each.values) == 6
+        assert statistics.fmean(each.values) * scale == pytest.approx(float(score), abs=0.0006)
+
+
+def test_pytest_benchmark_has_its_own_statistics() -> None:
+    found = series("pytest-benchmark/data.json")
+    stats = [each["stats"] for each in document("pytest-benchmark/data.json")["benchmarks"]]
+    assert [len(each.values) for each in found] == [each["rounds"] for each in stats]
+    assert [statistics.fmean(each.values) for each in found] == pytest.approx(
+        [each["mean"] for each in stats]
+    )
+    assert [statistics.median(each.values) for each in found] == pytest.approx(
+        [each["median"] for each in stats]
+    )
+    assert [each.point for each in found] == [
+        (),
+        (("kind", "list"), ("size", "10")),
+        (("kind", "list"), ("size", "1000")),
+    ]
+
+
+def test_go_has_the_medians_that_benchstat_says() -> None:
+    found = series("go/count.txt")
+    metric = {
+        "sec/op": "wall",
+        "B/s": "MB/s",
+        "B/op": "B/op",
+        "allocs/op": "allocs/op",
+        "things/op": "things/op",
+    }
+    checked, unit = 0, ""
+    with (DATA / "go/benchstat.csv").open(newline="") as file:
+        for cells in csv.reader(file):
+            if cells[:1] == [""] and len(cells) > 1 and cells[1] in metric:
+                unit = cells[1]
+            elif len(cells) == 3 and unit and cells[0] not in ("", "geomean"):
+                name, _, threads = cells[0].partition("-")
+                benchmark, _, size = name.partition("/size=")
+                point = {"threads": threads or "1", **({"size": size} if size else {})}
+                each = one(found, metric[unit], benchmark, **point)
+                assert len(each.values) == 3
+                assert statistics.median(each.values) == pytest.approx(float(cells[1]), rel=EXACT)
+                checked += 1
+    assert checked == len(found) == 24
+
+
+def test_asv_has_what_asv_show_prints() -> None:
+    found = series("asv/bench-machine/70def084-existing-py3.json")
+    printed = (DATA / "asv/show.70def084.txt").read_text()
+
+    def value(metric: str, benchmark: str, **point: str) -> float:
+        return statistics.median(one(found, metric, benchmark, **point).values)
+
+    for told, metric, benchmark, scale, point in (
+        ("27.1M", "peak_memory", "b.Work.peakmem_work", 1e6, {"size": "1000", "kind": "a"}),
+        ("18.1", "wall", "b.Work.time_work", 1e-6, {"size": "1000", "kind": "b"}),
+        ("499500", "value", "b.Work.track_answer", 1, {"size": "1000", "kind": "b"}),
+        ("8.06k", "size", "b.mem_list", 1e3, {}),
+        ("2.26", "wall", "b.time_alone", 1e-6, {}),
+    ):
+        assert told in printed
+        assert value(metric, benchmark, **point) / scale == pytest.approx(float(told.rstrip("kM")), rel=0.005)
+    # skipped points are n/a, and a failed one is no result
+    assert len(found) == 3 + 3 + 2 + 1 + 1
+    assert len(one(found, "wall", "b.time_alone").values) == 3
+
+
+def test_rebench_has_the_means_that_it_printed() -> None:
+    found = series("rebench/bench.data")
+    printed = (DATA / "rebench/summary.txt").read_text()
+    said = re.findall(r"^ (\w+) +Shell +Sums +1 +(\d+) +4 +(\d+) *$", printed, re.MULTILINE)
+    assert len(said) == 4
+    for benchmark, size, milliseconds in said:
+        each = one(found, "wall", f"Sums/{benchmark}", size=size)
+        assert len(each.values) == 4
+        assert statistics.fmean(each.values) * 1000 == pytest.approx(float(milliseconds), abs=0.5)
+
+
+@pytest.mark.parametrize("form", ["text", "list", "csv"])
+def test_tclbench_has_the_times_of_its_table_in_every_form(form: str) -> None:
+    printed = (DATA / f"tclbench/out.{form}").read_text()
+    found = series(f"tclbench/out.{form}")
+    assert [(each.benchmark, each.subject) for each in found] == [
+        ('LIST append, "long"', "1:8.6.13"),
+        ('LIST append, "long"', "2:8.6.13"),
+        ("ONE only", "1:8.6.13"),
+        ("SUM of words $x", "1:8.6.13"),
+        ("SUM of words $x", "2:8.6.13"),
+    ]
+    times = re.findall(r"[ ,](\d+\.\d+)(?![\d.])", printed.replace("8.6.13", ""))
+    assert [each.values[0] * 1e6 for each in found] == pytest.approx(
+        [float(each) for each in times], rel=EXACT
+    )
+    assert {each.summary for each in found} == {True}
+
+
+@pytest.mark.parametrize("name", ["sum alone", "sums/fold/100", "slow/flat"])
+def test_criterion_has_its_own_mean_and_median(name: str) -> None:
+    (found,) = series(f"criterion/{name}/new/sample.json")
+    estimates = document(f"criterion/{name}/new/estimates.json")
+    assert len(found.values) == 10
+    for word, of in (("mean", statistics.fmean), ("median", statistics.median)):
+        own = estimates[word]["point_estimate"]
+        assert of(found.values) * 1e9 == pytest.approx(own, rel=EXACT)
+
+
+def test_what_criterion_prints_are_the_estimates_that_it_wrote() -> None:
+    found = {each.benchmark: each for each in series("criterion/printed.txt")}
+    assert set(found) == {"sum alone", "sums/fold/100", "sums/fold/1000", "slow/flat"}
+    for printed, directory in (
+        ("sum alone", "sum alone"),
+        ("sums/fold/100", "sums/fold/100"),
+        ("slow/flat", "slow/flat"),
+    ):
+        estimates = document(f"criterion/{directory}/new/estimates.json")
+        own = (estimates["slope"] or estimates["mean"])["point_estimate"]
+        assert found[printed].values[0] * 1e9 == pytest.approx(own, rel=2e-4)
+        assert found[printed].summary
