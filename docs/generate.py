@@ -15,10 +15,10 @@ import perftrail
 from perftrail import studyfile
 from perftrail.cli.main import COMMANDS, cli
 from perftrail.notebook import OpenedStudy, ShownFigure
-from perftrail.notebook.columns import ANSWERS, CHANGES, COMPARISONS, EACH, ESTIMATES, KINDS, SAMPLES, Column
+from perftrail.notebook.tables import ANSWERS, CHANGES, COMPARISONS, EACH, ESTIMATES, KINDS, SAMPLES, Column
 from perftrail.studyfile.reference import reference
+from perftrail.web.app import DESCRIBED, OPERATIONS
 from perftrail.web.openapi import document
-from perftrail.web.operations import DESCRIBED, OPERATIONS
 
 REFERENCE = Path(__file__).parent / "reference"
 

@@ -28,11 +28,10 @@ LATER = ("jinja2", "rich.live", "rich.progress", "rich.table", "scipy.special", 
 
 LEFT_OUT = {
     "perftrail.__main__",
-    "perftrail.engines.attendance",
-    "perftrail.engines.cluster",
-    "perftrail.engines.own_workers",
+    "perftrail.cluster.attendance",
+    "perftrail.cluster.dask",
     "perftrail.notebook",
-    "perftrail.workflows.away",
+    "perftrail.cluster",
 }
 """What starts the command line; and what imports Arrow or Dask, which start threads: a fork would have them only in
 name."""

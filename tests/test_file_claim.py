@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.file_claim import claimed_directory, claimed_file, remove_left_over
+from perftrail.file_tree import claimed_directory, claimed_file, remove_left_over
 
 HOLDER = """\
 import sys
 from pathlib import Path
-from perftrail.file_claim import claimed_directory
+from perftrail.file_tree import claimed_directory
 with claimed_directory("claim-", below=Path(sys.argv[1])) as path:
     (path / "inside").mkdir()
     print(path, flush=True)
@@ -23,7 +23,7 @@ with claimed_directory("claim-", below=Path(sys.argv[1])) as path:
 CLAIMING = """\
 import sys
 from pathlib import Path
-from perftrail.file_claim import claimed_directory, claimed_file
+from perftrail.file_tree import claimed_directory, claimed_file
 for number in range(400):
     make = claimed_file if number % 2 else claimed_directory
     with make("claim-", below=Path(sys.argv[1])) as path:

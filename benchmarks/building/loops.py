@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of
 from perftrail.builds.steps import build_environment
+from perftrail.measure.build_workers import crew, open_builder
+from perftrail.measure.sources import open_sources
 from perftrail.model.build import Built, Recipe
 from perftrail.model.placeholders import fill
 from perftrail.model.source import Source as Asked
 from perftrail.model.study import Study
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.hands import crew, open_builder
-from perftrail.workflows.pinning import open_sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

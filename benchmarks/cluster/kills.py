@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.cluster import history
 from benchmarks.cluster.machines import Machines, machines
+from perftrail.opening import open_session
+from perftrail.results.selection import select
 from perftrail.store import open_store
-from perftrail.workflows.opening import open_session
-from perftrail.workflows.run import Run, RunReport
-from perftrail.workflows.selection import select
+from perftrail.verbs.run import Run, RunReport
 
 if TYPE_CHECKING:
     from perftrail.model.study import Study

@@ -12,7 +12,7 @@ from benchmarks.cluster.machines import machines
 from benchmarks.markdown import table as as_table
 from perftrail.model.build import Failure
 from perftrail.model.plan import subjects
-from perftrail.workflows.opening import open_session
+from perftrail.opening import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

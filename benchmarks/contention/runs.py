@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import perftrail.stats
 from benchmarks.contention.programs import NOT_MEASURED, OR, SOURCE
-from perftrail.workflows.showing import scaling
+from perftrail.results import scaling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

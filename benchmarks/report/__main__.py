@@ -26,7 +26,7 @@ from benchmarks.report.filling import Size, fill
 from benchmarks.report.opening import opening_seconds
 from benchmarks.report.staged import PEAK
 from perftrail import studyfile
-from perftrail.workflows.opening import results_database
+from perftrail.opening import results_database
 
 GOAL_WRITTEN, GOAL_OPENED = 10.0, 2.0
 

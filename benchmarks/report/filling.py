@@ -12,10 +12,13 @@ from sqlalchemy import insert
 
 from benchmarks.store.filling import keep_runnables
 from perftrail import studyfile
+from perftrail.measure.build_workers import open_builder
+from perftrail.measure.sources import open_sources
 from perftrail.model.build import BuildRecord, Built, Prepared, content_key
 from perftrail.model.measurement import Draw, InvocationKey, Measurement, Runnable
 from perftrail.model.plan import cells, recipe, runnable_key
 from perftrail.model.subject import Subject
+from perftrail.opening import results_database, results_directory
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.store import schema
@@ -23,9 +26,6 @@ from perftrail.store.databases import to_write
 from perftrail.store.identifiers import insert_many
 from perftrail.store.rows import build_outcome_to_json
 from perftrail.store.sql import SqlStore
-from perftrail.workflows.hands import open_builder
-from perftrail.workflows.opening import results_database, results_directory
-from perftrail.workflows.pinning import open_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

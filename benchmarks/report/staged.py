@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STAGES = {
-    "look the builds and cells up": "perftrail.workflows.showing.measured.MeasuredHere.__init__",
+    "look the builds and cells up": "perftrail.results.measured.MeasuredHere.__init__",
     "read the samples": "perftrail.store.sql.SqlStore.samples",
-    "hand every figure out for change points": "perftrail.workflows.reporting.gathered.looked_for",
-    "wait for the change points": "perftrail.workflows.showing.changes.LookedFor.outcome",
-    "gather all of that": "perftrail.workflows.report.gather",
-    "put the page together": "perftrail.workflows.report.make_report",
-    "wait for the figures": "perftrail.report.page_images.Drawings.drawn",
-    "write their images": "perftrail.report.page_files.write_images",
-    "write the page": "perftrail.report.page_files.to_html",
+    "hand every figure out for change points": "perftrail.present.report.gathered.looked_for",
+    "wait for the change points": "perftrail.results.changes.LookedFor.outcome",
+    "gather all of that": "perftrail.present.report.report.gather",
+    "put the page together": "perftrail.present.report.report.make_report",
+    "wait for the figures": "perftrail.present.page_images.Drawings.drawn",
+    "write their images": "perftrail.present.page_files.write_images",
+    "write the page": "perftrail.present.page_files.to_html",
 }
 """What each stage is called, and the function that it is."""
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from benchmarks.machine import taken
 from benchmarks.markdown import table
 from benchmarks.sandbox.pairs import Row, calibrated, take
+from perftrail.measure.sandboxes import Sandboxes
 from perftrail.model.quantity import quantity
 from perftrail.model.study import Sandbox
 from perftrail.process.launcher import Launcher
-from perftrail.workflows.containment import Sandboxes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

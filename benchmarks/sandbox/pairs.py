@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.measure.invoker import OUTPUT_CAP_BYTES
 from perftrail.model.process import Command, Exited
 from perftrail.stats.comparison import Rule, compare_once
-from perftrail.workflows.invoker import OUTPUT_CAP_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,7 +23,13 @@ import numpy as np
 
 from benchmarks.markdown import table
 from benchmarks.search.goals import interval
-from perftrail.engines.local import LocalEngine
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
+from perftrail.local_engine import LocalEngine
+from perftrail.measure.bench import Bench
+from perftrail.measure.session import Session
+from perftrail.measure.subjects import Workshop
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.measurement import Machine, Measurement
@@ -34,20 +40,14 @@ from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
 from perftrail.search import Budget
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.bench import Bench
-from perftrail.workflows.find import Find
-from perftrail.workflows.finding.request import FindRequest
-from perftrail.workflows.found import FindAnswer
-from perftrail.workflows.session import Session
-from perftrail.workflows.workshop import Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from perftrail.measure.subjects import Start
     from perftrail.model.build import Recipe
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Merge, Subject
-    from perftrail.workflows.workshop import Start
 
 COLUMNS = ("row", "claims", "right", "95 % interval", "whole", "unclear", "builds", "runs", "of certificate")
 BUILD_SECONDS = 10.0

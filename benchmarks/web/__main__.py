@@ -31,9 +31,9 @@ from benchmarks.web.asking import Asking, ready
 from benchmarks.web.serving import serving
 from perftrail import studyfile
 from perftrail.model.measurement import InvocationKey, Measurement
+from perftrail.opening import results_database
 from perftrail.process.machine import read_machine
 from perftrail.store import open_store
-from perftrail.workflows.opening import results_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

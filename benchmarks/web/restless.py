@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 
 from perftrail.cli.main import main
-from perftrail.web import desk
+from perftrail.web import studies
 
 if __name__ == "__main__":
-    desk.REST = 0.0
+    studies.REST = 0.0
     sys.argv[0] = "perftrail"
     main()

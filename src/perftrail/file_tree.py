@@ -1,14 +1,27 @@
-"""Removes what strangers' programs made: never through their links, and also what they made unreadable."""
+"""Removes what strangers' programs made: never through their links, and also what they made unreadable.
+
+Scratch files and directories outside of a study's results, claimed by the process that made them.
+
+Others can so tell what belongs to somebody from what a killed process left, and remove that.
+
+Lets one process at a time make a build, or change what the cache of sources holds.
+
+Gives all files of a tree one date.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import tempfile
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterator
 
 
 def remove_tree(path: Path) -> None:
@@ -43,3 +56,141 @@ def _open_up(directory: Path) -> None:
         inside = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
     for each in inside:
         _open_up(each)
+
+
+@contextmanager
+def claimed_directory(prefix: str, *, below: Path) -> Iterator[Path]:
+    """Give a new directory that only we may enter, removed in the end with all that is in it."""
+    with _claimed(lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=below))) as path:
+        yield path
+
+
+@contextmanager
+def claimed_file(prefix: str, *, below: Path) -> Iterator[Path]:
+    """Give a new, empty file that only we may open, removed in the end."""
+
+    def made() -> Path:
+        descriptor, path = tempfile.mkstemp(prefix=prefix, dir=below)
+        os.close(descriptor)
+        return Path(path)
+
+    with _claimed(made) as path:
+        yield path
+
+
+def remove_left_over(prefix: str, *, below: Path) -> tuple[Path, ...]:
+    """Remove what processes of this user claimed that are gone now, however they ended; give what was removed."""
+    removed = []
+    for path in sorted(below.glob(f"{prefix}*")):
+        # another user's, claimed by somebody, removed by another meanwhile, or still written by what is being killed
+        with suppress(OSError):
+            if _removed_unclaimed(path):
+                removed.append(path)
+    return tuple(removed)
+
+
+@contextmanager
+def _claimed(make: Callable[[], Path]) -> Iterator[Path]:
+    descriptor = -1
+    while descriptor < 0:
+        path = make()
+        descriptor = _claim(path)
+    try:
+        yield path
+    finally:
+        try:
+            remove_tree(path)
+        finally:
+            os.close(descriptor)
+
+
+def _claim(path: Path) -> int:
+    """Lock what was just made; -1 when it was taken for left over before it was locked.
+
+    The system lets go of the lock when its holder dies. A number of a process would say less: it is another one
+    in another container, and one day another process's.
+    """
+    try:
+        descriptor = _open(path)
+    except FileNotFoundError:
+        return -1
+    with suppress(OSError):  # a file system without such locks, on which nobody else gets one either
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if _leads_to(path, descriptor):
+        return descriptor
+    os.close(descriptor)
+    return -1
+
+
+def _removed_unclaimed(path: Path) -> bool:
+    """Remove a path unless it is claimed, which `OSError` says, or not ours."""
+    descriptor = _open(path)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _leads_to(path, descriptor):
+            return False
+        remove_tree(path)
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    """Open a path that anybody may have put there: never through a link, never waiting for a pipe's other end."""
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _leads_to(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a lock file; waits until whoever holds it lets go or dies."""
+    with _opened(path) as number:
+        fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def together(path: Path) -> Iterator[None]:
+    """Hold a lock file along with others who do so, but not with one who is `alone`."""
+    with _opened(path) as number:
+        fcntl.flock(number, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def alone_if_free(path: Path) -> Iterator[bool]:
+    """Hold a lock file if nobody else does, without waiting; says whether it is held."""
+    with _opened(path) as number:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        yield file.fileno()
+
+
+def date_alike(directory: Path) -> None:
+    """Give everything below a directory one date, that of now.
+
+    Files written one after the other would make build tools take some for older than what was made of them,
+    and make that again: ``configure`` from ``configure.ac``, by a tool that need not be there.
+    """
+    now = time.time_ns()
+    for place, directories, names in os.walk(directory):
+        for name in (*directories, *names):
+            os.utime(Path(place) / name, ns=(now, now), follow_symlinks=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.quota import Users
 from perftrail.builds.workers import AwayBuilder
-from perftrail.engines.local import LocalEngine
+from perftrail.local_engine import LocalEngine
 from perftrail.model.build import Built
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Subject

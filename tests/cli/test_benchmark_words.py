@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perftrail.cli.benchmark_words import print_by_benchmark
+from perftrail.present.tables import print_by_benchmark
 from tests.workflows.test_by_benchmark import Bench
 
 

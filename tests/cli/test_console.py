@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.cli.console import Watcher
+from perftrail.measure.events import BuildFinished, HistoryRead
 from perftrail.model.build import Failure
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.events import BuildFinished, HistoryRead
+from perftrail.present.console import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     import pytest
 
-    from perftrail.workflows.events import Event
+    from perftrail.measure.events import Event
 
 
 def unbuilt(number: int, message: str, *, known: bool) -> BuildFinished:

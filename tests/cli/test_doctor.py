@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from perftrail.cli.findings import resolution_line
-from perftrail.workflows.resolution import Resolution
+from perftrail.present.machine import resolution_line
+from perftrail.verbs.resolution import Resolution
 from tests.starting import start
 
 

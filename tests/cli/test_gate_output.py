@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.cli.gate_output import Job
+from perftrail.present.gate.output import Job
 from tests.report.test_gates import gate
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perftrail.cli.growth_words import cause_hint, curve_words
 from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
+from perftrail.present.growth import cause_hint, curve_words
+from perftrail.results.growth import Along
+from perftrail.results.rows import Row
 from perftrail.stats.curves import Curve, curve_of
 from perftrail.stats.growth import growth
-from perftrail.workflows.showing.growth import Along
-from perftrail.workflows.showing.rows import Row
 from tests.stats.test_growth import SIZES, missing_caches
 
 ROW = Row(

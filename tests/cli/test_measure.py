@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.cli.curves import Series, Spot, curve
 from perftrail.cli.main import main
-from perftrail.cli.trials import WIDTH, lines
+from perftrail.present.curves import Series, Spot, curve
+from perftrail.present.trial import WIDTH, lines
 from tests.report.test_exports import found
 from tests.starting import start
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from perftrail.cli.scaling_words import CAUSES, FIGURES, contention_lines, scaling_lines
 from perftrail.model.metrics import COUNTED, MEASURED
+from perftrail.present.scaling import CAUSES, FIGURES, contention_lines, scaling_lines
 from perftrail.stats.contention import Cause, contention
 from perftrail.stats.scaling import Processors, ThreadSamples, scaling
 

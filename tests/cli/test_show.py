@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from perftrail.cli.tables import print_changes
 from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
+from perftrail.present.tables import print_changes
+from perftrail.results.changes import CorrelatedSeries, HistoryChange, HistoryChanges
+from perftrail.results.rows import Row
 from perftrail.stats.changepoints import ChangePoint, Correlation
-from perftrail.workflows.showing.changes import CorrelatedSeries, HistoryChange, HistoryChanges
-from perftrail.workflows.showing.rows import Row
 
 HISTORY = tuple(Revision(id=f"r{number}", summary=f"change {number}") for number in range(8))
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from perftrail.cli.side_by_side import fits, side_by_side
-from perftrail.cli.tables import print_rows
 from perftrail.model.benchmark import Point
 from perftrail.model.source import Pins
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.showing.rows import Row
+from perftrail.present.tables import fits, print_rows, side_by_side
+from perftrail.results.rows import Row
 
 ONE, TWO = (Revision(id=name * 40) for name in "ab")
 

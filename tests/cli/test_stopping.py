@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from perftrail.cli import stopping
-from perftrail.cli.stopping import STOPS, Stop, stopped_like_ctrl_c
+from perftrail.cli import options
+from perftrail.cli.options import STOPS, Stop, stopped_like_ctrl_c
 
 
 @pytest.mark.parametrize("number", STOPS)
@@ -47,7 +47,7 @@ def test_a_second_stop_breaks_off_what_has_begun() -> None:
 
 
 def test_what_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "SECONDS_TO_END", 0.05)
+    monkeypatch.setattr(options, "SECONDS_TO_END", 0.05)
     with pytest.raises(KeyboardInterrupt), Stop().soon():
         signal.raise_signal(signal.SIGTERM)
         signal.sigtimedwait([], 60)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.cli.again import again
-from perftrail.cli.store_words import moment_before, placed
-from perftrail.cli.walking import Walking
-from perftrail.cli.writing import Writing
+from perftrail.cli.commands.store import moment_before, placed
+from perftrail.cli.options import Walking, Writing, again
 from perftrail.errors import UsageError
 from perftrail.store import open_store
 from tests.starting import start

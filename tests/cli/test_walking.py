@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.cli.walking import Walking
+from perftrail.cli.options import Walking
 from perftrail.errors import UsageError
 
 ONE = """\

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail import studyfile
+from perftrail.measure.subjects import Ready, Start
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
-from perftrail.workflows.opening import open_session
-from perftrail.workflows.workshop import Ready, Start
+from perftrail.opening import open_session
 from tests.e2e.printing import perftrail
 from tests.process.sandbox.insides import needs_sandbox
 from tests.sources.repositories import Repository

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perftrail.charts.history import Events, Mark, history
-from perftrail.engines.local import LocalEngine
-from perftrail.report import page as report
-from perftrail.report.page import Section, Verdict
-from perftrail.report.page_files import write_page
-from perftrail.report.page_images import Drawings
+from perftrail.local_engine import LocalEngine
+from perftrail.present import page as report
+from perftrail.present.page import Section, Verdict
+from perftrail.present.page_files import write_page
+from perftrail.present.page_images import Drawings
 from tests.browsing import Scheme, visiting
 from tests.charts.drawn import LABELS, PALETTE, along
 from tests.e2e.histories import HOSTILE, make_history, write_study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perftrail.engines.address import OwnWorkers, Scheduler, parse_address
+from perftrail.cluster.dask import OwnWorkers, Scheduler, parse_address
 from perftrail.errors import UsageError
 
 

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.engines.beside import BesideEngine, beside
-from perftrail.engines.local import LocalEngine
+from perftrail.local_engine import BesideEngine, LocalEngine, beside
 
 SECONDS_TO_END = 2.0
 
 HOLDER = """
 import os, time
-from perftrail.engines.beside import beside
+from perftrail.local_engine import beside
 with beside() as engine:
     print(engine.begin(os.getpgid, 0).outcome(), flush=True)
     engine.begin(time.sleep, 60)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.engines.own_workers import own_workers
+from perftrail.cluster.dask import own_workers
 from perftrail.process.machine import read_machine
 from tests.e2e.printing import perftrail, program, write
 from tests.sources.repositories import Repository

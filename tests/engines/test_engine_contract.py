@@ -9,11 +9,9 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
-from perftrail.engines.beside import beside
-from perftrail.engines.cluster import Cluster, connected
-from perftrail.engines.local import LocalEngine
-from perftrail.engines.offers import Offer
+from perftrail.cluster.dask import Cluster, Offer, connected
 from perftrail.errors import ClusterError, MachineLeft
+from perftrail.local_engine import LocalEngine, beside
 from perftrail.model.measurement import Machine
 from perftrail.ports import Engine
 
@@ -122,6 +120,6 @@ def test_workers_of_another_version_are_refused_by_name(scheduler: LocalCluster)
 
 
 def test_where_no_scheduler_answers_it_is_said_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_CONNECT", 0.2)
+    monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_CONNECT", 0.2)
     with pytest.raises(ClusterError, match="no scheduler of Dask answers"), connected("tcp://127.0.0.1:1"):
         pass

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.cluster.machines import Machines, machines, until
-from perftrail.engines.cluster import Cluster, connected
+from perftrail.cluster.dask import Cluster, connected
 from perftrail.errors import MachineLeft
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ SECONDS_TO_BEGIN = 0.5
 def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_FETCH", 1.0)
-    monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_COME_BACK", 60.0)
+    monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_FETCH", 1.0)
+    monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_COME_BACK", 60.0)
 
     def die_and_come_back() -> None:
         started.kill("one")

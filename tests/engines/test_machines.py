@@ -17,17 +17,17 @@ import pytest
 
 from benchmarks.cluster.machines import SOURCES, Machines, machines, until
 from perftrail import studyfile
-from perftrail.cli.writing import Writing
+from perftrail.cli.options import Writing
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
 from perftrail.model.target import resolve
+from perftrail.opening import open_session, open_view
 from perftrail.process.machine import read_machine
+from perftrail.results.selection import select
 from perftrail.search.question import Budget
 from perftrail.store import open_store
-from perftrail.workflows.find import Find
-from perftrail.workflows.finding.request import FindRequest
-from perftrail.workflows.found import FindAnswer
-from perftrail.workflows.opening import open_session, open_view
-from perftrail.workflows.run import Run, RunReport
-from perftrail.workflows.selection import select
+from perftrail.verbs.run import Run, RunReport
 from tests.e2e.printing import program, write
 from tests.sources.repositories import Repository
 from tests.workflows.bench import drain
@@ -193,7 +193,7 @@ def test_what_a_killed_command_had_begun_is_gone_soon(tmp_path: Path, four: Mach
 def test_when_the_machine_that_measures_leaves_another_one_measures_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("perftrail.engines.cluster.SECONDS_TO_COME_BACK", 0.5)
+    monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_COME_BACK", 0.5)
     repository = Repository(tmp_path / "repository")
     for number in range(3):
         repository.commit(program(100, name=f"revision {number}", body="sleep 0.3\n"))

@@ -9,7 +9,7 @@ import pytest
 from distributed import Security
 
 from benchmarks.cluster.machines import machines
-from perftrail.engines.cluster import connected
+from perftrail.cluster.dask import connected
 from perftrail.errors import ClusterError
 from tests.e2e.printing import program
 from tests.engines.test_machines import kept, run

@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.cluster.machines import machines
 from perftrail import studyfile
+from perftrail.measure.subjects import Ready, Start
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
-from perftrail.workflows.opening import open_session
-from perftrail.workflows.workshop import Ready, Start
+from perftrail.opening import open_session
 from tests.sources.repositories import Repository
 from tests.workflows.bench import drain
 

@@ -9,15 +9,15 @@ import pytest
 
 from perftrail.cli.commands.worker import command
 from perftrail.errors import ClusterError, UsageError
-from perftrail.workflows.opening import open_session
+from perftrail.opening import open_session
 from tests.workflows.bench import a_study
 
-OURS = ("perftrail.engines.attendance", "perftrail.engines.cluster", "perftrail.engines.own_workers")
+OURS = ("perftrail.cluster.attendance", "perftrail.cluster.dask", "perftrail.cluster.dask")
 
 
 @pytest.fixture
 def without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("perftrail.workflows.away", *OURS))]:
+    for name in [name for name in sys.modules if name.startswith(("perftrail.cluster", *OURS))]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("dask", "distributed"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -10,9 +10,9 @@ import pytest
 
 import perftrail
 from perftrail.errors import NoAnswer, StudyError, UsageError
+from perftrail.opening import DATABASE
 from perftrail.store import hold, open_store
 from perftrail.store.databases import to_write
-from perftrail.workflows.opening import DATABASE
 from tests.notebook.example import write_study
 
 TABLES = ("samples", "estimates", "changes", "comparisons", "answers")

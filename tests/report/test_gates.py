@@ -16,14 +16,13 @@ from perftrail.model.measurement import Machine
 from perftrail.model.metrics import Better
 from perftrail.model.subject import Revision
 from perftrail.model.target import Target
-from perftrail.report.gates import FORMATS
-from perftrail.report.gates.annotations import marks
-from perftrail.report.gates.junit import to_junit
-from perftrail.report.gates.markdown import marker, to_markdown
-from perftrail.report.gates.metrics import to_metrics
-from perftrail.report.gates.plain import to_plain
-from perftrail.report.gates.result import FailOn, Gate, Lost, Row, SideName
-from perftrail.report.gates.words import STRIP, headline, machine, reach, strip, sureness
+from perftrail.present.gate import FORMATS
+from perftrail.present.gate.junit import to_junit
+from perftrail.present.gate.markdown import marker, to_markdown
+from perftrail.present.gate.metrics import to_metrics
+from perftrail.present.gate.plain import marks, to_plain
+from perftrail.present.gate.words import STRIP, headline, machine, reach, strip, sureness
+from perftrail.results.gate import FailOn, Gate, Lost, Row, SideName
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate
 

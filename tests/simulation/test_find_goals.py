@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
 from perftrail.model.target import resolve
 from perftrail.search.answer import Verdict
 from perftrail.search.question import Budget
-from perftrail.workflows.find import Find
-from perftrail.workflows.finding.request import FindRequest
-from perftrail.workflows.found import FindAnswer
 from tests.fakes.workshop import FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 

@@ -9,8 +9,8 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.errors import SourceError
-from perftrail.file_lock import alone
-from perftrail.workflows.opening import open_session
+from perftrail.file_tree import alone
+from perftrail.opening import open_session
 from tests.e2e.printing import perftrail
 
 STUDIES = Path(__file__).parents[2] / "studies"

@@ -13,9 +13,9 @@ from perftrail import studyfile
 from perftrail.model.build import BuildRecord, Failure
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Machine, Measurement
 from perftrail.model.search_record import SearchRecord, StepRecord
+from perftrail.opening import DATABASE, open_view, results_directory
 from perftrail.process.machine import read_machine
 from perftrail.store import open_store
-from perftrail.workflows.opening import DATABASE, open_view, results_directory
 
 if TYPE_CHECKING:
     from perftrail.model.search_record import Json

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import InvocationKey, Measurement
 from perftrail.store import open_store
-from perftrail.web import desk as module
+from perftrail.web import studies as module
 from perftrail.web.studies import desks
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pytest
 
     from perftrail.model.search_record import Mark
-    from perftrail.web.desk import Desk
-    from perftrail.workflows.serving.snapshot import Snapshot
+    from perftrail.present.dashboard.snapshot import Snapshot
+    from perftrail.web.studies import Desk
     from tests.web.studies import Hostile
 
 

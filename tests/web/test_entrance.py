@@ -12,10 +12,8 @@ import pytest
 
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens, read_tokens
-from perftrail.web.app import ROUTES
-from perftrail.web.guard import COOKIE, SAFE
-from perftrail.web.operations import API
-from perftrail.web.pace import Pace
+from perftrail.web.app import API, ROUTES
+from perftrail.web.guard import COOKIE, SAFE, Pace
 from perftrail.web.server import bind
 from tests.web.conftest import READ, WRITE, Client, served
 from tests.web.studies import Hostile

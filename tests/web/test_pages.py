@@ -14,9 +14,9 @@ from starlette.requests import Request
 
 from perftrail import studyfile
 from perftrail.model.subject import Subject
+from perftrail.present.dashboard.snapshot import take
 from perftrail.web.app import ROUTES
 from perftrail.web.asked import asked_subjects
-from perftrail.workflows.serving.snapshot import take
 from tests.web.conftest import Client, served
 from tests.web.studies import REVISIONS, Hostile, more_steps, start_again
 
@@ -215,7 +215,7 @@ def test_a_study_that_can_be_read_no_more_is_shown_as_it_was_and_says_so(
     hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SHORTEST_REST_SECONDS", "REST", "TROUBLE_SECONDS", "LOOK_SECONDS"):
-        monkeypatch.setattr(f"perftrail.web.desk.{name}", 0.1)
+        monkeypatch.setattr(f"perftrail.web.studies.{name}", 0.1)
     shutil.copytree(hostile.root / "beta", tmp_path / "beta")
     file = tmp_path / "beta" / "perftrail.toml"
     known, text = studyfile.load(str(file)), file.read_text()

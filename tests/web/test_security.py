@@ -9,8 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from perftrail.web.guard import BODY_BYTES, COOKIE, HEADERS
-from perftrail.web.pace import MOST_KNOWN, Pace
+from perftrail.web.guard import BODY_BYTES, COOKIE, HEADERS, MOST_KNOWN, Pace
 from tests.web.conftest import HERE, Client, served
 from tests.web.studies import SCRIPT, SECRET, Hostile
 from tests.web.test_pages import WORSE, form_token

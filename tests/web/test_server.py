@@ -20,10 +20,8 @@ from benchmarks.web.serving import serving
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens
 from perftrail.web.app import make_app
-from perftrail.web.desk import Desk
-from perftrail.web.impatient import Impatient
-from perftrail.web.server import HEAD_BYTES, bind, make_server
-from perftrail.web.studies import desks, find_studies
+from perftrail.web.server import HEAD_BYTES, Impatient, bind, make_server
+from perftrail.web.studies import Desk, desks, find_studies
 from tests.starting import start
 from tests.web.studies import Hostile
 from tests.web.test_pages import form_token
@@ -164,7 +162,7 @@ def test_who_asks_only_for_the_head_of_what_has_no_end_is_answered(port: int) ->
 def test_a_stream_ends_with_the_visit_that_began_it(
     hostile: Hostile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perftrail.web.desk.KEEP_SECONDS", 0.1)
+    monkeypatch.setattr("perftrail.web.studies.KEEP_SECONDS", 0.1)
     token = "r" * 24
     with (
         listening(hostile.root, Access(tokens=Tokens({token: "read"}))) as here,

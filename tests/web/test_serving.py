@@ -19,17 +19,14 @@ from perftrail import studyfile
 from perftrail.charts.frame import Along
 from perftrail.errors import UsageError
 from perftrail.model.measurement import InvocationKey, Machine, Measurement
+from perftrail.opening import open_results
+from perftrail.present.dashboard.comparison import named_revision, usual_variants
+from perftrail.present.dashboard.live import Live, look
+from perftrail.present.dashboard.metric_history import Course
+from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.asked import Part
-from perftrail.web.desk import Desk
-from perftrail.web.studies import desks
-from perftrail.workflows.opening import open_results
-from perftrail.workflows.serving.course import Course
-from perftrail.workflows.serving.happening import Live
-from perftrail.workflows.serving.live import look
-from perftrail.workflows.serving.remaining import Remaining
-from perftrail.workflows.serving.snapshot import Snapshot, take
-from perftrail.workflows.serving.two import named_revision, usual_variants
+from perftrail.web.studies import Desk, desks
 from tests.store.examples import RUNNABLE
 from tests.web.studies import Hostile, start_again
 

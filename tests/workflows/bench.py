@@ -6,19 +6,19 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
 
-from perftrail.engines.local import LocalEngine
+from perftrail.local_engine import LocalEngine
+from perftrail.measure.bench import Bench
+from perftrail.measure.events import Event
+from perftrail.measure.invoker import Invoker
+from perftrail.measure.noise import Lookout
+from perftrail.measure.session import Session
+from perftrail.measure.subjects import Workshop
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
 from perftrail.model.recipe import Variant
 from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.bench import Bench
-from perftrail.workflows.events import Event
-from perftrail.workflows.invoker import Invoker
-from perftrail.workflows.quiet import Lookout
-from perftrail.workflows.session import Session
-from perftrail.workflows.workshop import Workshop
 from tests.fakes.watcher import FakeWatcher
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
 

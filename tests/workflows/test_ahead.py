@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.workflows.finding.ahead import likely
+from perftrail.find.journal import likely
 from tests.fakes.workshop import FakeBuilder, FakeSource
 from tests.workflows.bench import a_session
 from tests.workflows.test_find import STUDY, find, stepping_at

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import UsageError
+from perftrail.measure.events import RelinkedAlike
+from perftrail.measure.troubles import alike
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Quiet
 from perftrail.model.process import Exited
 from perftrail.model.recipe import Build
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
+from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.attempt import Attempt, as_tried, spread
-from perftrail.workflows.events import RelinkedAlike
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.troubles import alike
+from perftrail.verbs.check import Attempt, as_tried, spread
+from perftrail.verbs.run import Run
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.measure.events import GivenUp, Invoked
+from perftrail.measure.session import Session
+from perftrail.measure.subjects import Ready
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import InvocationKey, Measurement
 from perftrail.model.metrics import Derived
@@ -18,12 +21,9 @@ from perftrail.model.process import Command, Exited, Ran, TimedOut
 from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.backport import Backport
-from perftrail.workflows.backporting.patch import Carriage
-from perftrail.workflows.backporting.report import BackportReport, Role, Stand
-from perftrail.workflows.events import GivenUp, Invoked
-from perftrail.workflows.session import Session
-from perftrail.workflows.workshop import Ready
+from perftrail.verbs.backport.backport import Backport
+from perftrail.verbs.backport.patch import Carriage
+from perftrail.verbs.backport.result import BackportReport, Role, Stand
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import MACHINE, a_session, a_study, drain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perftrail.model.source import Source
-from perftrail.workflows.backporting.patch import Carriage, Wanted, make_patch
+from perftrail.verbs.backport.patch import Carriage, Wanted, make_patch
 from tests.workflows.bench import a_study
 
 PATCH = b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+two\n"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perftrail.measure.subjects import Start
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.model.process import Ended, Exited
-from perftrail.workflows.workshop import Start
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perftrail.workflows.session import Session
-    from perftrail.workflows.workshop import Ready
+    from perftrail.measure.session import Session
+    from perftrail.measure.subjects import Ready
 
 DRAW = Draw(block="b1", turn=2, seed=77)
 

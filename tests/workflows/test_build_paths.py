@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import UsageError
+from perftrail.measure.invoker import BuildPaths, Invoker, invocation_seed
+from perftrail.measure.noise import Lookout
+from perftrail.measure.subjects import Start
 from perftrail.model.build import Built, Prepared
 from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
 from perftrail.model.process import Command, Exited, Ran
 from perftrail.model.study import Invocations, MeasurePolicy
-from perftrail.workflows.build_paths import BuildPaths
-from perftrail.workflows.invoker import Invoker, invocation_seed
-from perftrail.workflows.quiet import Lookout
-from perftrail.workflows.workshop import Start
 from tests.fakes.watcher import FakeWatcher
 from tests.fakes.workshop import RAN, FakeBuilder, FakeSource
 from tests.workflows.bench import a_session, a_study
@@ -26,9 +25,9 @@ from tests.workflows.test_bench import fails, ready_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perftrail.measure.subjects import Ready
     from perftrail.model.measurement import Outcome
     from perftrail.model.study import Study
-    from perftrail.workflows.workshop import Ready
 
 STUDY = a_study(measure=MeasurePolicy(invocations=Invocations(least=1, most=1), warmups=0))
 

@@ -9,15 +9,15 @@ from typing import cast
 
 import pytest
 
+from perftrail.measure.session import View
 from perftrail.model.benchmark import Point
 from perftrail.model.measurement import Samples
 from perftrail.model.recipe import Variant
 from perftrail.model.subject import Revision, Subject
+from perftrail.results.measured import MeasuredHere
+from perftrail.results.pairs import Shifts, shifts, sides
+from perftrail.results.rows import Row
 from perftrail.stats.comparison import Verdict
-from perftrail.workflows.session import View
-from perftrail.workflows.showing.by_benchmark import Shifts, shifts, sides
-from perftrail.workflows.showing.measured import MeasuredHere
-from perftrail.workflows.showing.rows import Row
 from tests.workflows.bench import a_study
 
 OLD, NEW = "old", "new"

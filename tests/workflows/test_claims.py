@@ -9,18 +9,18 @@ from typing import cast
 
 import pytest
 
+from perftrail.measure.session import View
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Claim, Invocations, MeasurePolicy
+from perftrail.results import claims
+from perftrail.results.claims import ClaimVerdict, Ratio, judge, verdict_of
+from perftrail.results.measured import MeasuredHere
+from perftrail.results.rows import Row, rows
+from perftrail.results.selection import Selection
 from perftrail.stats.comparison import Rule, compare
-from perftrail.workflows import claims
-from perftrail.workflows.claims import ClaimVerdict, Ratio, judge, verdict_of
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.session import View
-from perftrail.workflows.showing.measured import MeasuredHere
-from perftrail.workflows.showing.rows import Row, rows
+from perftrail.verbs.run import Run
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import UsageError
+from perftrail.measure.events import Invoked, SameArtefact
+from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Conditions
 from perftrail.model.metrics import Derived, Metric
@@ -17,13 +19,11 @@ from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import parse_metric
-from perftrail.report.gates.result import Gate, Row
+from perftrail.results.gate import Gate, Row
+from perftrail.results.selection import Choice, choose
 from perftrail.stats.comparison import Verdict
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.compare import Compare, CompareRequest
-from perftrail.workflows.events import Invoked, SameArtefact
-from perftrail.workflows.gating.choice import Choice, choose
-from perftrail.workflows.session import Session
+from perftrail.verbs.compare import Compare, CompareRequest
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 

@@ -10,9 +10,8 @@ from perftrail.errors import NoAnswer
 from perftrail.model.measurement import Busy, Conditions
 from perftrail.model.process import Signalled
 from perftrail.process.launcher import Launcher
-from perftrail.workflows.diagnosis import GRADES, Finding, Signs, diagnose
-from perftrail.workflows.doctor import examine
-from perftrail.workflows.resolution import FIRST_COUNT, PAIRS, resolve
+from perftrail.verbs.doctor import GRADES, Finding, Signs, diagnose, examine
+from perftrail.verbs.resolution import FIRST_COUNT, PAIRS, resolve
 from tests.fakes.workshop import FakeStarter
 
 QUIET = Conditions(foreign_cpus=0.01, window_seconds=1.0)

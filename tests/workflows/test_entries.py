@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.errors import UsageError
+from perftrail.measure.entries import Asked, Entered, enter, needs_shell, scan, values_of
 from perftrail.model.trial import Group
-from perftrail.workflows.entries import Asked, Entered, enter, needs_shell, scan, values_of
 
 SH = ("/bin/sh",)
 

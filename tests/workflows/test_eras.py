@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SourceError, StudyError
+from perftrail.find.loop import Gaps
+from perftrail.measure.eras import eras_of
+from perftrail.measure.events import Skipped
+from perftrail.measure.session import Session
 from perftrail.model.process import Exited
 from perftrail.model.recipe import Build, Era
 from perftrail.model.source import Skip, Source
 from perftrail.model.study import Study
+from perftrail.results.selection import Selection
 from perftrail.search.answer import Answer, Change, Verdict
-from perftrail.workflows.attempt import Attempt
-from perftrail.workflows.check import survey
-from perftrail.workflows.eras import eras_of
-from perftrail.workflows.events import Skipped
-from perftrail.workflows.finding.gaps import Gaps
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.session import Session
+from perftrail.verbs.check import Attempt, survey
+from perftrail.verbs.run import Run
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 

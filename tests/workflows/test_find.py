@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from perftrail.cli.found_words import noise_words
 from perftrail.errors import NoAnswer
+from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
+from perftrail.find.sampler import TRIES
+from perftrail.measure.events import Stepped
+from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Exited
 from perftrail.model.target import Goal, resolve, resolve_goal
+from perftrail.present.finding import noise_words
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.events import Stepped
-from perftrail.workflows.find import Find
-from perftrail.workflows.finding.request import FindRequest
-from perftrail.workflows.finding.sampler import TRIES
-from perftrail.workflows.found import FindAnswer, FindTable
-from perftrail.workflows.session import Session
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain

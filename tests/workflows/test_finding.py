@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.cli.found_table import table_headline, two_sided, unchanged
-from perftrail.cli.found_words import broke, headline, inside_words, levels, unusable_words
+from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.failing import stretches
+from perftrail.find.find import Find
+from perftrail.find.priors import weigh
+from perftrail.find.request import FindRequest
+from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.metrics import Metric
@@ -16,14 +20,18 @@ from perftrail.model.process import Exited
 from perftrail.model.study import Prior
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.model.target import Goal, TargetError, Working, every_target, resolve, resolve_goal
+from perftrail.present.finding import (
+    broke,
+    headline,
+    inside_words,
+    levels,
+    table_headline,
+    two_sided,
+    unchanged,
+    unusable_words,
+)
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.find import Find
-from perftrail.workflows.finding.broken import stretches
-from perftrail.workflows.finding.request import FindRequest
-from perftrail.workflows.finding.suspects import weigh
-from perftrail.workflows.found import FindAnswer, FindTable
-from perftrail.workflows.session import Session
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from perftrail.cli.found_words import also_words, certificate_words, doubt_words, inside_words
 from perftrail.errors import NoAnswer
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.measure.events import BuilderSaid
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived
 from perftrail.model.process import Command, Exited, NotStarted, Ran
 from perftrail.model.recipe import Build
 from perftrail.model.subject import Branch, Merge
+from perftrail.present.finding import also_words, certificate_words, doubt_words, inside_words
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.events import BuilderSaid
-from perftrail.workflows.find import Find
-from perftrail.workflows.found import FindAnswer
 from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from perftrail.cli.found_words import block_words
+from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
+from perftrail.measure.session import now
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
 from perftrail.model.search_record import StepRecord
 from perftrail.model.study import Study
 from perftrail.model.subject import Branch, Merge
 from perftrail.model.target import Goal, resolve, resolve_goal
+from perftrail.present.finding import block_words
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.clock import now
-from perftrail.workflows.find import Find
-from perftrail.workflows.finding.request import FindRequest
-from perftrail.workflows.found import FindAnswer, FindTable
 from tests.fakes.workshop import FakeSource, FakeStarter, number_of
 from tests.workflows.bench import MACHINE, a_session, a_study, drain
 

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.cli.found_words import note_words
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.find.priors import NOTED, Beforehand, speaks_of, with_notes
+from perftrail.find.request import FindRequest
 from perftrail.model.study import Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
+from perftrail.present.finding import note_words
 from perftrail.search.question import Budget
-from perftrail.workflows.find import Find
-from perftrail.workflows.finding.notes import NOTED, speaks_of
-from perftrail.workflows.finding.request import FindRequest
-from perftrail.workflows.finding.suspects import Beforehand, with_notes
-from perftrail.workflows.found import FindAnswer
 from tests.fakes.workshop import FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 

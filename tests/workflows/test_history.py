@@ -9,20 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.find.loop import warm_prior
+from perftrail.measure.session import Session, now
 from perftrail.model.plan import Cell
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import resolve
+from perftrail.present.dashboard.regressions import regressions
+from perftrail.present.report.gathered import gather
+from perftrail.results.changes import HistoryChange, history_changes
+from perftrail.results.rows import rows
+from perftrail.results.selection import Selection
+from perftrail.results.show import show
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.clock import now
-from perftrail.workflows.reporting.gathered import gather
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.serving.regressions import regressions
-from perftrail.workflows.session import Session
-from perftrail.workflows.show import show
-from perftrail.workflows.showing.changes import HistoryChange, history_changes
-from perftrail.workflows.showing.rows import rows
-from perftrail.workflows.warm import warm_prior
+from perftrail.verbs.run import Run
 from tests.fakes.workshop import FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import NoAnswer
+from perftrail.measure.invoker import InstructionCounter
 from perftrail.model.process import Command
 from perftrail.process.launcher import Launcher
-from perftrail.workflows.instructions import InstructionCounter
 from tests.fakes.workshop import RAN
 
 if TYPE_CHECKING:

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.measure.entries import Asked, enter
+from perftrail.measure.trial import CommandFailed, Measure, Noticed, Tried
 from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
 from perftrail.model.trial import Pace, Surroundings, Trial
 from perftrail.process.launcher import Launcher
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Why
-from perftrail.workflows.entries import Asked, enter
-from perftrail.workflows.measure import Measure, Tried
-from perftrail.workflows.trying import CommandFailed, Noticed
 from tests.fakes.workshop import FakeStarter
 
 if TYPE_CHECKING:

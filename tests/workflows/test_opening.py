@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perftrail import studyfile
-from perftrail.workflows.opening import open_view
+from perftrail.opening import open_view
 from tests.e2e.printing import program, write
 from tests.sources.repositories import Repository
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from perftrail.measure.bench import Standing
 from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Measurement, Outcome
 from perftrail.model.plan import Cell
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.measuring import Standing
-from perftrail.workflows.outlook import Outlook, Span
+from perftrail.results.outlook import Outlook, Span
 
 SUBJECT = Subject(revision=Revision(id="r0", parents=()), variant="plain")
 LATER = Subject(revision=Revision(id="r1", parents=("r0",)), variant="plain")

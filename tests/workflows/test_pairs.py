@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perftrail.model.measurement import Marked
+from perftrail.present.report.side_by_side import Beside
+from perftrail.results.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling_over
 from perftrail.stats.comparison import Rule, compare
-from perftrail.workflows.reporting.beside import Beside
-from perftrail.workflows.showing.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling_over
 
 
 def values(*numbers: float, busy: frozenset[int] = frozenset()) -> dict[tuple[str, ...], Marked]:

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import MachineBusy
+from perftrail.measure.events import Event, Invoked
+from perftrail.measure.noise import Lookout, Noise
 from perftrail.model.measurement import Busy, Conditions, Measurement, Quiet
 from perftrail.model.process import Command
 from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.results.rows import rows
+from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.events import Event, Invoked
-from perftrail.workflows.quiet import Lookout, Noise
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.showing.rows import rows
+from perftrail.verbs.run import Run
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain

@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perftrail.measure.session import Session
+from perftrail.measure.units import PATIENCE, counted
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Conditions, Measurement
 from perftrail.model.patch import Patch, Patched
@@ -27,18 +29,15 @@ from perftrail.model.recipe import Build
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.model.target import parse_metric
-from perftrail.report.gates import FORMATS
-from perftrail.report.gates.result import Gate, Row
+from perftrail.present.gate import FORMATS
+from perftrail.results.gate import Gate, Row
+from perftrail.results.selection import Choice, Selection
 from perftrail.stats.comparison import Verdict, layout_noise
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.backport import Backport
-from perftrail.workflows.backporting.patch import Carriage
-from perftrail.workflows.compare import Compare, CompareRequest
-from perftrail.workflows.gating.choice import Choice
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.session import Session
-from perftrail.workflows.sides.units import PATIENCE, counted
+from perftrail.verbs.backport.backport import Backport
+from perftrail.verbs.backport.patch import Carriage
+from perftrail.verbs.compare import Compare, CompareRequest
+from perftrail.verbs.run import Run
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from perftrail.engines.local import LocalEngine
+from perftrail.local_engine import LocalEngine
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Runnable
 from perftrail.model.metrics import Derived
@@ -13,12 +13,11 @@ from perftrail.model.plan import cells, subjects
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.ports import Done, Job, Pending
-from perftrail.workflows.recalling import Recollection
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.showing.changes import looked_for
-from perftrail.workflows.showing.measured import MeasuredHere
-from perftrail.workflows.showing.rows import Row, in_order, rows, rows_by_benchmark
+from perftrail.results.changes import looked_for
+from perftrail.results.measured import MeasuredHere, Recollection
+from perftrail.results.rows import Row, in_order, rows, rows_by_benchmark
+from perftrail.results.selection import Selection
+from perftrail.verbs.run import Run
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 

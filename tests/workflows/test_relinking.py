@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.measure.events import LinkFailed, Relinked, RelinkedAlike
+from perftrail.measure.subjects import Ready, Start
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.measurement import Draw, Measurement
 from perftrail.model.plan import Cell, cells, subjects
 from perftrail.model.recipe import Build
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.events import LinkFailed, Relinked, RelinkedAlike
-from perftrail.workflows.workshop import Ready, Start
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.workflows.events import Event
-    from perftrail.workflows.session import Session
 
 STUDY = a_study(build=Build(steps=("make",), outputs=("work",), relink=("link {layout}",)))
 OWN = a_study(

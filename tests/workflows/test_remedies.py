@@ -6,10 +6,9 @@ import tomllib
 
 import pytest
 
+from perftrail.measure.troubles import common, gist, remedies
 from perftrail.model.build import Failure, Recipe
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.remedies import remedies
-from perftrail.workflows.troubles import common, gist
 
 REVISIONS = tuple(Revision(id=f"r{number}") for number in range(5))
 TRIED = tuple(Subject(revision=revision, variant="plain") for revision in REVISIONS)

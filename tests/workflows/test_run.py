@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.measure.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.process import Exited, TimedOut
 from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
+from perftrail.verbs.run import Run
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
+    from perftrail.measure.session import Session
     from perftrail.model.measurement import Outcome
     from perftrail.model.study import Order
-    from perftrail.workflows.session import Session
 
 ALL = Selection()
 

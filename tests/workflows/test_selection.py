@@ -7,7 +7,7 @@ import pytest
 from perftrail.model.benchmark import Point
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.selection import Selection
+from perftrail.results.selection import Selection
 
 
 def cell(benchmark: str, threads: int) -> Cell:

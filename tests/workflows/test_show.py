@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.cli.growth_words import print_growth
-from perftrail.cli.report_findings import findings
-from perftrail.cli.scaling_words import print_scalings
+from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
 from perftrail.model.recipe import Variant
 from perftrail.model.search_record import Json, SearchRecord
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
+from perftrail.present.axes import findings
+from perftrail.present.growth import print_growth
+from perftrail.present.report.report import make_report
+from perftrail.present.scaling import print_scalings
+from perftrail.results.changes import FEW, worth_telling
+from perftrail.results.growth import growth_along
+from perftrail.results.scaling import processors
+from perftrail.results.selection import Selection
+from perftrail.results.show import show
 from perftrail.stats.growth import Order
-from perftrail.workflows.report import make_report
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.session import Session
-from perftrail.workflows.show import show
-from perftrail.workflows.showing.growth import growth_along
-from perftrail.workflows.showing.scaling import processors
-from perftrail.workflows.showing.worth_telling import FEW, worth_telling
+from perftrail.verbs.run import Run
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import MACHINE, a_session, a_study, drain
 

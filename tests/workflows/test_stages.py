@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from perftrail import studyfile
+from perftrail.find.journal import Ledger
+from perftrail.find.sampler import Sampler
 from perftrail.model.build import Failure
 from perftrail.model.target import resolve
+from perftrail.opening import open_session
 from perftrail.search import CannotRelink, Measure, Unusable
-from perftrail.workflows.finding.journal import Ledger
-from perftrail.workflows.finding.sampler import Sampler
-from perftrail.workflows.opening import open_session
 from tests.sources.repositories import Repository
 from tests.workflows.bench import drain
 

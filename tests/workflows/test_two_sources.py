@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from perftrail.measure.subjects import Ready, Workshop
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Runnable
 from perftrail.model.plan import Cell
@@ -11,7 +12,6 @@ from perftrail.model.recipe import Build
 from perftrail.model.source import MAIN, Pins, Source
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.workshop import Ready, Workshop
 from tests.fakes.workshop import FakeBuilder, FakeSource
 from tests.workflows.bench import a_study, drain
 

@@ -7,8 +7,8 @@ import weakref
 
 import pytest
 
-from perftrail.workflows import uncollected as subject
-from perftrail.workflows.uncollected import crumble, kept_out, uncollected
+from perftrail.results import measured as subject
+from perftrail.results.measured import crumble, kept_out, uncollected
 
 
 class Thing:

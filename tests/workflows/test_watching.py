@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import NoticeFailed, StoreError, UsageError
+from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.find import Find
+from perftrail.measure.events import Event
 from perftrail.model.benchmark import Point
 from perftrail.model.expression import Reference
 from perftrail.model.process import Exited
@@ -22,15 +25,10 @@ from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.events import Event
-from perftrail.workflows.find import Find
-from perftrail.workflows.found import FindAnswer, FindTable
-from perftrail.workflows.watch import Look, Watched, watched_range
-from perftrail.workflows.watching.alarms import Alarm, by_history, by_pairs
-from perftrail.workflows.watching.batch import Measured
-from perftrail.workflows.watching.delivery import Post, deliver
-from perftrail.workflows.watching.rewritten import kept
-from perftrail.workflows.watching.state import Level, Pending, WatchState, read_state, write_state
+from perftrail.verbs.watch.batch import Alarm, Measured, by_history, by_pairs
+from perftrail.verbs.watch.delivery import Post, deliver
+from perftrail.verbs.watch.state import Level, Pending, WatchState, read_state, write_state
+from perftrail.verbs.watch.watch import Look, Watched, kept, watched_range
 from tests.fakes.receivers import dripping_server
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.workflows.bench import a_session, a_study, drain
@@ -396,7 +394,7 @@ def test_each_change_of_a_search_has_a_message(tmp_path: Path, monkeypatch: pyte
             two = (replace(change, positions=(0,)), change)
             return replace(found, answer=replace(found.answer, verdict=Found.SEVERAL, changes=two))
 
-    monkeypatch.setattr("perftrail.workflows.watch.Find", FoundTwo)
+    monkeypatch.setattr("perftrail.verbs.watch.watch.Find", FoundTwo)
     branch = Branch(tmp_path, 1.0, 1.0, 1.5)
     branch.look(upto=1)
     branch.look()

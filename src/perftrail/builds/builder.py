@@ -28,8 +28,7 @@ from perftrail.builds.steps import Log
 from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, beside_link
 from perftrail.builds.workbench import Place, Workbench, artefact_of, workplace
 from perftrail.errors import StaleBuilds
-from perftrail.file_lock import alone
-from perftrail.file_tree import remove_tree
+from perftrail.file_tree import alone, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.placeholders import names
 from perftrail.model.quantity import counted, quantity

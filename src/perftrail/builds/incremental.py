@@ -24,8 +24,7 @@ from perftrail.builds.artefact import content_of, write_durably
 from perftrail.builds.relinking import changeable, put_back
 from perftrail.builds.steps import Log
 from perftrail.builds.workbench import Place
-from perftrail.file_lock import alone, alone_if_free
-from perftrail.file_tree import remove_tree
+from perftrail.file_tree import alone, alone_if_free, remove_tree
 from perftrail.model.build import Failure
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from perftrail.builds.artefact import content_of, read_finished, write_finished
 from perftrail.builds.trees import content_of_outputs
 from perftrail.errors import ClusterError
-from perftrail.file_lock import alone
-from perftrail.file_tree import remove_tree
+from perftrail.file_tree import alone, remove_tree
 from perftrail.model.quantity import quantity
 
 if TYPE_CHECKING:

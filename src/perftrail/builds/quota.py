@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 from perftrail.builds.artefact import read_finished, sync_directory
 from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.incremental import read_state
-from perftrail.file_lock import alone, alone_if_free
-from perftrail.file_tree import remove_tree
+from perftrail.file_tree import alone, alone_if_free, remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.errors import UsageError
+from perftrail.measure.entries import SHELL, Asked, enter, scan, values_of
 from perftrail.model.quantity import parse_duration, parse_size
 from perftrail.model.study import Sandbox
 from perftrail.model.trial import (
@@ -26,8 +27,7 @@ from perftrail.model.trial import (
     Trial,
 )
 from perftrail.model.wording import quoted
-from perftrail.report import hyperfine, markdown
-from perftrail.workflows.entries import SHELL, Asked, enter, scan, values_of
+from perftrail.present import trial_hyperfine, trial_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -113,9 +113,9 @@ def trial_of(options: Options, *, words: tuple[str, ...]) -> Trial:
 def exports_of(options: Options) -> Mapping[str, Export]:
     """What to write into which file; raises `UsageError` for one that cannot be written, before all runs."""
     wanted: tuple[tuple[str | None, Export], ...] = (
-        (options.export_json, hyperfine.to_json),
-        (options.export_csv, hyperfine.to_csv),
-        (options.export_markdown, markdown.to_markdown),
+        (options.export_json, trial_hyperfine.to_json),
+        (options.export_csv, trial_hyperfine.to_csv),
+        (options.export_markdown, trial_markdown.to_markdown),
     )
     exports: dict[str, Export] = {}
     for file, export in wanted:

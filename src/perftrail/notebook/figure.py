@@ -52,7 +52,7 @@ class ShownFigure:
 
     def svg(self) -> str:
         """The figure as SVG, on white."""
-        from perftrail.report.page_images import svg  # noqa: PLC0415 - what draws it takes 40 MB
+        from perftrail.present.page_images import svg  # noqa: PLC0415 - what draws it takes 40 MB
 
         return svg(self._titled())
 

@@ -9,30 +9,39 @@ from typing import TYPE_CHECKING
 from perftrail import __version__
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.model.wording import quoted, suggestion
-from perftrail.notebook.columns import ANSWERS, CHANGES, COMPARISONS, ESTIMATES, SAMPLES
 from perftrail.notebook.figure import ShownFigure
-from perftrail.notebook.rows import answer_rows, change_rows, comparison_rows, estimate_rows
 from perftrail.notebook.samples import samples_table, standing
-from perftrail.notebook.tables import rows_table
+from perftrail.notebook.tables import (
+    ANSWERS,
+    CHANGES,
+    COMPARISONS,
+    ESTIMATES,
+    SAMPLES,
+    answer_rows,
+    change_rows,
+    comparison_rows,
+    estimate_rows,
+    rows_table,
+)
+from perftrail.opening import open_view, results_database, results_directory
+from perftrail.present.report.gathered import gather
+from perftrail.present.report.report import make_report
+from perftrail.present.report.side_by_side import compare_subjects
+from perftrail.results.changes import history_changes
+from perftrail.results.rows import rows
+from perftrail.results.show import searches
 from perftrail.store import on_server
 from perftrail.store.columns import columns_of, sample_columns
-from perftrail.workflows.opening import open_view, results_database, results_directory
-from perftrail.workflows.report import make_report
-from perftrail.workflows.reporting.beside import compare_subjects
-from perftrail.workflows.reporting.gathered import gather
-from perftrail.workflows.show import searches
-from perftrail.workflows.showing.changes import history_changes
-from perftrail.workflows.showing.rows import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
 
+    from perftrail.measure.session import View
     from perftrail.model.study import Study
     from perftrail.notebook.samples import Standing
     from perftrail.store.columns import SampleColumns
-    from perftrail.workflows.session import View
 
 
 class OpenedStudy:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
 
 from perftrail.model.measurement import weight
-from perftrail.notebook.columns import SAMPLES
 from perftrail.notebook.tables import (
+    SAMPLES,
     TYPES,
     column_of,
     moment,
@@ -20,18 +20,18 @@ from perftrail.notebook.tables import (
     table,
     with_parameters,
 )
+from perftrail.results.measured import MeasuredHere
 from perftrail.store.columns import NO_METHOD
-from perftrail.workflows.showing.measured import MeasuredHere
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
+    from perftrail.measure.session import View
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
     from perftrail.store.columns import SampleColumns
-    from perftrail.workflows.session import View
 
     Whole = npt.NDArray[np.int64]
 

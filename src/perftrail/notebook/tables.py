@@ -1,22 +1,245 @@
-"""Arrow tables from values, as their columns say."""
+"""Arrow tables from values, as their columns say.
+
+What the tables of a notebook hold: every column with its name, its kind and its meaning, in order.
+
+The names and meanings are a contract: columns may be added at the end, none changes.
+
+What `show`, `report` and `find` have found, as rows for tables.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
 
-from perftrail.notebook.columns import COMMON, EACH, PARAMETERS, Column
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.benchmark import Benchmark, Point
-    from perftrail.model.metrics import MeasuredMetric, Metric
+    from perftrail.model.metrics import Better, MeasuredMetric, Metric
+    from perftrail.model.search_record import Json, SearchRecord
     from perftrail.model.study import Study
-    from perftrail.notebook.columns import Kind
+    from perftrail.model.subject import Revision
+    from perftrail.present.report.side_by_side import Beside
+    from perftrail.results.changes import HistoryChange
+    from perftrail.results.rows import Row
+
+
+Kind = Literal["name", "text", "number", "whole", "moment", "truth", "names"]
+"""What a column holds; a `name` is a text that comes again and again."""
+
+KINDS: dict[Kind, str] = {
+    "name": "dictionary<int32, string>",
+    "text": "string",
+    "number": "double",
+    "whole": "int64",
+    "moment": "timestamp[us, UTC]",
+    "truth": "bool",
+    "names": "list<string>",
+}
+"""Each kind as Arrow calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: `unit` is that of all its values, ``1`` of a ratio or share, `EACH` where the row says it."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    unit: str = ""
+
+
+EACH = "each"
+"""The unit of a column whose rows have theirs in the column ``unit``."""
+
+
+PARAMETERS = Column("PARAMETER…", "number", "One column for each parameter of the study's benchmarks.")
+"""Stands for the columns that each study brings: int64, double or names, as its values are."""
+
+POSITION = Column(
+    "position", "whole", "Where the revision stands in the study's history, oldest first, from 0."
+)
+REVISION = Column("revision", "name", "The revision's full id.")
+LABEL = Column("label", "name", "Its human name: the release or version it belongs to; empty without one.")
+VARIANT = Column("variant", "name", "The variant.")
+BENCHMARK = Column("benchmark", "name", "The benchmark.")
+METRIC = Column("metric", "name", "The metric.")
+UNIT = Column("unit", "name", "The unit of this row's figures; empty for a plain number.")
+BETTER = Column("better", "name", "Which direction is an improvement: `lower` or `higher`.")
+
+SAMPLES = (
+    POSITION,
+    REVISION,
+    LABEL,
+    VARIANT,
+    BENCHMARK,
+    PARAMETERS,
+    METRIC,
+    Column("value", "number", "The value.", EACH),
+    UNIT,
+    Column(
+        "invocation",
+        "whole",
+        "Which invocation of its runnable gave it, from 0; equal ones were taken in one round.",
+    ),
+    Column(
+        "started", "moment", "When that invocation was started; null where the store has no readable time."
+    ),
+    Column("machine", "name", "The machine it was taken on."),
+    Column(
+        "flags",
+        "names",
+        "Words that limit what the value means: `busy`, `stolen`, `throttled`, `output-cut`…",
+    ),
+    Column(
+        "quiet", "truth", "Whether no flag says that others used the machine; estimates prefer quiet samples."
+    ),
+    Column("method", "name", "How the value was got, where several ways exist; null else."),
+    Column(
+        "runnable",
+        "name",
+        "What ran, by its content. Subjects with equal builds share it, and their samples stand once for each.",
+    ),
+)
+"""One row for each value of each invocation."""
+
+ESTIMATES = (
+    POSITION,
+    REVISION,
+    LABEL,
+    VARIANT,
+    BENCHMARK,
+    PARAMETERS,
+    METRIC,
+    Column("value", "number", "The median of the samples; null where nothing could be measured.", EACH),
+    Column("low", "number", "The lower end of the median's interval.", EACH),
+    Column("high", "number", "The upper end of the median's interval.", EACH),
+    UNIT,
+    BETTER,
+    Column("confidence", "number", "What the interval reaches: 0.95, less with fewer than six samples.", "1"),
+    Column("count", "whole", "How many samples the estimate uses."),
+    Column("failures", "whole", "How many invocations gave no value."),
+    Column("flags", "names", "Every flag of the samples."),
+    Column(
+        "noise",
+        "text",
+        "Which samples were marked as taken in noise, and what became of them; empty for none.",
+    ),
+    Column("time", "moment", "When the revision was made; null where its source does not say."),
+    Column("summary", "text", "The first line of its message: text that anybody may have written."),
+)
+"""One row for each metric of each subject at each point: what `perftrail show` prints."""
+
+CHANGES = (
+    POSITION,
+    REVISION,
+    LABEL,
+    VARIANT,
+    BENCHMARK,
+    PARAMETERS,
+    METRIC,
+    UNIT,
+    BETTER,
+    Column("before", "number", "The level before.", EACH),
+    Column("after", "number", "The level from this revision on.", EACH),
+    Column("effect", "number", "after/before.", "1"),
+    Column("low", "number", "The lower end of the effect's 95 % interval.", "1"),
+    Column("high", "number", "The upper end of the effect's 95 % interval.", "1"),
+    Column("p_value", "number", "How probable so sure a change is where there is none.", "1"),
+    Column("size_in_noise", "number", "The change over the noise of one revision, without its sign.", "1"),
+    Column("size_in_noise_low", "number", "The lower end of the size's 95 % interval.", "1"),
+    Column("size_in_noise_high", "number", "The upper end of the size's 95 % interval.", "1"),
+    Column("alert", "truth", "Whether the change is surely large, and shown by several builds."),
+    Column(
+        "candidates",
+        "names",
+        "The revisions that may have made it, oldest first: more than one where some were not measured.",
+    ),
+    Column("earliest", "name", "The first revision at which it may lie, with 95 %."),
+    Column("latest", "name", "The last revision at which it may lie, with 95 %."),
+)
+"""One row for each change point along the history: what `perftrail show` prints below its table."""
+
+COMPARISONS = (
+    Column("subject", "name", "What is compared: a variant, or a revision by its short id and label."),
+    Column(
+        "reference", "name", "What it is compared with: the first variant, or the oldest revision measured."
+    ),
+    BENCHMARK,
+    METRIC,
+    BETTER,
+    Column(
+        "effect",
+        "number",
+        "subject/reference of invocations that ran in turns; of several points the geometric mean.",
+        "1",
+    ),
+    Column("low", "number", "The lower end of the effect's interval.", "1"),
+    Column("high", "number", "The upper end of the effect's interval.", "1"),
+    Column(
+        "confidence", "number", "What the interval reaches, all comparisons of the table considered.", "1"
+    ),
+    Column("pairs", "whole", "How many pairs there are, over all points."),
+    Column("verdict", "name", "`faster`, `slower`, `same` or `unclear`: of smaller, larger, equal figures."),
+    Column("improved", "truth", "Whether a sure difference is an improvement; null without one."),
+    Column(
+        "smallest_seen",
+        "number",
+        "The relative change that would have been called in 80 of 100 cases; null with too few pairs.",
+        "1",
+    ),
+)
+"""One row for each benchmark's metric of each subject: what `perftrail report` compares."""
+
+ANSWERS = (
+    Column("search", "whole", "The search, as `perftrail show --search N` numbers it."),
+    Column("started", "moment", "When it was begun."),
+    METRIC,
+    BENCHMARK,
+    VARIANT,
+    UNIT,
+    BETTER,
+    Column("first", "name", "The known-old end of the range it searches."),
+    Column("last", "name", "The other end."),
+    Column(
+        "verdict", "name", "`found`, `range`, `several`, `none` or `unclear`; null where it has not ended."
+    ),
+    Column("reason", "text", "Why it ended."),
+    Column("confidence", "number", "How sure the answer as a whole is.", "1"),
+    Column("smallest_seen", "number", "The smallest relative change that would have been seen.", "1"),
+    Column("revisions", "whole", "How many revisions the range has."),
+    Column("builds", "whole", "How many of them were built, failed ones too."),
+    Column("invocations", "whole", "How many invocations it used."),
+    Column("seconds", "number", "What it took.", "s"),
+    Column(
+        "change", "whole", "Which change of the answer this row is of, from 0; null where none was found."
+    ),
+    Column("kind", "name", "What the change is: a `step`, or a `ramp` of many small ones."),
+    Column(
+        "candidates", "names", "The revisions that may have made it, oldest first; one where it was found."
+    ),
+    Column("sure", "number", "The probability that it is this one, or one of these.", "1"),
+    Column("before", "number", "The level before.", EACH),
+    Column("after", "number", "The level after.", EACH),
+    Column("effect", "number", "after/before.", "1"),
+    Column("low", "number", "The lower end of the effect's 95 % interval.", "1"),
+    Column("high", "number", "The upper end of the effect's 95 % interval.", "1"),
+    Column(
+        "inside",
+        "text",
+        "What was found inside the merge that the culprit is, as JSON; null where nothing was.",
+    ),
+)
+"""One row for each change that a search found; a search that found none, or has not ended, has one row."""
+
+COMMON = frozenset(column.name for columns in (SAMPLES, ESTIMATES, CHANGES) for column in columns)
+"""The names of columns that no parameter's column may have."""
+
 
 TYPES: Mapping[Kind, pa.DataType] = {
     "name": pa.dictionary(pa.int32(), pa.string()),
@@ -135,3 +358,164 @@ def _metadata(column: Column, units: str) -> dict[str, str]:
     if column.unit == EACH:
         return told | {"units": units}
     return told | {"unit": column.unit} if column.unit else told
+
+
+Values = dict[str, object]
+
+
+def estimate_rows(study: Study, history: Sequence[Revision], rows: Sequence[Row]) -> list[Values]:
+    """Give the rows of `show`."""
+    positions = _positions(history)
+    return [
+        {
+            **_where(study, positions, row),
+            "value": None if row.estimate is None else row.estimate.value,
+            "low": None if row.estimate is None else row.estimate.low,
+            "high": None if row.estimate is None else row.estimate.high,
+            "confidence": None if row.estimate is None else row.estimate.confidence,
+            "count": 0 if row.estimate is None else row.estimate.count,
+            "failures": row.failures,
+            "flags": list(row.flags),
+            "noise": row.noise,
+            "time": moment(row.subject.revision.time),
+            "summary": row.subject.revision.summary,
+        }
+        for row in rows
+    ]
+
+
+def change_rows(study: Study, history: Sequence[Revision], changes: Sequence[HistoryChange]) -> list[Values]:
+    """Give the change points of `show`, each at the first revision measured after it."""
+    positions = _positions(history)
+    return [
+        {
+            **_where(study, positions, each.row),
+            "before": each.point.before,
+            "after": each.point.after,
+            "effect": each.point.effect,
+            "low": each.point.low,
+            "high": each.point.high,
+            "p_value": each.point.p_value,
+            "size_in_noise": each.point.size,
+            "size_in_noise_low": each.point.size_low,
+            "size_in_noise_high": each.point.size_high,
+            "alert": each.point.alert,
+            "candidates": [revision.id for revision in each.candidates],
+            "earliest": each.earliest.id,
+            "latest": each.latest.id,
+        }
+        for each in changes
+    ]
+
+
+def comparison_rows(beside: Sequence[Beside]) -> list[Values]:
+    """Give the comparisons of `report`."""
+    return [
+        {
+            "subject": each.name,
+            "reference": each.reference,
+            "benchmark": each.benchmark,
+            "metric": each.metric,
+            "better": each.better,
+            "effect": each.comparison.effect,
+            "low": each.comparison.low,
+            "high": each.comparison.high,
+            "confidence": each.comparison.confidence,
+            "pairs": each.comparison.pairs,
+            "verdict": each.verdict,
+            "improved": {"better": True, "worse": False}.get(each.words),
+            "smallest_seen": each.comparison.smallest_seen,
+        }
+        for each in beside
+    ]
+
+
+def answer_rows(searches: Sequence[SearchRecord]) -> list[Values]:
+    """Give a row for each change of each answer of each search, and one where there is none."""
+    return [
+        {**_asked(number, record), **_answered(answer), **change}
+        for number, record in enumerate(searches, start=1)
+        for answer in _answers(record)
+        for change in _changes(answer)
+    ]
+
+
+def _positions(history: Sequence[Revision]) -> Mapping[str, int]:
+    return {revision.id: position for position, revision in enumerate(history)}
+
+
+def _where(study: Study, positions: Mapping[str, int], row: Row) -> Values:
+    revision = row.subject.revision
+    return {
+        "position": positions[revision.id],
+        "revision": revision.id,
+        "label": revision.label,
+        "variant": row.subject.variant,
+        "benchmark": row.benchmark,
+        **point_values(study, row.point),
+        "metric": row.metric,
+        "unit": row.unit,
+        "better": _better(study, row),
+    }
+
+
+def _better(study: Study, row: Row) -> Better:
+    benchmark = study.benchmarks[row.benchmark]
+    known = (
+        study.derived.get(row.metric) or benchmark.metrics.get(row.metric) or benchmark.measured[row.metric]
+    )
+    return known.better
+
+
+def _asked(number: int, record: SearchRecord) -> Values:
+    question = record.question
+    return {
+        "search": number,
+        "started": moment(record.started),
+        **{name: question.get(name) for name in ("metric", "benchmark", "variant", "first", "last")},
+    }
+
+
+ANSWERED = (
+    *("unit", "better", "verdict", "reason", "confidence", "smallest_seen"),
+    *("revisions", "builds", "invocations", "seconds"),
+)
+
+
+def _answers(record: SearchRecord) -> Sequence[Mapping[str, Json]]:
+    """Give the answers of a search, one about each metric; an empty one where it has not ended."""
+    if record.answer is None:
+        return ({},)
+    several = record.answer.get("metrics")
+    return (
+        [each for each in several if isinstance(each, dict)]
+        if isinstance(several, list)
+        else (record.answer,)
+    )
+
+
+def _answered(answer: Mapping[str, Json]) -> Values:
+    named = {name: answer[name] for name in ("metric", "benchmark", "variant") if name in answer}
+    return {**{name: answer.get(name) for name in ANSWERED}, **named}
+
+
+def _changes(answer: Mapping[str, Json]) -> Iterator[Values]:
+    found = answer.get("changes")
+    changes = found if isinstance(found, list) else []
+    for number, change in enumerate(changes or [None]):
+        told = change if isinstance(change, dict) else {}
+        effect = told.get("effect")
+        figures = effect if isinstance(effect, dict) else {}
+        inside = told.get("inside")
+        yield {
+            "change": number if told else None,
+            "kind": told.get("kind"),
+            "candidates": told.get("revisions"),
+            "sure": told.get("confidence"),
+            "before": told.get("before"),
+            "after": told.get("after"),
+            "effect": figures.get("value"),
+            "low": figures.get("low"),
+            "high": figures.get("high"),
+            "inside": None if inside is None else json.dumps(inside),
+        }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from perftrail.errors import LauncherError
-from perftrail.file_claim import claimed_file, remove_left_over
+from perftrail.file_tree import claimed_file, remove_left_over
 from perftrail.model.process import LockCounts, Waits
 
 if TYPE_CHECKING:

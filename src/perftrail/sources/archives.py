@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_lock import alone
+from perftrail.file_tree import alone
 from perftrail.model.build import content_key
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed
+from perftrail.file_tree import date_alike
 from perftrail.model.wording import quoted
-from perftrail.sources.dates import date_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

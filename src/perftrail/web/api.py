@@ -10,6 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from perftrail.model.build import Failure
+from perftrail.present.dashboard.comparison import compare_two
+from perftrail.present.dashboard.invocations import outcome_json, starts
+from perftrail.present.dashboard.regressions import status_of
 from perftrail.web.asked import (
     asked_subjects,
     course_of,
@@ -22,9 +25,6 @@ from perftrail.web.asked import (
 )
 from perftrail.web.pages.regressions import keep
 from perftrail.web.pages.subjects import build_log_address, log_address
-from perftrail.workflows.serving.one import outcome_json, starts
-from perftrail.workflows.serving.regressions import status_of
-from perftrail.workflows.serving.two import compare_two
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from perftrail.model.search_record import Json, RegressionNote, SearchRecord
     from perftrail.model.subject import Subject
-    from perftrail.workflows.serving.course import Course
-    from perftrail.workflows.serving.regressions import Regression
+    from perftrail.present.dashboard.metric_history import Course
+    from perftrail.present.dashboard.regressions import Regression
 
 MOST_POINTS = 5000
 

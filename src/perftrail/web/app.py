@@ -1,4 +1,7 @@
-"""Puts the pages, the API and what stands before them together."""
+"""Puts the pages, the API and what stands before them together.
+
+Everything that the API does, and the document that says so.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +9,160 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from perftrail.errors import PerftrailError
-from perftrail.web import assets
+from perftrail.web import api, rendering
 from perftrail.web.access import Visits
 from perftrail.web.asked import NotYetError, Web
 from perftrail.web.guard import Guard
-from perftrail.web.operations import API
+from perftrail.web.openapi import TEXT, WHOLE, Asked, Operation, document
 from perftrail.web.pages import entrance, history, overview, regressions, subjects
 from perftrail.web.rendering import Pages, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
 
     from perftrail.web.access import Access
-    from perftrail.web.desk import Desk
+    from perftrail.web.studies import Desk
 
-STUDY = "/s/{study}"
+
+def _first(answer: Callable[[Request], Awaitable[Response]]) -> str:
+    """The first line of what an operation says of itself."""
+    return (answer.__doc__ or "").splitlines()[0]
+
+
+STUDY_API = "/api/studies/{study}"
+
+_PART = (
+    Asked(name="first", says="The first position of the part; 0 unless given.", schema=WHOLE),
+    Asked(name="last", says="The last position of the part; the history's end unless given.", schema=WHOLE),
+)
+_BOTH = (
+    Asked(
+        name="a", says="A revision: its id, the beginning of it, its label, or its place as #12.", schema=TEXT
+    ),
+    Asked(name="va", says="A variant of it; the other's, else the first, unless given.", schema=TEXT),
+    Asked(name="b", says="The revision that is compared with it.", schema=TEXT),
+    Asked(name="vb", says="A variant of that; likewise.", schema=TEXT),
+)
+_POINTS = Asked(name="points", says="So many points at most; neighbours then stand together.", schema=WHOLE)
+
+OPERATIONS = (
+    Operation(
+        path="/api/studies",
+        says=_first(api.studies),
+        answers="Study",
+        many=True,
+        answer=api.studies,
+        refuses=(401, 429),
+    ),
+    Operation(path=STUDY_API, says=_first(api.overview), answers="Overview", answer=api.overview),
+    Operation(
+        path=f"{STUDY_API}/figures", says=_first(api.figures), answers="Figure", many=True, answer=api.figures
+    ),
+    Operation(
+        path=f"{STUDY_API}/history/{{figure}}",
+        says=_first(api.history),
+        answers="History",
+        answer=api.history,
+        asked=(*_PART, _POINTS),
+        refuses=(400, 401, 404, 429, 503),
+    ),
+    Operation(
+        path=f"{STUDY_API}/revisions/{{revision:path}}",
+        says=_first(api.revision),
+        answers="Revision",
+        answer=api.revision,
+    ),
+    Operation(
+        path=f"{STUDY_API}/samples/{{key}}",
+        says=_first(api.samples),
+        answers="Starts",
+        many=True,
+        answer=api.samples,
+    ),
+    Operation(
+        path=f"{STUDY_API}/compare",
+        says=_first(api.compare),
+        answers="Compared",
+        answer=api.compare,
+        asked=_BOTH,
+        refuses=(400, 401, 404, 429, 503),
+    ),
+    Operation(
+        path=f"{STUDY_API}/regressions",
+        says=_first(api.regressions),
+        answers="Regression",
+        many=True,
+        answer=api.regressions,
+    ),
+    Operation(
+        path=f"{STUDY_API}/regressions/{{key}}/notes",
+        says=_first(api.say),
+        answers="Note",
+        answer=api.say,
+        method="POST",
+        takes="NewNote",
+        status=201,
+        refuses=(401, 403, 404, 413, 415, 422, 429, 503),
+    ),
+    Operation(
+        path=f"{STUDY_API}/searches",
+        says=_first(api.searches),
+        answers="Search",
+        many=True,
+        answer=api.searches,
+    ),
+    Operation(
+        path=f"{STUDY_API}/searches/{{key}}",
+        says=_first(api.search),
+        answers="SearchSteps",
+        answer=api.search,
+    ),
+    Operation(path=f"{STUDY_API}/live", says=_first(api.live), answers="Live", answer=api.live),
+)
+
+
+async def described(_: Request) -> Response:
+    """This document."""
+    return JSONResponse(document((*OPERATIONS, DESCRIBED)))
+
+
+DESCRIBED = Operation(
+    path="/api/openapi.json", says=_first(described), answers="object", answer=described, refuses=(401, 429)
+)
+
+API = [Route(each.path, each.answer, methods=[each.method]) for each in (DESCRIBED, *OPERATIONS)]
+
+
+STUDY_PAGE = "/s/{study}"
 
 ROUTES = [
     Route("/", overview.studies),
     Route("/login", entrance.login, methods=["GET"]),
     Route("/login", entrance.enter, methods=["POST"]),
     Route("/logout", entrance.leave, methods=["POST"]),
-    Route("/static/{name}", assets.static),
-    Route(STUDY, overview.study),
-    Route(f"{STUDY}/events", overview.events),
-    Route(f"{STUDY}/figures/{{name}}.json", overview.figure),
-    Route(f"{STUDY}/history", history.history),
-    Route(f"{STUDY}/history/{{name}}.json", history.history_figure),
-    Route(f"{STUDY}/searches", history.searches),
-    Route(f"{STUDY}/searches/{{key}}.json", history.search_figure),
-    Route(f"{STUDY}/compare", subjects.compare),
-    Route(f"{STUDY}/compare.json", subjects.compare_figure),
-    Route(f"{STUDY}/samples/{{key}}", subjects.samples),
-    Route(f"{STUDY}/logs/{{key}}/{{machine}}/{{phase}}/{{ordinal}}", subjects.log),
-    Route(f"{STUDY}/build-logs/{{key}}", subjects.build_log),
-    Route(f"{STUDY}/regressions", regressions.regressions),
-    Route(f"{STUDY}/regressions/{{key}}", regressions.say, methods=["POST"]),
-    Route(f"{STUDY}/revisions/{{revision:path}}", subjects.revision),
+    Route("/static/{name}", rendering.static),
+    Route(STUDY_PAGE, overview.study),
+    Route(f"{STUDY_PAGE}/events", overview.events),
+    Route(f"{STUDY_PAGE}/figures/{{name}}.json", overview.figure),
+    Route(f"{STUDY_PAGE}/history", history.history),
+    Route(f"{STUDY_PAGE}/history/{{name}}.json", history.history_figure),
+    Route(f"{STUDY_PAGE}/searches", history.searches),
+    Route(f"{STUDY_PAGE}/searches/{{key}}.json", history.search_figure),
+    Route(f"{STUDY_PAGE}/compare", subjects.compare),
+    Route(f"{STUDY_PAGE}/compare.json", subjects.compare_figure),
+    Route(f"{STUDY_PAGE}/samples/{{key}}", subjects.samples),
+    Route(f"{STUDY_PAGE}/logs/{{key}}/{{machine}}/{{phase}}/{{ordinal}}", subjects.log),
+    Route(f"{STUDY_PAGE}/build-logs/{{key}}", subjects.build_log),
+    Route(f"{STUDY_PAGE}/regressions", regressions.regressions),
+    Route(f"{STUDY_PAGE}/regressions/{{key}}", regressions.say, methods=["POST"]),
+    Route(f"{STUDY_PAGE}/revisions/{{revision:path}}", subjects.revision),
 ]
 
 

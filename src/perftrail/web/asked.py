@@ -9,10 +9,9 @@ from starlette.exceptions import HTTPException
 
 from perftrail.errors import UsageError
 from perftrail.model.subject import Subject
-from perftrail.web.guard import LONGEST_NUMBER
-from perftrail.web.pace import Pace
-from perftrail.workflows.reporting.words import shown
-from perftrail.workflows.serving.two import named_revision, usual_variants
+from perftrail.present.dashboard.comparison import named_revision, usual_variants
+from perftrail.present.report.words import shown
+from perftrail.web.guard import LONGEST_NUMBER, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from perftrail.model.subject import Revision
+    from perftrail.present.dashboard.metric_history import Course
+    from perftrail.present.dashboard.snapshot import Snapshot
     from perftrail.web.access import Access, Visitor, Visits
-    from perftrail.web.desk import Desk
     from perftrail.web.rendering import Pages
-    from perftrail.workflows.serving.course import Course
-    from perftrail.workflows.serving.snapshot import Snapshot
+    from perftrail.web.studies import Desk
 
 LONGEST = 200
 """No name in an address is longer."""

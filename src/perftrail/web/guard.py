@@ -1,9 +1,13 @@
-"""What stands before every page: who is asked, from where, how often, and what a browser may do with the answer."""
+"""What stands before every page: who is asked, from where, how often, and what a browser may do with the answer.
+
+How often somebody may ask: a bucket for each, which fills again as time passes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import time
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
@@ -13,13 +17,43 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
 
 from perftrail.web.access import Visitor, Visits
-from perftrail.web.pace import Pace
 
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from perftrail.web.access import Access, Role
+
+
+MOST_KNOWN = 10_000
+
+
+@dataclass(slots=True)
+class Pace:
+    """So many requests at once at most, and so many a second after that."""
+
+    burst: float
+    each_second: float
+    _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def allows(self, who: str) -> bool:
+        """Take one of somebody's requests; tell whether they had one left."""
+        at = time.monotonic()
+        left, before = self._buckets.get(who, (self.burst, at))
+        left = min(self.burst, left + (at - before) * self.each_second)
+        allowed = left >= 1.0
+        if len(self._buckets) >= MOST_KNOWN and who not in self._buckets:
+            self._forget(at)
+        self._buckets[who] = (left - 1.0 if allowed else left, at)
+        return allowed
+
+    def _forget(self, at: float) -> None:
+        """Forget whose bucket is full again; all, where that are not enough."""
+        full = self.burst / self.each_second
+        self._buckets = {who: each for who, each in self._buckets.items() if at - each[1] < full}
+        if len(self._buckets) >= MOST_KNOWN:
+            self._buckets.clear()
+
 
 COOKIE = "perftrail"
 

@@ -1,21 +1,275 @@
-"""Which studies are served, and under which names."""
+"""Which studies are served, and under which names.
+
+One study as the dashboard keeps it: the newest snapshot of it, renewed beside the requests, seldom if costly.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from perftrail import studyfile
-from perftrail.errors import UsageError
-from perftrail.web.desk import Desk
-from perftrail.workflows.reporting.words import slug
+from perftrail.errors import PerftrailError, UsageError
+from perftrail.opening import open_results, results_directory, writer
+from perftrail.present.dashboard.live import look
+from perftrail.present.dashboard.snapshot import take
+from perftrail.present.report.words import slug
+from perftrail.results.measured import crumble
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Executor
+
+    from perftrail.model.search_record import Mark, RegressionNote
+    from perftrail.ports import Store
+    from perftrail.present.dashboard.live import Live
+    from perftrail.present.dashboard.snapshot import Snapshot
+    from perftrail.store import Holder
+
+
+Answer = TypeVar("Answer")
+
+FIRST_WAIT_SECONDS = 0.1
+"""A page waits so long for the first snapshot, then says that it is being taken."""
+
+REST = 19.0
+"""After a snapshot it rests so many times as long as that took: it may be the measured machine that takes it."""
+
+SHORTEST_REST_SECONDS = 2.0
+TROUBLE_SECONDS = 5.0
+
+OPEN_SECONDS = 30.0
+"""A store stays open so long; what takes its place, as a restored copy, is seen then."""
+
+LOOK_SECONDS = 1.0
+"""How often somebody who watches makes the store be looked at, however many they are."""
+
+STILL_SECONDS = 5.0
+"""What was seen of a store that has not changed is looked at again after this: only that it waits may be new."""
+
+KEEP_SECONDS = 15.0
+"""A watcher hears something at least so often, so that it is seen when one has gone."""
+
+AGED_SECONDS = 60.0
+"""Samples of other tools lie in files that nothing tells of: they are read again when they are older than this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """A study at a glance: its question, whether anything measures it now, and what keeps it from being read."""
+
+    title: str
+    running: bool
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What was done to a study when it was looked at last: how far its store was then, and when that was."""
+
+    seen: tuple[Mark, Holder | None, str]
+    at: float
+    live: Live
+
+
+class Desk:
+    """A study by its file. `readers` is where snapshots are taken, one after the other whatever study they are of.
+
+    `seconds` is the CPU time that the last one took, `trouble` why none can be taken, empty where one can.
+    """
+
+    def __init__(self, name: str, file: str, *, store: str | None, readers: Executor) -> None:
+        self.name = name
+        self.file = file
+        self.trouble = ""
+        self.seconds = 0.0
+        self._store = store
+        self._readers = readers
+        self._snapshot: Snapshot | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._resting_until = 0.0
+        self._changed = asyncio.Condition()
+        self._watchers = 0
+        self._looking: asyncio.Task[None] | None = None
+        self._live: Live | None = None
+        self._looked: _Looked | None = None
+        self._asked_at = 0.0
+        self._opening = threading.Lock()
+        self._closing = ExitStack()
+        self._kept: Store | None = None
+        self._kept_until = 0.0
+
+    @property
+    def known(self) -> Snapshot | None:
+        """The newest snapshot as it is, however old; `None` before the first."""
+        return self._snapshot
+
+    @property
+    def reading(self) -> bool:
+        """Whether another snapshot is being taken."""
+        return self._task is not None
+
+    @property
+    def watchers(self) -> int:
+        """How many watch what is done to the study."""
+        return self._watchers
+
+    def about(self) -> About:
+        """Say what is known of the study without reading its store."""
+        try:
+            study = studyfile.load(self.file)
+            running = writer(study, store=self._store) is not None
+        except PerftrailError as error:
+            return About(title="", running=False, trouble=str(error))
+        return About(title=study.title, running=running, trouble=self.trouble)
+
+    async def snapshot(self) -> Snapshot | None:
+        """Give the newest snapshot, and have another taken where the store has moved on; `None` before the first."""
+        rested = time.monotonic() >= self._resting_until
+        if self._task is None and rested and await self._moved() and self._task is None:
+            self._task = asyncio.create_task(self._renew())
+        if self._snapshot is None and self._task is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._task), FIRST_WAIT_SECONDS)
+        return self._snapshot
+
+    async def _moved(self) -> bool:
+        known = self._snapshot
+        if known is None:
+            return True
+        if time.monotonic() - self._asked_at < LOOK_SECONDS:
+            return False
+        self._asked_at = time.monotonic()
+        if known.gathered.view.study.walked.kind == "samples":
+            return time.monotonic() - self._resting_until > AGED_SECONDS
+        try:
+            mark: Mark = await self.ask(lambda store: store.mark())
+        except PerftrailError as error:
+            self.trouble = str(error)
+            return False
+        if mark == known.mark:
+            self.trouble = ""
+        return mark != known.mark
+
+    async def _renew(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            taken, before = await loop.run_in_executor(self._readers, self._take), self._snapshot
+            pieces = [] if before is None else before.pieces()
+            self._snapshot, before = taken, None
+            loop.run_in_executor(self._readers, crumble, pieces)
+            self.trouble = ""
+            self._resting_until = time.monotonic() + max(SHORTEST_REST_SECONDS, REST * self.seconds)
+        except PerftrailError as error:
+            self.trouble = str(error)
+            self._resting_until = time.monotonic() + TROUBLE_SECONDS
+        finally:
+            self._task = None
+
+    def _take(self) -> Snapshot:
+        began = time.thread_time()
+        taken = take(self.file, store=self._store)
+        self.seconds = time.thread_time() - began
+        return taken
+
+    async def ask(self, question: Callable[[Store], Answer]) -> Answer:
+        """Ask the store something, beside the requests. Raises `StoreError` where it cannot be read."""
+        return await asyncio.to_thread(self._asked, question)
+
+    def _asked(self, question: Callable[[Store], Answer]) -> Answer:
+        return question(self._opened())
+
+    def _opened(self) -> Store:
+        """Give the store; one in use stays open for a while, as opening takes longer than most questions."""
+        known = self._snapshot
+        if known is not None and known.gathered.view.study.walked.kind == "samples":
+            return known.gathered.view.store
+        with self._opening:
+            if self._kept is None or time.monotonic() > self._kept_until:
+                self.close()
+                study = studyfile.load(self.file) if known is None else known.gathered.view.study
+                self._kept = self._closing.enter_context(open_results(study, store=self._store))
+                in_use = bool(self._kept.machines())
+                self._kept_until = time.monotonic() + (OPEN_SECONDS if in_use else 0.0)
+            return self._kept
+
+    def close(self) -> None:
+        """Close the store; it is opened again when it is asked."""
+        self._kept = None
+        self._closing.close()
+
+    async def add(self, note: RegressionNote) -> None:
+        """Keep what a person says of a regression. Raises `UsageError` or `StoreError` where that cannot be kept."""
+        await asyncio.to_thread(self._add, note)
+
+    def _add(self, note: RegressionNote) -> None:
+        with open_results(studyfile.load(self.file), store=self._store, access="write") as store:
+            store.add_note(note)
+
+    def results(self, snapshot: Snapshot) -> Path:
+        """Where the study's logs are."""
+        return results_directory(snapshot.gathered.view.study, self._store)
+
+    async def live(self) -> Live | None:
+        """See what is done to the study now; `None` before the first snapshot."""
+        snapshot = await self.snapshot()
+        if snapshot is None:
+            return None
+        return await asyncio.to_thread(self._look, snapshot)
+
+    def _look(self, snapshot: Snapshot) -> Live:
+        holder = writer(snapshot.gathered.view.study, store=self._store)
+        store = self._opened()
+        seen = (store.mark(), holder, snapshot.taken)
+        known = self._looked
+        if known is None or known.seen != seen or time.monotonic() - known.at > STILL_SECONDS:
+            known = _Looked(seen=seen, at=time.monotonic(), live=look(store, snapshot, holder))
+            self._looked = known
+        return known.live
+
+    async def watch(self) -> AsyncGenerator[Live | None]:
+        """Give what is done to the study as it changes, and `None` where nothing did for a while."""
+        self._watchers += 1
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._keep_looking())
+        known: Live | None = None
+        try:
+            while True:
+                told = await self._other_than(known)
+                yield told if told is not known else None
+                known = told
+        finally:
+            self._watchers -= 1
+
+    async def _other_than(self, known: Live | None) -> Live | None:
+        """Wait until what is done is another than is known, for a while; give it as it is then."""
+        async with self._changed:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait_for(lambda: self._live is not known), KEEP_SECONDS)
+            return self._live
+
+    async def _keep_looking(self) -> None:
+        try:
+            while self._watchers:
+                with suppress(PerftrailError):
+                    found = await self.live()
+                    if found != self._live:
+                        async with self._changed:
+                            self._live = found
+                            self._changed.notify_all()
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            self._looking = None
+            self._live = None
+
 
 DEEPEST = 3
 """Studies lie so far below the directory that is named, at most."""

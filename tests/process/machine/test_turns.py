@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.file_lock import alone_if_free
+from perftrail.file_tree import alone_if_free
 from perftrail.process.machine.exclusive import building, measuring
 
 PATIENCE_SECONDS = 10.0

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.measure.sandboxes import Sandboxes, why_no_sandbox
 from perftrail.model.process import Command, Ran
 from perftrail.model.study import Phase, Sandbox
 from perftrail.ports import Starter
 from perftrail.process.launcher import Launcher
-from perftrail.workflows.containment import Sandboxes, why_no_sandbox
 
 WHY_NONE = why_no_sandbox()
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SandboxError
+from perftrail.measure.sandboxes import Sandboxes
 from perftrail.model.process import Exited
 from perftrail.model.study import Sandbox
 from perftrail.process.launcher import Launcher
-from perftrail.workflows.containment import Sandboxes
 from tests.process.sandbox.insides import Inside, needs_sandbox, opened
 
 pytestmark = needs_sandbox

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
-from perftrail.file_lock import alone
+from perftrail.file_tree import alone
 from perftrail.model.source import Source as Asked
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource

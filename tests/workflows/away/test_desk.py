@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.cluster.study_copy import STUDY, pack_study
+from perftrail.cluster.values import Making, Parcel, Terms
+from perftrail.cluster.worker import StudyDesk, work
 from perftrail.errors import ClusterError, UsageError
 from perftrail.model.build import Recipe
 from perftrail.model.measurement import Machine
 from perftrail.model.source import Source
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.away.attending import work
-from perftrail.workflows.away.beside_study import pack_study
-from perftrail.workflows.away.desk import StudyDesk
-from perftrail.workflows.away.grounds import STUDY
-from perftrail.workflows.away.terms import Terms
-from perftrail.workflows.away.values import Making, Parcel
 from tests.workflows.away.test_grounds import site
 
 if TYPE_CHECKING:

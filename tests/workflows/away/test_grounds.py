@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from perftrail.builds.packing import MOST_BYTES, pack, unpack, unpack_logs
+from perftrail.cluster.fleet import TOKEN, leave_sign, token_of
+from perftrail.cluster.study_copy import STUDY, Grounds, pack_study, study_digest
+from perftrail.cluster.values import Parcel, Site
 from perftrail.errors import ClusterError
 from perftrail.model.source import Source
-from perftrail.workflows.away.beside_study import pack_study, study_digest
-from perftrail.workflows.away.fleet import TOKEN, leave_sign, token_of
-from perftrail.workflows.away.grounds import STUDY, Grounds
-from perftrail.workflows.away.values import Parcel, Site
 from tests.workflows.bench import a_study
 
 

@@ -7,16 +7,15 @@ from pathlib import Path
 from perftrail import studyfile
 from perftrail.builds.quota import Users
 from perftrail.builds.workers import CleanBuilder
+from perftrail.cluster.fleet import leave_sign, token_of
+from perftrail.cluster.study_copy import study_digest
+from perftrail.cluster.values import Making, Site, Terms
+from perftrail.cluster.worker import Outpost
+from perftrail.measure.build_workers import OwnHand
 from perftrail.model.build import Built
 from perftrail.model.measurement import Machine
 from perftrail.model.plan import recipe
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.away.beside_study import study_digest
-from perftrail.workflows.away.fleet import leave_sign, token_of
-from perftrail.workflows.away.outpost import Outpost
-from perftrail.workflows.away.terms import Terms
-from perftrail.workflows.away.values import Making, Site
-from perftrail.workflows.hands import OwnHand
 from tests.e2e.printing import program, write
 from tests.sources.repositories import Repository
 

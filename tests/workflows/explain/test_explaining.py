@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from perftrail.measure.subjects import Ready
 from perftrail.model.build import Failure
 from perftrail.model.patch import FileChange
 from perftrail.model.subject import Revision
-from perftrail.workflows.explain import Explain, Explained
-from perftrail.workflows.explain.cachegrind import read_functions
-from perftrail.workflows.explain.explaining import Pair
-from perftrail.workflows.explain.looks import Look, Seen
-from perftrail.workflows.explain.strace import read_calls
-from perftrail.workflows.selection import Selection
-from perftrail.workflows.workshop import Ready
+from perftrail.results.selection import Selection
+from perftrail.verbs.explain.explain import Explain, Pair
+from perftrail.verbs.explain.profilers import Look, Seen, read_calls, read_functions
+from perftrail.verbs.explain.result import Explained
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 

@@ -14,11 +14,11 @@ from perftrail.formats import tidy_csv
 from perftrail.formats.document import Place
 from perftrail.formats.exports import FORMATS, write
 from perftrail.model.exchange import Series
+from perftrail.results.rows import Row, rows
+from perftrail.results.samples.view import samples_view
 from perftrail.store.memory import MemoryStore
-from perftrail.workflows.export import exported, leading
-from perftrail.workflows.importing.starting import import_files
-from perftrail.workflows.importing.view import samples_view
-from perftrail.workflows.showing.rows import Row, rows
+from perftrail.verbs.export import exported, leading
+from perftrail.verbs.import_ import import_files
 
 TABLE = """\
 revision,variant,benchmark,threads,kind,metric,value,unit,invocation,started,machine,flags,label,time,better

@@ -13,7 +13,7 @@ import pytest
 from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.model.study import Study
-from perftrail.workflows.initial.start import Begun, begin
+from perftrail.verbs.init.start import Begun, begin
 from tests.sources.repositories import Repository
 from tests.workflows.initial.projects import MAIN_C, PROJECTS, Project
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from perftrail.workflows.initial.draft import Building
-from perftrail.workflows.initial.systems import SYSTEMS, detect
-from perftrail.workflows.initial.tree import Tree
+from perftrail.verbs.init.draft import Building
+from perftrail.verbs.init.systems import SYSTEMS, detect
+from perftrail.verbs.init.tree import Tree
 from tests.workflows.initial.projects import MAIN_C, PROJECTS, Project
 
 

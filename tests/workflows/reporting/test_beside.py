@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import cast
 
 from perftrail.charts.frame import Palette
+from perftrail.present.report.answer import difference
+from perftrail.present.report.gathered import Gathered
+from perftrail.present.report.side_by_side import MOST_ROWS, Beside, beside_section, by_metric, most_telling
 from perftrail.stats.comparison import Rule, compare
-from perftrail.workflows.reporting.beside import MOST_ROWS, Beside, beside_section, by_metric, most_telling
-from perftrail.workflows.reporting.difference import difference
-from perftrail.workflows.reporting.gathered import Gathered
 
 NOTHING_ELSE = cast(
     Gathered, SimpleNamespace(palette=Palette(("old", "new")), lead=None, variants=("old", "new"), rows=())

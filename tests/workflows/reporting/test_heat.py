@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perftrail.charts.heatmap import MOST_ROWS
-from perftrail.workflows.reporting.heat import Line, that_differ_most
+from perftrail.present.report.curves import Line, that_differ_most
 from tests.workflows.test_by_benchmark import NEW, Bench
 
 

@@ -11,16 +11,16 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy
-from perftrail.report.page_markdown import to_markdown
-from perftrail.workflows.report import make_report
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
+from perftrail.present.page_markdown import to_markdown
+from perftrail.present.report.report import make_report
+from perftrail.results.selection import Selection
+from perftrail.verbs.run import Run
 from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
-    from perftrail.report.page import Page
+    from perftrail.present.page import Page
 
 RATIO = Derived(benchmark="work", value="wall[threads=1] / wall[threads=4]", better="higher")
 VARIANTS = {

@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from perftrail.charts.frame import Figure
-from perftrail.engines.beside import beside
-from perftrail.engines.local import LocalEngine
+from perftrail.local_engine import LocalEngine, beside
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.study import Invocations, MeasurePolicy
-from perftrail.report.page_files import write_page
-from perftrail.report.page_images import Drawings
-from perftrail.workflows.report import make_report
-from perftrail.workflows.run import Run
-from perftrail.workflows.selection import Selection
+from perftrail.present.page_files import write_page
+from perftrail.present.page_images import Drawings
+from perftrail.present.report.report import make_report
+from perftrail.results.selection import Selection
+from perftrail.verbs.run import Run
 from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.workflows.bench import a_session, a_study, drain
 

@@ -6,7 +6,7 @@ import pytest
 
 from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
-from perftrail.workflows.reporting.words import (
+from perftrail.present.report.words import (
     LONGEST,
     effect_words,
     revision_mark,
@@ -16,7 +16,7 @@ from perftrail.workflows.reporting.words import (
     shown,
     slug,
 )
-from perftrail.workflows.showing.rows import Row
+from perftrail.results.rows import Row
 
 ID = "0123456789" * 4
 NOWHERE = Point()

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import engine_option, json_option, study_argument
-from perftrail.cli.walking import walking_options
-from perftrail.cli.writing import writing_options
+from perftrail.cli.options import engine_option, json_option, study_argument, walking_options, writing_options
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
-    from perftrail.cli.walking import Walking
-    from perftrail.cli.writing import Writing
-    from perftrail.workflows.backporting.patch import Blocked, Wanted
-    from perftrail.workflows.backporting.report import BackportReport
+    from perftrail.cli.options import Walking, Writing
+    from perftrail.verbs.backport.patch import Blocked, Wanted
+    from perftrail.verbs.backport.result import BackportReport
 
 LARGEST_PATCH_BYTES = 64 << 20
 
@@ -55,8 +52,8 @@ def command(
     Resumes by itself. Exits 0 when an answer was reached, 1 when the change does not apply, with the conflict
     explained, or when what comes of it cannot be built or measured.
     """
-    from perftrail.workflows.backport import Backport
-    from perftrail.workflows.backporting.patch import Carriage, make_patch, patch_file, write_patch
+    from perftrail.verbs.backport.backport import Backport
+    from perftrail.verbs.backport.patch import Carriage, make_patch, patch_file, write_patch
 
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
@@ -79,8 +76,8 @@ def command(
 
 def _tell_blocked(blocked: Blocked, *, kind: str, named: str | None, as_json: bool) -> None:
     """Say why a change does not apply."""
-    from perftrail.cli.backports import print_blocked
-    from perftrail.workflows.backporting.report import blocked_json
+    from perftrail.present.backport import print_blocked
+    from perftrail.verbs.backport.result import blocked_json
 
     if as_json:
         click.echo(json.dumps(blocked_json(blocked), indent=1))
@@ -90,7 +87,7 @@ def _tell_blocked(blocked: Blocked, *, kind: str, named: str | None, as_json: bo
 
 def _tell(report: BackportReport, *, written: str | None, given: str | None, as_json: bool) -> None:
     """Say what was measured; the patch is in the file that was `written`, or in the one that was `given`."""
-    from perftrail.cli.backports import print_report
+    from perftrail.present.backport import print_report
 
     if as_json:
         click.echo(json.dumps(report.as_json(file=written), indent=1))
@@ -99,7 +96,7 @@ def _tell(report: BackportReport, *, written: str | None, given: str | None, as_
 
 
 def _wanted(fix: str | None, *, onto: str, patch: str | None) -> Wanted:
-    from perftrail.workflows.backporting.patch import Wanted
+    from perftrail.verbs.backport.patch import Wanted
 
     if patch is None:
         return Wanted(onto=onto, fix=fix)

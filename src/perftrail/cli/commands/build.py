@@ -1,23 +1,36 @@
-"""`perftrail build`: make one subject, or go through its recipe by hand."""
+"""`perftrail build`: make one subject, or go through its recipe by hand.
+
+What came of making one subject, and where its recipe is laid out, for people.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
+from rich.text import Text
 
-from perftrail.cli.again import again
-from perftrail.cli.options import json_option, study_argument
-from perftrail.cli.walking import walking_options
-from perftrail.cli.writing import writing_options
+from perftrail.cli.options import again, json_option, study_argument, walking_options, writing_options
 from perftrail.errors import UsageError
-from perftrail.model.build import Failure
+from perftrail.model.build import Built, Failure
+from perftrail.model.quantity import duration
+from perftrail.present.console import output
+from perftrail.present.failures import telling_lines
+from perftrail.present.finding import revision_name
+from perftrail.present.speech import after, plain
+from perftrail.verbs.build import script_of
 
 if TYPE_CHECKING:
-    from perftrail.cli.walking import Walking
-    from perftrail.cli.writing import Writing
+    from collections.abc import Sequence
+
+    from perftrail.cli.options import Walking, Writing
+    from perftrail.model.build import Workplace
     from perftrail.model.study import Study
+    from perftrail.model.subject import Subject
+    from perftrail.verbs.build import MakeReport
 
 
 @click.command("build")
@@ -56,8 +69,7 @@ def command(
             raise UsageError("--shell stores nothing: --json, --retry-failed and --no-wait are not for it")
         _shell(loaded, revision, variant=variant, store=writing.store)
         return
-    from perftrail.cli.made import print_made
-    from perftrail.workflows.make import make
+    from perftrail.verbs.build import make
 
     report = writing.follow(loaded, lambda session: make(session, revision, variant=variant))
     if as_json:
@@ -70,9 +82,8 @@ def command(
 
 def _shell(study: Study, revision: str, *, variant: str | None, store: str | None) -> None:
     from perftrail.builds.recipe_shell import go_through, standard_input
-    from perftrail.cli.made import print_laid_out
-    from perftrail.workflows.make import laid_out, subject_named
-    from perftrail.workflows.opening import open_view, results_directory, shell_prefix
+    from perftrail.opening import open_view, results_directory, shell_prefix
+    from perftrail.verbs.build import laid_out, subject_named
 
     given = standard_input()
     if given == "nothing":
@@ -89,3 +100,59 @@ def _shell(study: Study, revision: str, *, variant: str | None, store: str | Non
             code = go_through(place, given=given, prefix=prefix)
     if given == "commands" and code:
         raise click.exceptions.Exit(1)
+
+
+LONGEST_STEP = 300
+
+
+def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
+    """Print what came of it: where it is, or the most telling lines of why it is not."""
+    console = output()
+    who, outcome = _who(report.subject), report.outcome
+    if isinstance(outcome, Built):
+        words = "was made before" if report.known or outcome.reused else "is made"
+        console.print(Text(f"{who} {words}, in {duration(outcome.seconds)}", style="bold"))
+        lines = [("directory", outcome.directory), ("artefact", outcome.artefact)]
+        if report.recipe.outputs:
+            lines.append(("outputs", ", ".join(report.recipe.outputs)))
+    else:
+        words = "could not be had" if outcome.stage == "checkout" else "does not build"
+        known = ", as known from before; --retry-failed tries again" if report.known else ""
+        console.print(Text(f"{who} {words}{known}", style="bold"))
+        for line in telling_lines(outcome):
+            console.print(Text(f"  {line}"))
+        lines = []
+    lines.append(("log", outcome.log))
+    if report.skipped:
+        lines.append(
+            ("skipped", f"{plain(report.skipped, longest=LONGEST_STEP)}: other commands leave it out")
+        )
+    for name, text in lines:
+        console.print(Text(f"{name:<12} {plain(text, longest=4096)}"))
+    asked = [report.subject.revision.short, *repeat]
+    asked += [] if report.subject.variant == "plain" else ["--variant", report.subject.variant]
+    end = f"Next: perftrail build{after(asked)} --shell    go through its recipe by hand"
+    console.print(Text(plain(end, longest=4096), style="dim"))
+
+
+def print_laid_out(subject: Subject, place: Workplace) -> None:
+    """Say, on stderr, where the shell opens, what failed already and which steps there are."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text(f"{_who(subject)}, in a tree of its own that goes when the shell ends", style="bold"))
+    if place.failure is not None:
+        console.print(Text("It could not be made ready:", style="yellow"))
+        for line in telling_lines(place.failure):
+            console.print(Text(f"  {line}", style="yellow"))
+    console.print(Text(f"{'log':<12} {place.log}"))
+    console.print(Text(f"{'here':<12} {place.directory}"))
+    for number, line in enumerate(place.lines, start=1):
+        name = "steps" if number == 1 else ""
+        console.print(Text(f"{name:<12} {number}  {plain(line, longest=LONGEST_STEP)}"))
+    if place.lines:
+        console.print(Text(f"{'all of them':<12} sh {shlex.quote(str(script_of(place)))}"))
+    click.echo(err=True)
+
+
+def _who(subject: Subject) -> str:
+    variant = "" if subject.variant == "plain" else f" ({subject.variant})"
+    return f"{revision_name(subject.revision)}{variant}"

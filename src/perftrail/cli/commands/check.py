@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.again import again
 from perftrail.cli.options import (
+    again,
     jobs_option,
     json_option,
     only_option,
     study_argument,
+    walking_options,
+    writing_options,
 )
-from perftrail.cli.walking import walking_options
-from perftrail.cli.writing import writing_options
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.cli.walking import Walking
-    from perftrail.cli.writing import Writing
+    from perftrail.cli.options import Walking, Writing
     from perftrail.model.study import Study
-    from perftrail.workflows.selection import Selection
+    from perftrail.results.selection import Selection
 
 
 @click.command("check")
@@ -57,7 +56,7 @@ def command(
     Every mistake of a study file is told at once, as FILE:LINE: key.path: message. With --try it exits 0 when
     something could be built and started, 1 when nothing could; what was made is kept for `run` and `find`.
     """
-    from perftrail.workflows.selection import select
+    from perftrail.results.selection import select
 
     if schema:
         from perftrail import studyfile
@@ -73,8 +72,8 @@ def command(
             loaded, selection, store=writing.store, as_json=as_json, repeat=again(study, walking, writing)
         )
         return
-    from perftrail.cli.plans import print_attempt
-    from perftrail.workflows.attempt import Attempt, as_tried
+    from perftrail.present.plan import print_attempt
+    from perftrail.verbs.check import Attempt, as_tried
 
     report = writing.follow(
         as_tried(loaded), lambda session: Attempt(session, selection, count=attempts).events(), jobs=jobs
@@ -91,12 +90,12 @@ def show_plan(
     study: Study, selection: Selection, *, store: str | None, as_json: bool, repeat: Sequence[str]
 ) -> None:
     """Work out a study's plan and print it."""
-    from perftrail.cli.kept import say_how_old
-    from perftrail.workflows.check import survey
-    from perftrail.workflows.opening import open_view
+    from perftrail.opening import open_view
+    from perftrail.present.speech import say_how_old
+    from perftrail.verbs.check import survey
 
     if study.walked.kind == "samples":
-        from perftrail.cli.exported import show_held
+        from perftrail.present.exported import show_held
 
         show_held(study, as_json=as_json)
         return
@@ -106,6 +105,6 @@ def show_plan(
     if as_json:
         click.echo(json.dumps(plan.as_json(), indent=1))
         return
-    from perftrail.cli.plans import print_survey
+    from perftrail.present.plan import print_survey
 
     print_survey(study, plan, repeat=repeat)

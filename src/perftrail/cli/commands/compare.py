@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from perftrail.cli.again import after, again
-from perftrail.cli.options import engine_option, json_option, study_argument
-from perftrail.cli.walking import walking_options
-from perftrail.cli.writing import writing_options
+from perftrail.cli.options import (
+    again,
+    engine_option,
+    json_option,
+    study_argument,
+    walking_options,
+    writing_options,
+)
 from perftrail.errors import UsageError
+from perftrail.present.speech import after
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from perftrail.cli.walking import Walking
-    from perftrail.cli.writing import Writing
+    from perftrail.cli.options import Walking, Writing
     from perftrail.model.study import Study
-    from perftrail.report.gates.result import FailOn, Gate
-    from perftrail.workflows.compare import CompareRequest
+    from perftrail.results.gate import FailOn, Gate
+    from perftrail.verbs.compare import CompareRequest
 
 FORMS = ("text", "plain", "github", "gitlab", "junit", "metrics", "json")
 IMAGES = ("svg", "png")
@@ -118,9 +122,9 @@ def command(
     BASE could, or no verdict could be had. With --format github, in a job of GitHub, it also writes the job's summary
     and marks the study file with what failed.
     """
-    from perftrail.cli.gate_output import Job, check_also, write_gate
-    from perftrail.workflows.afresh import afresh
-    from perftrail.workflows.compare import Compare
+    from perftrail.measure.subjects import afresh
+    from perftrail.present.gate.output import Job, check_also, write_gate
+    from perftrail.verbs.compare import Compare
 
     form = "json" if as_json else form
     others = check_also(also, known=(*FORMS, *IMAGES))
@@ -141,8 +145,8 @@ def command(
 def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> CompareRequest:
     """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
     from perftrail.model.quantity import parse_duration
-    from perftrail.workflows.compare import CompareRequest
-    from perftrail.workflows.gating.choice import choose
+    from perftrail.results.selection import choose
+    from perftrail.verbs.compare import CompareRequest
 
     smallest, confidence, budget = asked["smallest"], asked["confidence"], asked["budget"]
     if smallest is not None and not 0.0 < smallest < 1.0:

@@ -37,8 +37,8 @@ def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -
 
 
 def _examine(*, quick: bool, as_json: bool) -> None:
-    from perftrail.cli.findings import looking, print_report
-    from perftrail.workflows.doctor import examine
+    from perftrail.present.machine import looking, print_report
+    from perftrail.verbs.doctor import examine
 
     with looking(quick=quick):
         report = examine(quick=quick)
@@ -49,8 +49,8 @@ def _examine(*, quick: bool, as_json: bool) -> None:
 
 
 def _run_fixed(arguments: tuple[str, ...]) -> int:
-    from perftrail.cli.findings import tell_changes, tell_put_back
-    from perftrail.workflows.doctor import fixed, run
+    from perftrail.present.machine import tell_changes, tell_put_back
+    from perftrail.verbs.doctor import fixed, run
 
     with fixed() as changes:
         tell_changes(changes, until="until the command ends")
@@ -60,8 +60,8 @@ def _run_fixed(arguments: tuple[str, ...]) -> int:
 
 
 def _hold(*, quick: bool, as_json: bool) -> None:
-    from perftrail.cli.findings import looking, print_report, tell_changes, tell_put_back
-    from perftrail.workflows.doctor import examine, fixed
+    from perftrail.present.machine import looking, print_report, tell_changes, tell_put_back
+    from perftrail.verbs.doctor import examine, fixed
 
     with fixed() as changes:
         tell_changes(changes, until="until Ctrl-C")

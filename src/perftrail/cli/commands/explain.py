@@ -11,18 +11,17 @@ from perftrail.cli.options import (
     json_option,
     only_option,
     study_argument,
+    walking_options,
+    writing_options,
 )
-from perftrail.cli.walking import walking_options
-from perftrail.cli.writing import writing_options
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from perftrail.cli.walking import Walking
-    from perftrail.cli.writing import Writing
-    from perftrail.workflows.events import Event
-    from perftrail.workflows.explain import Explained
-    from perftrail.workflows.session import Session
+    from perftrail.cli.options import Walking, Writing
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.verbs.explain.result import Explained
 
 
 @click.command("explain")
@@ -58,11 +57,10 @@ def command(
 
     Builds are kept. Exits 1 when neither could be looked at.
     """
-    from perftrail.cli.explained import print_explained
-    from perftrail.workflows.explain import Explain
-    from perftrail.workflows.explain.looks import every_look
-    from perftrail.workflows.explain.pairing import pair_up
-    from perftrail.workflows.selection import select
+    from perftrail.present.explain import print_explained
+    from perftrail.results.selection import select
+    from perftrail.verbs.explain.explain import Explain, pair_up
+    from perftrail.verbs.explain.profilers import every_look
 
     loaded = writing.contained(walking.load(study))
     selection = select(loaded, only)

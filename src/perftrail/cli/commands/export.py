@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import json_option, only_option, store_option, study_argument
-from perftrail.cli.walking import walking_options
+from perftrail.cli.options import json_option, only_option, store_option, study_argument, walking_options
 from perftrail.formats.exports import FORMATS
 
 if TYPE_CHECKING:
-    from perftrail.cli.walking import Walking
+    from perftrail.cli.options import Walking
 
 
 @click.command("export")
@@ -52,11 +51,11 @@ def command(
     github-action-benchmark, otava and asv hold the metrics that perftrail show prints, asv with their values. What is
     for one revision only becomes a file for each.
     """
-    from perftrail.cli.exported import deliver
-    from perftrail.cli.kept import say_how_old
     from perftrail.formats.exports import write
-    from perftrail.workflows.export import exported, leading
-    from perftrail.workflows.opening import open_view
+    from perftrail.opening import open_view
+    from perftrail.present.exported import deliver
+    from perftrail.present.speech import say_how_old
+    from perftrail.verbs.export import exported, leading
 
     with open_view(walking.load(study), store=store) as view:
         samples = exported(view, only=only, metrics=metrics)

@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from perftrail.cli.again import again
-from perftrail.cli.options import engine_option, jobs_option, json_option, study_argument
-from perftrail.cli.walking import walking_options
-from perftrail.cli.writing import writing_options
+from perftrail.cli.options import (
+    again,
+    engine_option,
+    jobs_option,
+    json_option,
+    study_argument,
+    walking_options,
+    writing_options,
+)
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from perftrail.cli.walking import Walking
-    from perftrail.cli.writing import Writing
+    from perftrail.cli.options import Walking, Writing
+    from perftrail.find.request import FindRequest
     from perftrail.model.study import Study
-    from perftrail.workflows.finding.request import FindRequest
 
 
 class Asked(TypedDict):
@@ -76,9 +80,9 @@ def command(
     branch. Resumes by itself: what was measured is not measured again. Exits 0 when an answer was reached,
     also "none"; 1 when it stayed unclear.
     """
-    from perftrail.cli.answers import print_find
-    from perftrail.workflows.afresh import afresh
-    from perftrail.workflows.find import Find
+    from perftrail.find.find import Find
+    from perftrail.measure.subjects import afresh
+    from perftrail.present.finding import print_find
 
     if metrics and everything:
         raise UsageError("--all and --metric: give one of them")
@@ -100,10 +104,10 @@ def command(
 
 def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> FindRequest:
     """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
+    from perftrail.find.request import FindRequest
     from perftrail.model.quantity import parse_duration
     from perftrail.model.target import TargetError, resolve_goal
     from perftrail.search.question import Budget
-    from perftrail.workflows.finding.request import FindRequest
 
     policy = study.find
     try:

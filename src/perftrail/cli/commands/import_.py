@@ -33,7 +33,7 @@ def command(files: tuple[str, ...], output: str, form: str | None, title: str | 
     DIR/perftrail.toml says that they are the study's samples: show, report and export work on it as on any other.
     The revisions are those that the files name, or the files, in the order of time.
     """
-    from perftrail.workflows.importing.starting import import_files
+    from perftrail.verbs.import_ import import_files
 
     begun = import_files([Path(name) for name in files], Path(output), format=form, title=title)
     if as_json:

@@ -22,8 +22,8 @@ def command(directory: str, output: str | None, system: str | None, force: bool,
     Finds git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject; chooses a stretch
     of history, a recipe and something to run. Runs nothing of what it finds.
     """
-    from perftrail.cli.plans import print_begun
-    from perftrail.workflows.initial.start import begin
+    from perftrail.present.plan import print_begun
+    from perftrail.verbs.init.start import begin
 
     begun = begin(Path(directory), output=Path(output or directory), system=system, force=force)
     if as_json:

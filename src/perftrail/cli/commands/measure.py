@@ -13,7 +13,7 @@ import click
 from perftrail.cli.options import json_option
 
 if TYPE_CHECKING:
-    from perftrail.workflows.measure import Measure
+    from perftrail.measure.trial import Measure
 
 INTERRUPTED = 130
 KNOWN_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "none", "default")
@@ -139,8 +139,7 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     answer is settled or precise enough. Exits 0 when everything was measured, 1 when a command failed.
     """  # noqa: D301 - click wants the control character itself
     from perftrail.cli.trial_options import Options, exports_of, trial_of, write_exports
-    from perftrail.workflows.measure import open_measure
-    from perftrail.workflows.trying import CommandFailed
+    from perftrail.measure.trial import CommandFailed, open_measure
 
     given = Options(**options)  # type: ignore[arg-type] # click gives each the type that is declared there
     exports = exports_of(given)
@@ -156,11 +155,11 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     found = measure.findings()
     write_exports(exports, found)
     if as_json:
-        from perftrail.report.contract import as_json as contract
+        from perftrail.present.trial_json import as_json as contract
 
         click.echo(json.dumps(contract(found), indent=1))
     elif "-" not in exports:
-        from perftrail.cli.trials import print_findings
+        from perftrail.present.trial import print_findings
 
         print_findings(found)
     if interrupted:
@@ -179,7 +178,7 @@ def _follow(measure: Measure, *, silent: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from perftrail.cli.trial_words import progress_words
+    from perftrail.present.trial import progress_words
 
     console = Console(stderr=True, highlight=False)
     with contextlib.closing(measure.events()) as events:

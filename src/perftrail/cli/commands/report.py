@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import contained, json_option, sandbox_option, store_option, study_argument
-from perftrail.cli.walking import walking_options
+from perftrail.cli.options import (
+    contained,
+    json_option,
+    sandbox_option,
+    store_option,
+    study_argument,
+    walking_options,
+)
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
-    from perftrail.cli.walking import Walking
+    from perftrail.cli.options import Walking
     from perftrail.model.study import Study
     from perftrail.ports import Engine
-    from perftrail.report.page import Page
-    from perftrail.report.page_images import Drawings
+    from perftrail.present.page import Page
+    from perftrail.present.page_images import Drawings
 
 
 @click.command("report")
@@ -48,10 +54,10 @@ def command(
     DIR/index.html needs nothing else, no network either; DIR/figures holds each figure as SVG and PNG. As Markdown it
     is DIR/report.md, which shows DIR/figures. Nothing is made or measured.
     """
-    from perftrail.engines.beside import beside
-    from perftrail.report.page_files import write_markdown, write_page
-    from perftrail.report.page_images import Drawings
-    from perftrail.report.page_markdown import to_markdown
+    from perftrail.local_engine import beside
+    from perftrail.present.page_files import write_markdown, write_page
+    from perftrail.present.page_images import Drawings
+    from perftrail.present.page_markdown import to_markdown
 
     if output is None and (form == "html" or as_json):
         raise UsageError("report: say where to write it with -o DIR, or print it with --format markdown")
@@ -78,10 +84,10 @@ def command(
 
 def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings | None) -> Page:
     """Put the report together; what that needs is imported while the engine's own process starts."""
-    from perftrail.cli.kept import say_how_old
-    from perftrail.cli.report_findings import findings
-    from perftrail.workflows.opening import open_view, results_directory
-    from perftrail.workflows.report import make_report
+    from perftrail.opening import open_view, results_directory
+    from perftrail.present.axes import findings
+    from perftrail.present.report.report import make_report
+    from perftrail.present.speech import say_how_old
 
     with open_view(study, store=store) as view:
         page = make_report(

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.again import again
 from perftrail.cli.options import (
+    again,
     engine_option,
     jobs_option,
     json_option,
     only_option,
     study_argument,
+    walking_options,
+    writing_options,
 )
-from perftrail.cli.walking import walking_options
-from perftrail.cli.writing import writing_options
 
 if TYPE_CHECKING:
-    from perftrail.cli.walking import Walking
-    from perftrail.cli.writing import Writing
+    from perftrail.cli.options import Walking, Writing
 
 
 @click.command("run")
@@ -48,11 +47,11 @@ def command(
     stops a run. Exits 0 when every planned point has an outcome, 1 when nothing at all could be measured or
     a metric that is declared as the same differs.
     """
-    from perftrail.cli.answers import print_run
     from perftrail.cli.commands.check import show_plan
-    from perftrail.workflows.afresh import afresh
-    from perftrail.workflows.run import Run
-    from perftrail.workflows.selection import select
+    from perftrail.measure.subjects import afresh
+    from perftrail.present.finding import print_run
+    from perftrail.results.selection import select
+    from perftrail.verbs.run import Run
 
     loaded = writing.contained(walking.load(study))
     selection = select(loaded, only)

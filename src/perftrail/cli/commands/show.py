@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import contained, json_option, sandbox_option, store_option, study_argument
-from perftrail.cli.walking import walking_options
+from perftrail.cli.options import (
+    contained,
+    json_option,
+    sandbox_option,
+    store_option,
+    study_argument,
+    walking_options,
+)
 from perftrail.errors import NoAnswer, UsageError
 
 if TYPE_CHECKING:
-    from perftrail.cli.walking import Walking
-    from perftrail.workflows.session import View
+    from perftrail.cli.options import Walking
+    from perftrail.measure.session import View
 
 LATEST = "latest"
 """What ``--search`` means without a number."""
@@ -58,8 +64,8 @@ def command(
     named threads, n_threads, jobs or workers is also told by how it scales: speed-up, the law that fits, and what
     limits it.
     """
-    from perftrail.cli.kept import say_how_old
-    from perftrail.workflows.opening import open_view
+    from perftrail.opening import open_view
+    from perftrail.present.speech import say_how_old
 
     if claims and (search is not None or metrics):
         raise UsageError("--claims: judges claims alone; leave --search and --metric out")
@@ -77,13 +83,12 @@ def command(
 
 
 def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> None:
-    from perftrail.cli.benchmark_words import print_by_benchmark
-    from perftrail.cli.failures import print_not_had
-    from perftrail.cli.growth_words import print_growth
-    from perftrail.cli.scaling_words import print_scalings
-    from perftrail.cli.tables import print_changes, print_rows
-    from perftrail.workflows.not_had import not_had
-    from perftrail.workflows.show import show
+    from perftrail.measure.session import not_had
+    from perftrail.present.failures import print_not_had
+    from perftrail.present.growth import print_growth
+    from perftrail.present.scaling import print_scalings
+    from perftrail.present.tables import print_by_benchmark, print_changes, print_rows
+    from perftrail.results.show import show
 
     shown = show(view, metrics=metrics or None)
     if as_json:
@@ -101,8 +106,8 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
 
 
 def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:
-    from perftrail.cli.claim_words import claims_markdown, print_claims
-    from perftrail.workflows.claims import judge
+    from perftrail.present.tables import claims_markdown, print_claims
+    from perftrail.results.claims import judge
 
     if not view.study.claims:
         raise NoAnswer(f"{view.study.file} has no claims; write them as [claims.NAME]")
@@ -129,8 +134,8 @@ def _wanted(search: str | None, study: str | None) -> tuple[str | None, str | No
 
 
 def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
-    from perftrail.cli.tables import print_search, print_searches
-    from perftrail.workflows.show import searches, steps
+    from perftrail.present.tables import print_search, print_searches
+    from perftrail.results.show import searches, steps
 
     known = searches(view)
     if not known:

@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from perftrail.cli.again import after, again
-from perftrail.cli.options import json_option, study_argument
-from perftrail.cli.speech import plain
-from perftrail.cli.stopping import stopped_like_ctrl_c
-from perftrail.cli.walking import walking_options
-from perftrail.cli.writing import writing_options
+from perftrail.cli.options import (
+    again,
+    json_option,
+    stopped_like_ctrl_c,
+    study_argument,
+    walking_options,
+    writing_options,
+)
 from perftrail.errors import PerftrailError, StudyError, UsageError
-from perftrail.file_lock import alone
+from perftrail.file_tree import alone
+from perftrail.present.speech import after, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from typing import Unpack
 
-    from perftrail.cli.stopping import Stop
-    from perftrail.cli.walking import Walking
-    from perftrail.cli.writing import Writing
+    from perftrail.cli.options import Stop, Walking, Writing
     from perftrail.model.study import Receivers, Study, WatchPolicy
-    from perftrail.workflows.watch import Watched
+    from perftrail.verbs.watch.watch import Watched
 
 
 LONGEST = 400
@@ -101,10 +102,10 @@ def command(
 
 def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     """Look once."""
-    from perftrail.workflows.afresh import afresh
-    from perftrail.workflows.watch import Look
-    from perftrail.workflows.watching.delivery import receivers_of
-    from perftrail.workflows.watching.state import read_state, write_state
+    from perftrail.measure.subjects import afresh
+    from perftrail.verbs.watch.delivery import receivers_of
+    from perftrail.verbs.watch.state import read_state, write_state
+    from perftrail.verbs.watch.watch import Look
 
     file = _file(study, policy, writing)
     with alone(file.with_suffix(".lock")):
@@ -125,8 +126,8 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
 
 def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, stop: Stop) -> None:
     """Tell everybody what they have not been told yet; what keeps us from it ends no watch that goes on."""
-    from perftrail.workflows.watching.delivery import Post, deliver, receivers_of, shown
-    from perftrail.workflows.watching.state import read_state, write_state
+    from perftrail.verbs.watch.delivery import Post, deliver, receivers_of, shown
+    from perftrail.verbs.watch.state import read_state, write_state
 
     file = _file(study, policy, writing)
     try:
@@ -150,7 +151,7 @@ def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, st
 
 
 def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
-    from perftrail.cli.found_words import headline
+    from perftrail.present.finding import headline
 
     if as_json:
         click.echo(json.dumps(seen.as_json()))
@@ -165,7 +166,7 @@ def _file(study: Study, policy: WatchPolicy, writing: Writing) -> Path:
     """Where what is known of the branch is kept: each branch has a file of its own."""
     from urllib.parse import quote
 
-    from perftrail.workflows.opening import results_directory
+    from perftrail.opening import results_directory
 
     of = "" if policy.branch is None else f"-{quote(policy.branch, safe='')}"
     return results_directory(study, writing.store) / f"watch{of}.json"
@@ -198,7 +199,7 @@ def _with_receivers(notify: Receivers, added: Sequence[str]) -> Receivers:
     from dataclasses import replace
 
     from perftrail.studyfile.rules.texts import receiver_wrong
-    from perftrail.workflows.watching.delivery import shown
+    from perftrail.verbs.watch.delivery import shown
 
     kinds: dict[str, list[str]] = {"webhook": [], "command": [], "mail": []}
     for text in added:

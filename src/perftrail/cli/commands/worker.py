@@ -9,7 +9,7 @@ import click
 from perftrail.cli.options import MOST_JOBS
 
 if TYPE_CHECKING:
-    from perftrail.engines.offers import Offer
+    from perftrail.cluster.dask import Offer
 
 
 @click.command("worker")
@@ -44,13 +44,13 @@ def command(scheduler: str, builds: int, machine: str | None, directory: str | N
 
     Exits 0 when it was told to stop, 1 when the scheduler cannot be reached or is gone.
     """
-    from perftrail.engines.address import parse_scheduler
+    from perftrail.cluster.dask import parse_scheduler
     from perftrail.errors import ClusterError
-    from perftrail.workflows.opening import NO_DASK
+    from perftrail.opening import NO_DASK
 
     address = parse_scheduler(scheduler)
     try:
-        from perftrail.workflows.away.attending import work
+        from perftrail.cluster.worker import work
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"dask", "distributed"}:
             raise

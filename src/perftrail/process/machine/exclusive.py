@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.file_lock import alone, together
+from perftrail.file_tree import alone, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

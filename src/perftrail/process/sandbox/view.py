@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from perftrail.errors import SandboxError
-from perftrail.file_claim import claimed_directory, remove_left_over
-from perftrail.file_tree import empty_directory
+from perftrail.file_tree import claimed_directory, empty_directory, remove_left_over
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

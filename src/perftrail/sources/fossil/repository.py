@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.file_lock import alone
+from perftrail.file_tree import alone
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment, refuse_control_characters

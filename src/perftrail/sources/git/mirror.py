@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_lock import alone, alone_if_free, together
+from perftrail.file_tree import alone, alone_if_free, together
 from perftrail.model.build import content_key
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git.command import Git, find_objects, local_git, remote_git

@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_lock import alone
+from perftrail.file_tree import alone, date_alike
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
-from perftrail.sources.dates import date_alike
 from perftrail.sources.packages.registry import Release
 
 if TYPE_CHECKING:

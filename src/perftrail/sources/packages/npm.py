@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_lock import alone
+from perftrail.file_tree import alone
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment

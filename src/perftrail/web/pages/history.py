@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 
+from perftrail.present.dashboard.live import search_told
 from perftrail.web.asked import course_of, desk_of, named, part_of, snapshot_of, web
 from perftrail.web.pages.overview import drawing
-from perftrail.workflows.serving.live import search_told
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
     from perftrail.model.search_record import SearchRecord
-    from perftrail.report.page import Section
-    from perftrail.web.desk import Desk
-    from perftrail.workflows.serving.snapshot import Snapshot
+    from perftrail.present.dashboard.snapshot import Snapshot
+    from perftrail.present.page import Section
+    from perftrail.web.studies import Desk
 
 MOST_ROWS = 60
 """So many rows stand below a figure: of a longer part, each stands for neighbours."""

@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from perftrail.charts.frame import config
+from perftrail.present.dashboard.regressions import status_of
 from perftrail.web.asked import desk_of, snapshot_of, still_here, visitor, web
-from perftrail.workflows.serving.regressions import status_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -8,17 +8,17 @@ from urllib.parse import parse_qs
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
+from perftrail.measure.session import now
 from perftrail.model.search_record import STATUSES, RegressionNote
+from perftrail.present.dashboard.regressions import status_of
+from perftrail.present.report.words import shown
 from perftrail.web.asked import desk_of, named, snapshot_of, visitor, web
-from perftrail.workflows.clock import now
-from perftrail.workflows.reporting.words import shown
-from perftrail.workflows.serving.regressions import status_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from perftrail.web.desk import Desk
+    from perftrail.web.studies import Desk
 
 LONGEST_NOTE = 2000
 LONGEST_AUTHOR = 80

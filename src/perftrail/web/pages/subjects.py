@@ -9,12 +9,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
 from perftrail.model.build import Built, Failure, Prepared
-from perftrail.report.page_files import log_end
+from perftrail.present.dashboard.comparison import compare_two, compared_figure
+from perftrail.present.dashboard.invocations import LOG_BYTES, kept_log, log_of, starts, units, value_words
+from perftrail.present.page_files import log_end
+from perftrail.present.report.words import row_figure, row_metric, shown
 from perftrail.web.asked import asked_subjects, desk_of, named, number, revision_of, snapshot_of, web
 from perftrail.web.pages.overview import drawing
-from perftrail.workflows.reporting.words import row_figure, row_metric, shown
-from perftrail.workflows.serving.one import LOG_BYTES, kept_log, log_of, starts, units, value_words
-from perftrail.workflows.serving.two import compare_two, compared_figure
 
 if TYPE_CHECKING:
     from starlette.requests import Request

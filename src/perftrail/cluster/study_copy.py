@@ -1,0 +1,211 @@
+"""Where a study lies on a worker's machine: in the command's own directory, or in one of the worker's.
+
+A worker that reads in the command's results directory what the command has just written there works in it. Else it
+keeps the study's files, its sources and its builds below a directory of its own, and what it lacks is sent to it.
+
+What lies beside a study file, which builds and benchmarks may use: named cheaply, and packed to travel.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.builds.packing import SHARE, files_below, has_build, pack, pack_build, unpack, unpack_build
+from perftrail.cluster.values import Carried, Lacks, Parcel
+from perftrail.errors import ClusterError
+from perftrail.file_tree import alone, remove_tree
+from perftrail.model.build import Built, content_key
+from perftrail.model.measurement import Measurement
+from perftrail.model.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.cluster.values import Site
+    from perftrail.model.build import Failure, Prepared, Recipe
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.source import Source
+    from perftrail.model.study import Study
+
+
+LOGS = "logs"
+"""Where logs lie below a results directory."""
+
+STUDY = "study"
+"""The parcel of what lies beside a study file."""
+
+
+class Grounds:
+    """The directories of one study on one machine."""
+
+    def __init__(self, site: Site, directory: Path, *, apart: bool) -> None:
+        self._site = site
+        self.shared = not apart and _read(Path(site.root, site.sign)) == site.token
+        own = directory / "studies" / content_key(site.token)[:16]
+        self._study_here = own / f"study-{site.digest[:16]}"
+        self.root = Path(site.root) if self.shared else own
+
+    @cached_property
+    def study(self) -> Study:
+        """The study with its paths as they are here."""
+        study = self._site.study
+        if self.shared:
+            return study
+        here = replace(
+            study,
+            file=str(self._study_here / Path(study.file).name),
+            directory=str(self._study_here),
+            source=self._source(study.source),
+            sources={name: self._source(source) for name, source in study.sources.items()},
+        )
+        for source in here.every_source.values():
+            if source.location.startswith("/") and not Path(source.location).exists():
+                raise ClusterError(
+                    f"source.location {quoted(source.location)}: is not there on this machine; give an address that "
+                    f"every machine can reach, or {SHARE}"
+                )
+        return here
+
+    def lacks(self, parcels: Sequence[Parcel], prepared: Prepared | None = None) -> Lacks | None:
+        """Take in what was sent, and say what of what is needed is not there; nothing when all is."""
+        if self.shared:
+            return None
+        sent = {parcel.name: parcel.packed for parcel in parcels}
+        lacking = []
+        if not self._study_here.is_dir() and not self._take_study(sent):
+            lacking.append(STUDY)
+        if prepared is not None and not has_build(self.root / "builds", prepared):
+            name = build_parcel(prepared)
+            if name in sent:
+                log = self.root / LOGS / Path(prepared.built.log).name
+                unpack_build(sent[name], self.root / "builds", prepared.built, log=str(log))
+            else:
+                lacking.append(name)
+        return Lacks(names=tuple(lacking)) if lacking else None
+
+    def here(self, prepared: Prepared) -> Prepared:
+        """Give what is ready by its paths here."""
+        built = replace(prepared.built, directory=self._moved(prepared.built.directory))
+        return replace(prepared, built=built, out=self._moved(prepared.out))
+
+    def made(self, outcome: Built | Failure, recipe: Recipe) -> Carried[Built | Failure]:
+        """Give what came of a build as the command knows it, with the build where it does not see it."""
+        if self.shared:
+            return Carried(outcome=outcome)
+        return Carried(
+            outcome=self._told(outcome),
+            files=self._packed([outcome], recipe),
+            logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}"]),
+        )
+
+    def relinked(
+        self, outcomes: Mapping[int, Built | Failure], recipe: Recipe
+    ) -> Carried[Mapping[int, Built | Failure]]:
+        """Return the relinked layouts as the command knows them, with these where it does not see them."""
+        if self.shared:
+            return Carried(outcome=outcomes)
+        return Carried(
+            outcome={layout: self._told(outcome) for layout, outcome in outcomes.items()},
+            files=self._packed(outcomes.values(), recipe),
+            logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}" for outcome in outcomes.values()]),
+        )
+
+    def _told(self, outcome: Built | Failure) -> Built | Failure:
+        told = replace(outcome, log=self._back(outcome.log))
+        return replace(told, directory=self._back(told.directory)) if isinstance(told, Built) else told
+
+    def _packed(self, outcomes: Iterable[Built | Failure], recipe: Recipe) -> tuple[Parcel, ...]:
+        builds = self.root / "builds"
+        return tuple(
+            Parcel(name=each.key, packed=pack_build(builds, each, links=(), outputs=recipe.outputs))
+            for each in outcomes
+            if isinstance(each, Built)
+        )
+
+    def started(self, outcome: Outcome, log: str) -> Carried[Outcome]:
+        """Give what came of a start as the command knows it, with its logs where it does not see them.
+
+        `log` is what their names begin with, below the results directory.
+        """
+        if self.shared:
+            return Carried(outcome=outcome)
+        told: Outcome
+        if isinstance(outcome, Measurement):
+            told = replace(outcome, log=self._back(outcome.log) if outcome.log else "")
+        else:
+            failure = replace(outcome.failure, log=self._back(outcome.failure.log))
+            told = replace(outcome, failure=failure)
+        return Carried(outcome=told, logs=self._pack_logs(list(files_below(self.root, log))))
+
+    def _pack_logs(self, names: Sequence[str]) -> bytes:
+        return pack(self.root, names, what="a log")
+
+    def _take_study(self, sent: dict[str, bytes]) -> bool:
+        if STUDY not in sent:
+            return False
+        with alone(self.root / "study.lock"):
+            if not self._study_here.is_dir():
+                arriving = self._study_here.with_suffix(".arriving")
+                remove_tree(arriving)
+                unpack(sent[STUDY], arriving)
+                arriving.replace(self._study_here)
+        return True
+
+    def _source(self, source: Source) -> Source:
+        """Give a source that lies beside the study file by its path here; a repository of git does not travel."""
+        if source.kind == "git":
+            return source
+        directory = self._site.study.directory
+        location = Path(source.location)
+        if location.is_absolute() and location.is_relative_to(directory):
+            return replace(source, location=str(self._study_here / location.relative_to(directory)))
+        return source
+
+    def _moved(self, path: str) -> str:
+        return path if self.shared else str(self.root / Path(path).relative_to(self._site.root))
+
+    def _back(self, path: str) -> str:
+        there = Path(path)
+        return (
+            str(self._site.root / there.relative_to(self.root)) if there.is_relative_to(self.root) else path
+        )
+
+
+def build_parcel(prepared: Prepared) -> str:
+    """Name the parcel of a build with one benchmark's own."""
+    return f"{prepared.built.key}/{Path(prepared.out).name}"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+LEFT_OUT = (".perftrail", ".git", "__pycache__")
+"""Results, a repository's own files, and what Python makes anew."""
+
+
+def study_digest(directory: Path) -> str:
+    """Name what lies beside a study file by names, sizes and times: equal names, nothing was changed."""
+    return content_key(sorted(_told(directory)))
+
+
+def pack_study(directory: Path) -> bytes:
+    """Pack what lies beside a study file. Raises `ClusterError` where that is more than may travel."""
+    names = sorted(each.name for each in directory.iterdir() if each.name not in LEFT_OUT)
+    return pack(directory, names, what="what lies beside the study file", but=LEFT_OUT)
+
+
+def _told(directory: Path) -> Iterator[list[str | int]]:
+    for here, inside, names in os.walk(directory):
+        inside[:] = [name for name in inside if name not in LEFT_OUT]
+        for name in names:
+            path = Path(here, name)
+            state = path.lstat()
+            yield [str(path.relative_to(directory)), state.st_size, state.st_mtime_ns]

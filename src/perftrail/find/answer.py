@@ -1,0 +1,317 @@
+"""What `find` answers, with revisions in place of positions; its JSON form is a contract."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perftrail.find.priors import noted
+from perftrail.model.source import ALONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.find.failing import Stretch
+    from perftrail.find.journal import Boot
+    from perftrail.find.other_metrics import AlsoChanged
+    from perftrail.model.build import Failure
+    from perftrail.model.search_record import Json
+    from perftrail.model.source import Pins
+    from perftrail.model.subject import Merge, Revision
+    from perftrail.model.target import Target, Working
+    from perftrail.search import Answer, Change, Effect, Origin, Summary
+    from perftrail.search.answer import Suspicion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableRevision:
+    """A revision that was tried and gave no usable sample, and why."""
+
+    revision: Revision
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsideMerge:
+    """Where the change that a merge made came from.
+
+    `revisions` are those of the branch that was searched, its base first, and `change` is what the search in
+    it found, both empty where it came from elsewhere. `confidence` is that of `origin`. `reason` says in
+    plain words why it ended there. `inside` goes on where the culprit is a merge itself.
+    """
+
+    merge: Merge
+    origin: Origin
+    confidence: float
+    reason: str
+    revisions: tuple[Revision, ...] = ()
+    change: Change | None = None
+    inside: InsideMerge | None = None
+
+    @property
+    def candidates(self) -> tuple[Revision, ...]:
+        """The revisions that may be the culprit, oldest first; the merge itself where only it can be."""
+        if self.change is not None:
+            return tuple(self.revisions[position] for position in self.change.positions)
+        return (self.merge.revision,) if self.origin == "combination" else ()
+
+    def as_json(self) -> dict[str, Json]:
+        """Give it in the shape of a change, with where it came from."""
+        shape = (
+            {"confidence": self.confidence, "before": None, "after": None, "effect": None}
+            if self.change is None
+            else _levels(self.change)
+        )
+        return {
+            "revisions": [revision.id for revision in self.candidates],
+            **shape,
+            "inside": None if self.inside is None else self.inside.as_json(),
+            "origin": str(self.origin),
+            "origin_confidence": self.confidence,
+            "reason": self.reason,
+        }
+
+
+def marked_words(marked: int, *, none: bool) -> Iterator[str]:
+    """Say that noisy samples were used, and what they can hide from an answer that nothing changed.
+
+    >>> list(marked_words(2, none=False))
+    ['2 samples were taken while others used the machine, and used anyway']
+    >>> [words[:49] for words in marked_words(2, none=True)][1:], list(marked_words(0, none=True))
+    (['a change that shows only while nothing else runs,'], [])
+    """
+    if marked:
+        yield f"{marked} samples were taken while others used the machine, and used anyway"
+    if marked and none:
+        yield (
+            "a change that shows only while nothing else runs, as in how threads scale, may be hidden by that; "
+            '[measure] quiet = "wait 60s" measures only in quiet'
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindAnswer:
+    """A search's answer and what it cost. `builds` counts failed ones too; `seconds` is of all.
+
+    `inside` holds for each change, by its number, what was found inside the merge that made it, `also` what else it
+    changed. `broke` are stretches that could not be used. `priors` says in words what was believed beforehand.
+    `set_aside` samples were noisy and replaced; `marked` ones were used anyway. `boots` are those of the
+    machine in which the samples were taken, and `elsewhere` says in words on what other machines the
+    same was asked. `with_notes`: a message that speaks of speed made a revision likelier.
+    """
+
+    answer: Answer
+    target: Target | Working
+    revisions: tuple[Revision, ...]
+    builds: int
+    unusable: tuple[UnusableRevision, ...]
+    invocations: int
+    seconds: float
+    machine: str
+    inside: Mapping[int, InsideMerge]
+    also: Mapping[int, tuple[AlsoChanged, ...]] = field(default_factory=dict)
+    broke: tuple[Stretch, ...] = ()
+    priors: tuple[str, ...] = ()
+    set_aside: int = 0
+    marked: int = 0
+    boots: tuple[Boot, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    with_notes: bool = False
+    pins: Pins = ALONE
+
+    @property
+    def name(self) -> str:
+        """What was followed, with its variant where there is one."""
+        variant = "" if self.target.variant == "plain" else f" ({self.target.variant})"
+        return f"{self.target.text}{variant}"
+
+    @property
+    def unusable_count(self) -> int:
+        """How many revisions were tried and gave no usable sample; what the study skips was not tried."""
+        return sum(each.failure.stage != "skipped" for each in self.unusable)
+
+    @property
+    def unclear(self) -> bool:
+        """Whether no answer was reached."""
+        return self.answer.verdict == "unclear"
+
+    def candidates(self, change: Change) -> tuple[Revision, ...]:
+        """The revisions that may be the culprit of a change, oldest first."""
+        return tuple(self.revisions[position] for position in change.positions)
+
+    def notes(self, change: Change) -> Mapping[Revision, str]:
+        """The candidates whose messages speak of speed or memory, which made them likelier, each with the word."""
+        candidates = self.candidates(change) if self.with_notes else ()
+        return {candidates[number]: word for number, word in noted(candidates).items()}
+
+    def as_json(self) -> dict[str, Json]:
+        """The answer as `find --json` prints it: ids are full, numbers that do not exist are null."""
+        return {
+            "verdict": str(self.answer.verdict),
+            **self.pins.as_json(),
+            "metric": self.target.text,
+            "benchmark": self.target.benchmark,
+            "variant": self.target.variant,
+            "unit": self.target.unit,
+            "better": self.target.better,
+            "revisions": len(self.revisions),
+            "builds": self.builds,
+            "unbuildable": [each.revision.id for each in self.unusable],
+            "failures": [
+                {
+                    "revision": each.revision.id,
+                    "stage": each.failure.stage,
+                    "message": each.failure.message,
+                    "log": each.failure.log,
+                }
+                for each in self.unusable
+            ],
+            "broke": [self._broke(each) for each in self.broke],
+            "invocations": self.invocations,
+            "set_aside": self.set_aside,
+            "marked": self.marked,
+            "seconds": round(self.seconds, 3),
+            "confidence": self.answer.confidence,
+            "smallest_seen": _finite(self.answer.minimum_detectable),
+            "certificate": _certificate(self.answer.certificate),
+            "below_threshold": None if self.answer.below is None else _effect(self.answer.below),
+            "suspected": [self._suspected(each) for each in self.answer.suspected],
+            "machine": self.machine,
+            "boots": [boot.as_json() for boot in self.boots],
+            "elsewhere": list(self.elsewhere),
+            "priors": list(self.priors),
+            "reason": self.answer.reason,
+            "changes": [self._change(number, change) for number, change in enumerate(self.answer.changes)],
+            "strays": [
+                {"revision": self.revisions[each.position].id, "level": each.level, "beside": each.usual}
+                for each in self.answer.outliers
+            ],
+        }
+
+    def _change(self, number: int, change: Change) -> dict[str, Json]:
+        inside = self.inside.get(number)
+        return {
+            "revisions": [revision.id for revision in self.candidates(change)],
+            **_levels(change),
+            "kind": str(change.kind),
+            "notes": [revision.id for revision in self.notes(change)],
+            "certificate": _certificate(change.certificate),
+            "also_changed": [_also(each) for each in self.also.get(number, ())],
+            "inside": None if inside is None else inside.as_json(),
+        }
+
+    def _suspected(self, suspicion: Suspicion) -> dict[str, Json]:
+        return {
+            "revisions": [self.revisions[position].id for position in suspicion.positions],
+            "confidence": suspicion.confidence,
+            "evidence": suspicion.evidence,
+            "needed": suspicion.needed,
+            "blocks_left": suspicion.blocks_left,
+            "possible": _finite(suspicion.possible),
+        }
+
+    def _broke(self, stretch: Stretch) -> dict[str, Json]:
+        def named(position: int | None) -> str | None:
+            return None if position is None else self.revisions[position].id
+
+        return {
+            "revisions": [self.revisions[stretch.first].id, self.revisions[stretch.last].id],
+            "stage": stretch.stage,
+            "tried": stretch.tried,
+            "usable_before": named(stretch.before),
+            "usable_after": named(stretch.after),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindTable:
+    """The answers about several metrics, found in one walk; each bears its own share, this bears all of it."""
+
+    answers: tuple[FindAnswer, ...]
+    revisions: tuple[Revision, ...]
+    builds: int
+    invocations: int
+    seconds: float
+    machine: str
+    pins: Pins = ALONE
+
+    @property
+    def unusable_count(self) -> int:
+        """How many revisions gave no usable sample of any metric."""
+        failed = [
+            {each.revision.id for each in answer.unusable if each.failure.stage != "skipped"}
+            for answer in self.answers
+        ]
+        return len(set.intersection(*failed))
+
+    @property
+    def unclear(self) -> bool:
+        """Whether no answer was reached about any metric."""
+        return all(answer.unclear for answer in self.answers)
+
+    def as_json(self) -> dict[str, Json]:
+        """The answers as `find --json` prints them: each in the form of one alone, and what all of them cost."""
+        return {
+            "metrics": [answer.as_json() for answer in self.answers],
+            **self.pins.as_json(),
+            "revisions": len(self.revisions),
+            "builds": self.builds,
+            "invocations": self.invocations,
+            "seconds": round(self.seconds, 3),
+            "machine": self.machine,
+        }
+
+
+def by_culprit(answers: Sequence[FindAnswer]) -> Mapping[tuple[str, ...], list[tuple[FindAnswer, int]]]:
+    """Gather the changes of several answers by who may have made them, in the order of the history."""
+    order = {revision.id: number for answer in answers for number, revision in enumerate(answer.revisions)}
+    gathered: dict[tuple[str, ...], list[tuple[FindAnswer, int]]] = {}
+    for answer in answers:
+        for number, change in enumerate(answer.answer.changes):
+            ids = tuple(revision.id for revision in answer.candidates(change))
+            gathered.setdefault(ids, []).append((answer, number))
+    return dict(sorted(gathered.items(), key=lambda item: [order[id_] for id_ in item[0]]))
+
+
+def _levels(change: Change) -> dict[str, Json]:
+    effect = change.effect
+    return {
+        "confidence": change.confidence,
+        "before": change.before,
+        "after": change.after,
+        "effect": None if effect is None else _effect(effect),
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Json]:
+    return {"value": effect.value, "low": effect.low, "high": effect.high, "interval": 0.95}
+
+
+def _certificate(summary: Summary | None) -> dict[str, Json] | None:
+    """Put what an answer rests on; `possible` is the largest other change that is not excluded."""
+    if summary is None:
+        return None
+    return {
+        "blocks": summary.blocks,
+        "invocations": summary.invocations,
+        "error": summary.error,
+        "layouts": summary.layouts,
+        "single_change": summary.alone,
+        "possible": _finite(summary.possible),
+        "spread": summary.spread,
+    }
+
+
+def _also(changed: AlsoChanged) -> dict[str, Json]:
+    return {
+        "metric": changed.metric,
+        "point": dict(changed.point.values),
+        "unit": changed.unit,
+        "better": changed.better,
+        "effect": _effect(changed.effect),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

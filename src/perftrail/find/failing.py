@@ -1,0 +1,199 @@
+"""The search for where a program began to fail: tries along a line of revisions, as the search asks for them.
+
+Stretches of a history that appear to be broken: facts beside an answer, not part of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.find import step_record
+from perftrail.model.build import Failure
+from perftrail.model.measurement import FailedInvocation
+from perftrail.model.plan import Cell
+from perftrail.model.subject import Subject
+from perftrail.search import Settled
+from perftrail.search.failing import FailureSearch, Tried
+from perftrail.search.words import left
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+
+    from perftrail.find.journal import Journal, Ledger
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.model.build import Stage
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Working
+    from perftrail.search import Answer, Belief
+    from perftrail.search.answer import Change
+
+
+FINAL = ("checkout", "build", "link", "start")
+"""Stages whose failure comes again: trying once more would tell nothing."""
+
+
+class Trials:
+    """Tries revisions: one try builds, links and starts everything that must work, and reads what it prints.
+
+    The first thing that fails ends a try. Tries are numbered as samples are, so a killed search goes on.
+    """
+
+    def __init__(
+        self, session: Session, working: Working, revisions: Sequence[Revision], ledger: Ledger
+    ) -> None:
+        self.revisions = revisions
+        self._session = session
+        self._working = working
+        self._ledger = ledger
+        self._next: dict[int, int] = {}
+        self._failures: dict[int, Failure] = {}
+        self._running = 0.0
+
+    @property
+    def failures(self) -> Mapping[int, Failure]:
+        """Why each revision failed that ever did, the last time, ascending."""
+        return dict(sorted(self._failures.items()))
+
+    @property
+    def worked(self) -> frozenset[int]:
+        """The positions that never failed."""
+        return frozenset(self._next) - self._failures.keys()
+
+    def pursue(self, search: FailureSearch, journal: Journal) -> Generator[Event, None, Answer]:
+        """Go on until the search is settled."""
+        while not isinstance(action := search.ask(), Settled):
+            (position,) = action.positions
+            revision = self.revisions[position]
+            journal.agrees([revision.id], 0)
+            news = yield from self.take(position)
+            search.tell(news)
+            held = search.belief
+            yield journal.step(
+                action={"measure": revision.id, "position": position, "order": [revision.id]},
+                news=self.plain(news),
+                belief=step_record.belief(held, self.revisions),
+                words=self.words(news, held),
+            )
+        return action.answer
+
+    def take(self, position: int) -> Generator[Event, None, Tried]:
+        """Try a position once, and return the outcome as news."""
+        yield from self._ledger.ahead(position, self.revisions, variant=self._working.variant)
+        first = position not in self._next
+        began, self._running = self._ledger.seconds, 0.0
+        failure = yield from self._try(position)
+        if failure is not None:
+            self._failures[position] = failure
+        building = self._ledger.seconds - began - self._running
+        return Tried(
+            position=position,
+            worked=int(failure is None),
+            failed=int(failure is not None),
+            final=failure is not None and failure.stage in FINAL,
+            seconds=self._running,
+            build_seconds=max(building, 0.0) if first else None,
+        )
+
+    def words(self, news: Tried, held: Belief | None) -> str:
+        """Say a step."""
+        label = self.revisions[news.position].short
+        if news.failed:
+            failure = self._failures[news.position]
+            done = f"tried {label}: failed ({failure.stage})"
+        else:
+            done = f"tried {label}: works"
+        return done if held is None else f"{done}; {left(held)}"
+
+    def plain(self, news: Tried) -> dict[str, Json]:
+        """Put what a step found out as plain data."""
+        told: dict[str, Json] = {"worked": news.worked, "failed": news.failed}
+        failure = self._failures.get(news.position) if news.failed else None
+        if failure is not None:
+            told |= {"stage": failure.stage, "message": failure.message, "log": failure.log}
+        return told
+
+    def _try(self, position: int) -> Generator[Event, None, Failure | None]:
+        subject = Subject(revision=self.revisions[position], variant=self._working.variant)
+        ordinal = self._next.get(position, 0)
+        self._next[position] = ordinal + 1
+        for benchmark, point in self._working.places:
+            ready = yield from self._ledger.ready(Cell(subject=subject, benchmark=benchmark, point=point))
+            if isinstance(ready, Failure):
+                self._ledger.build(subject.revision, subject.variant, ready.seconds)
+                return ready
+            self._ledger.build(subject.revision, subject.variant, ready.prepared.built.seconds)
+            outcome = yield from self._session.bench.outcome(ready, "sample", ordinal)
+            self._ledger.count(outcome.key, outcome.seconds)
+            self._running += outcome.seconds
+            if isinstance(outcome, FailedInvocation):
+                return outcome.failure
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Neighbouring revisions that were tried and could not be used, nothing usable known between them.
+
+    `first` and `last` are the outermost that were tried, `tried` counts them. `before` and `after` are the
+    nearest usable positions around; `None` where the history ends first. `stage` is that of the first.
+    """
+
+    first: int
+    last: int
+    tried: int
+    before: int | None
+    after: int | None
+    stage: Stage
+
+
+def stretches(
+    usable: Collection[int], failures: Mapping[int, Failure], changes: Sequence[Change]
+) -> tuple[Stretch, ...]:
+    """Give the stretches that border on a change or hold it, or that reach to where nothing usable is known.
+
+    >>> from perftrail.model.build import Failure
+    >>> failed = Failure(stage="build", message="")
+    >>> [(each.first, each.last, each.before) for each in stretches({0, 4}, {6: failed, 9: failed}, ())]
+    [(6, 9, 4)]
+    """
+    return tuple(each for each in _all(usable, failures) if _matters(each, changes))
+
+
+def _all(usable: Collection[int], failures: Mapping[int, Failure]) -> Iterator[Stretch]:
+    run: list[int] = []
+    before: int | None = None
+    for position in sorted({*usable, *failures}):
+        if position in failures:
+            run.append(position)
+            continue
+        if run:
+            yield _stretch(run, failures, before=before, after=position)
+        run, before = [], position
+    if run:
+        yield _stretch(run, failures, before=before, after=None)
+
+
+def _stretch(
+    run: Sequence[int], failures: Mapping[int, Failure], *, before: int | None, after: int | None
+) -> Stretch:
+    return Stretch(
+        first=run[0],
+        last=run[-1],
+        tried=len(run),
+        before=before,
+        after=after,
+        stage=failures[run[0]].stage,
+    )
+
+
+def _matters(stretch: Stretch, changes: Sequence[Change]) -> bool:
+    if stretch.before is None or stretch.after is None:
+        return True
+    return any(
+        stretch.first <= change.positions[-1] + 1 and stretch.last >= change.positions[0] - 2
+        for change in changes
+        if change.positions
+    )

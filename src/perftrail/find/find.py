@@ -1,0 +1,295 @@
+"""`find`: the search asks, workshop and bench answer, the store remembers each step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from perftrail.errors import NoAnswer
+from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
+from perftrail.find.failing import Trials, stretches
+from perftrail.find.inside import InsideMerges
+from perftrail.find.journal import Journal, Ledger, elsewhere
+from perftrail.find.loop import Loop, gaps, warm_prior, witnesses
+from perftrail.find.other_metrics import also_changed
+from perftrail.find.priors import Beforehand, weigh, with_measured, with_notes
+from perftrail.find.sampler import Sampler
+from perftrail.measure.events import HistoryRead, Skipped
+from perftrail.measure.session import now
+from perftrail.model.build import Built, content_key
+from perftrail.model.measurement import seed_of
+from perftrail.model.search_record import SearchRecord
+from perftrail.model.subject import Subject
+from perftrail.model.target import Working
+from perftrail.search import Budget, ManySearch
+from perftrail.search.failing import FailureSearch
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from perftrail.find.request import FindRequest
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.model.build import Failure
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.search import Answer, Question
+
+
+GROUNDS = "certificate"
+"""What a search rests on is part of its name: one of an earlier version is asked again, on new samples."""
+
+MOST_INVOCATIONS = 300
+"""For each metric with separate invocations, where several are asked and no budget is given: one that is too noisy
+holds up the others no longer."""
+
+MOST_COMPARED = 20_000
+"""A history that is longer is not compared file by file for the sizes of its changes: that takes minutes."""
+
+
+class Find:
+    """One search through a history. Resumes by itself: what the store holds is told, not done again."""
+
+    def __init__(self, session: Session, request: FindRequest) -> None:
+        self._session = session
+        self._request = request
+        self._ledger = Ledger(session)
+        self._revisions: tuple[Revision, ...] = ()
+        self._beforehand = Beforehand(weights=None, said=())
+        self._distance: tuple[float, ...] | None = None
+        self._begun = ""
+        self._elsewhere: tuple[str, ...] = ()
+
+    def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
+        """Search; yields what happens and returns the answer, or a table of them where there are several."""
+        self._revisions = self._session.source.history(self._request.range)
+        yield HistoryRead(revisions=self._revisions)
+        if len(self._revisions) < 2:
+            raise NoAnswer(
+                "the range has one revision, so there is no change to be found; widen source.range"
+            )
+        yield from (Skipped(left_out=each) for each in self._session.workshop.left_out(self._revisions))
+        self._beforehand = self._weigh()
+        record = self._record()
+        self._begun = self._first_begun(record)
+        goal = self._request.goal
+        journal = Journal(self._session, record, self._ledger, in_blocks=not isinstance(goal, Working))
+        self._elsewhere = elsewhere(self._session.store, self._session.machine, record)
+        result: FindAnswer | FindTable
+        if isinstance(goal, Working):
+            result = yield from self._failing(goal, journal)
+        else:
+            answers = yield from self._changed(goal, journal)
+            result = answers[0] if len(answers) == 1 else self._table(answers)
+        yield from self._session.workshop.confirm(witnesses(result, self._ledger.attempted))
+        result = replace(result, pins=self._session.pins)
+        journal.end(result.as_json())
+        return result
+
+    def _changed(
+        self, targets: tuple[Target, ...], journal: Journal
+    ) -> Generator[Event, None, tuple[FindAnswer, ...]]:
+        """Search for what changed some metrics, in one walk: builds are shared, and invocations where they can be."""
+        groups = _groups(targets)
+        request = self._request
+        if len(groups) > 1 and request.budget == Budget():
+            request = replace(request, budget=Budget(invocations=MOST_INVOCATIONS * len(groups)))
+        samplers = [
+            Sampler(self._session, group, self._revisions, self._ledger, name=journal.name)
+            for group in groups
+        ]
+        known = {named(target): self._known_beforehand(target) for target in targets}
+        questions = {
+            name: self._question(request, sampler, known[name], seed=seed_of("find", journal.name, name))
+            for sampler in samplers
+            for name in sampler.targets
+        }
+        search = ManySearch(
+            {named(target): questions[named(target)] for target in targets},
+            together=[frozenset(sampler.targets) for sampler in samplers],
+        )
+        found = yield from Loop(self._session, search, samplers, journal, self._ledger).events()
+        sampler_of = {name: sampler for sampler in samplers for name in sampler.targets}
+        answers: list[FindAnswer] = []
+        for target in targets:
+            name = named(target)
+            answers.append((yield from self._told(found[name], sampler_of[name], name, known[name], journal)))
+        return tuple(answers)
+
+    def _question(self, request: FindRequest, sampler: Sampler, known: Beforehand, *, seed: int) -> Question:
+        return request.question(
+            len(self._revisions),
+            sampler,
+            prior=known.weights,
+            built=self._built_before(sampler),
+            distance=self._distance,
+            seed=seed,
+        )
+
+    def _built_before(self, sampler: Sampler) -> frozenset[int]:
+        """Return the positions that were built before this search was begun: they cost nothing."""
+        store, workshop = self._session.store, self._session.workshop
+        stored = {runnable.revision for runnable in store.runnables(sampler.benchmark)}
+        builds = store.builds() if stored else {}
+        earlier = {key for key, record in builds.items() if record.finished < self._begun}
+        found = set()
+        for position, revision in enumerate(self._revisions):
+            if revision.id in stored:
+                made = workshop.known_build(Subject(revision=revision, variant=sampler.variant))
+                if isinstance(made, Built) and made.key in earlier:
+                    found.add(position)
+        return frozenset(found)
+
+    def _table(self, answers: tuple[FindAnswer, ...]) -> FindTable:
+        return FindTable(
+            answers=answers,
+            revisions=self._revisions,
+            builds=len(self._ledger.attempted),
+            invocations=len(self._ledger.invocations),
+            seconds=self._ledger.seconds,
+            machine=self._session.machine.id,
+        )
+
+    def _told(
+        self, answer: Answer, sampler: Sampler, name: str, known: Beforehand, journal: Journal
+    ) -> Generator[Event, None, FindAnswer]:
+        """Put an answer about a metric with its revisions, after a look inside the merges it names."""
+        benchmark = self._session.study.benchmarks[sampler.benchmark]
+        also = {
+            number: also_changed(benchmark, name, sampler, change)
+            for number, change in enumerate(answer.changes)
+            if change.certificate is not None
+        }
+        merges = InsideMerges(
+            self._session, self._request, sampler, name, ledger=self._ledger, journal=journal
+        )
+        inside = yield from merges.each(answer)
+        failures = sampler.failures(name)
+        return FindAnswer(
+            answer=answer,
+            target=sampler.targets[name],
+            revisions=self._revisions,
+            builds=len(self._ledger.attempted),
+            unusable=self._unusable(failures),
+            invocations=len(self._ledger.invocations),
+            seconds=self._ledger.seconds,
+            machine=self._session.machine.id,
+            inside=inside,
+            also=also,
+            broke=stretches(sampler.usable(name), failures, answer.changes),
+            priors=known.said,
+            set_aside=sampler.set_aside,
+            marked=sampler.noisy,
+            with_notes="notes" in self._request.priors,
+            boots=journal.boots,
+            elsewhere=self._elsewhere,
+        )
+
+    def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:
+        wanted = self._session.workshop.wanted(self._revisions)
+        if not wanted:
+            raise NoAnswer("source.skip leaves out every revision of the range; none can be tried")
+        line = gaps(self._revisions, wanted)
+        prior = line.weights(self._beforehand.weights)
+        trials = Trials(self._session, working, wanted, self._ledger)
+        search = FailureSearch(self._request.question(len(wanted), prior=prior))
+        answer = yield from trials.pursue(search, journal)
+        return FindAnswer(
+            answer=line.answer(answer),
+            target=working,
+            revisions=self._revisions,
+            builds=len(self._ledger.attempted),
+            unusable=self._unusable({line.places[at]: why for at, why in trials.failures.items()}),
+            invocations=len(self._ledger.invocations),
+            seconds=self._ledger.seconds,
+            machine=self._session.machine.id,
+            inside={},
+            priors=self._beforehand.said,
+            with_notes="notes" in self._request.priors,
+        )
+
+    def _unusable(self, failures: Mapping[int, Failure]) -> tuple[UnusableRevision, ...]:
+        return tuple(
+            UnusableRevision(revision=self._revisions[position], failure=failure)
+            for position, failure in failures.items()
+        )
+
+    def _weigh(self) -> Beforehand:
+        """Weigh the revisions by what they touch and say; keep how far apart they are for incremental builds."""
+        request = self._request
+        small = len(self._revisions) <= MOST_COMPARED
+        wanted = [
+            prior
+            for prior in request.priors
+            if (prior == "size" and small) or (prior == "suspect" and request.suspect)
+        ]
+        known = Beforehand(weights=None, said=())
+        if len(self._revisions) < 2:
+            return known
+        incremental = small and self._session.study.build.incremental
+        touched = self._session.source.touched(self._revisions) if wanted or incremental else ()
+        if incremental:
+            self._distance = tuple(float(sum_) for sum_ in accumulate(len(paths) for paths in touched))
+        if wanted:
+            known = weigh(touched, priors=wanted, suspect=request.suspect)
+        return with_notes(known, self._revisions) if "notes" in request.priors else known
+
+    def _known_beforehand(self, target: Target) -> Beforehand:
+        """Give what is believed of the revisions as culprits of one figure's change."""
+        if "measured" not in self._request.priors or len(self._revisions) < 2:
+            return self._beforehand
+        warm = warm_prior(self._session, target, self._revisions, before=self._begun)
+        return with_measured(self._beforehand, warm)
+
+    def _first_begun(self, record: SearchRecord) -> str:
+        """Give when this search was begun, at first where it is resumed: its own samples are no prior of it."""
+        begun = [
+            each.started
+            for each in self._session.store.searches()
+            if (each.key, each.machine) == (record.key, record.machine)
+        ]
+        return begun[0] if begun else record.started
+
+    def _record(self) -> SearchRecord:
+        request, goal = self._request, self._request.goal
+        ids = [revision.id for revision in self._revisions]
+        targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
+        named = [[target.name, target.variant] for target in targets]
+        grounds = () if isinstance(goal, Working) else (GROUNDS,)
+        # nothing where there is one source, so that searches begun before are still found
+        held = [pins] if (pins := self._session.pins.as_json()) else []
+        return SearchRecord(
+            key=content_key(
+                ids, named, request.smallest, request.confidence, request.thorough, *grounds, *held
+            ),
+            machine=self._session.machine.id,
+            started=now(),
+            question={
+                "metric": ", ".join(target.text for target in targets),
+                "variant": ", ".join(dict.fromkeys(target.variant for target in targets)),
+                "benchmark": ", ".join(dict.fromkeys(target.benchmark for target in targets)),
+                "revisions": len(ids),
+                "first": ids[0],
+                "last": ids[-1],
+                "smallest": request.smallest,
+                "confidence": request.confidence,
+                "thorough": request.thorough,
+                **self._session.pins.as_json(),
+                "priors": list(self._beforehand.said),
+            },
+        )
+
+
+def named(target: Target) -> str:
+    """Name a target among those of several variants."""
+    return target.name if target.variant == "plain" else f"{target.name} ({target.variant})"
+
+
+def _groups(targets: Sequence[Target]) -> list[dict[str, Target]]:
+    """Group the targets that the same invocations give, in the order of the first of each."""
+    groups: dict[tuple[object, ...], dict[str, Target]] = {}
+    for target in targets:
+        key = (target.benchmark, target.variant, frozenset(target.points))
+        groups.setdefault(key, {})[named(target)] = target
+    return list(groups.values())

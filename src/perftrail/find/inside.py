@@ -1,0 +1,235 @@
+"""Inside a merge that is the culprit: where its change came from, and which revision of a branch made it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.find.answer import InsideMerge
+from perftrail.find.loop import NOT_MADE, Loop
+from perftrail.find.sampler import Sampler
+from perftrail.model.build import Failure
+from perftrail.search import AllSettled, Built, Costs, Kind, MergeSearch, Origin, Settled, Visit
+from perftrail.search.merges import COMBINED, MOVED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+
+    from perftrail.find.journal import Journal, Ledger
+    from perftrail.find.request import FindRequest
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.model.subject import Merge, Revision
+    from perftrail.search import Answer, Batch, BootSession, Budget, CannotRelink, Change, Unusable
+
+DEEPEST = 8
+"""Merges inside merges are followed so far; beyond, the innermost one found is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """The positions of `MergeSearch`: their revisions, what each weighs beforehand, how long each branch is.
+
+    `absent` are the places of bases that cannot be told from the first parent, or that there are not.
+    """
+
+    revisions: tuple[Revision, ...]
+    prior: tuple[float, ...]
+    branches: tuple[int, ...]
+    absent: tuple[int, ...]
+
+
+class InsideMerges:
+    """The searches inside culprits, merge by merge; what one has measured the others know."""
+
+    def __init__(
+        self,
+        session: Session,
+        request: FindRequest,
+        sampler: Sampler,
+        name: str,
+        *,
+        ledger: Ledger,
+        journal: Journal,
+    ) -> None:
+        self._session = session
+        self._request = request
+        self._outer = sampler
+        self._name = name
+        self._ledger = ledger
+        self._journal = journal
+
+    def each(self, answer: Answer) -> Generator[Event, None, dict[int, InsideMerge]]:
+        """Go into every merge that an answer names as a culprit; give what was found by the change's number."""
+        found: dict[int, InsideMerge] = {}
+        if self._session.study.walked.walk == "tags":
+            return found
+        for number, change in enumerate(answer.changes):
+            if change.kind is not Kind.STEP:
+                continue
+            if len(change.positions) == 1:
+                revision = self._outer.revisions[change.positions[0]]
+                inside = yield from self._into(revision, (self._outer,), depth=1)
+            else:
+                inside = yield from self._into_unbuildable(change)
+            if inside is not None:
+                found[number] = inside
+        return found
+
+    def _into(
+        self, revision: Revision, known: tuple[Sampler, ...], *, depth: int
+    ) -> Generator[Event, None, InsideMerge | None]:
+        """Go into a revision, and into what it leads to; `None` when it joined nothing."""
+        merge = self._session.source.merge(revision)
+        if merge is None or depth > DEEPEST:
+            return None
+        return (
+            yield from self._search(merge, _lay_out(merge, merge.trunk, merge.revision), known, depth=depth)
+        )
+
+    def _into_unbuildable(self, change: Change) -> Generator[Event, None, InsideMerge | None]:
+        """Go into the branch of a merge that cannot be built, between the usable revisions around it."""
+        usable, failures = self._outer.usable(self._name), self._outer.failures(self._name)
+        before = max((at for at in usable if at < change.positions[0]), default=None)
+        if before is None or change.positions[-1] not in usable:
+            return None
+        first, last = self._outer.revisions[before], self._outer.revisions[change.positions[-1]]
+        for position in change.positions[:-1]:
+            if position in failures and failures[position].stage in NOT_MADE:
+                merge = self._session.source.merge(self._outer.revisions[position])
+                if merge is None:
+                    continue
+                found = yield from self._search(merge, _lay_out(merge, first, last), (self._outer,), depth=1)
+                if found.origin is Origin.BRANCH:
+                    return found
+        return None
+
+    def _search(
+        self, merge: Merge, layout: _Layout, known: tuple[Sampler, ...], *, depth: int
+    ) -> Generator[Event, None, InsideMerge]:
+        targets = {self._name: self._outer.targets[self._name]}
+        sampler = Sampler(self._session, targets, layout.revisions, self._ledger, name=self._journal.name)
+        search = self._begin(layout, sampler, known)
+        loop = Loop(
+            self._session, search, [sampler], self._journal, self._ledger, part={"inside": merge.revision.id}
+        )
+        answer = (yield from loop.events())[self._name]
+        found = search.merge.found
+        assert found is not None, "a search that is settled says where the change came from"
+        result = InsideMerge(
+            merge=merge, origin=found.origin, confidence=answer.confidence, reason=found.reason
+        )
+        change = _largest(answer)
+        if found.origin is not Origin.BRANCH or change is None:
+            return result
+        deeper: InsideMerge | None = None
+        if len(change.positions) == 1:
+            culprit = layout.revisions[change.positions[0]]
+            deeper = yield from self._into(culprit, (*known, sampler), depth=depth + 1)
+        return replace(result, revisions=layout.revisions, change=change, inside=deeper)
+
+    def _begin(self, layout: _Layout, sampler: Sampler, known: Sequence[Sampler]) -> _InMerge:
+        """Begin a search by telling it what is known of its revisions already."""
+        places = {
+            revision.id: position
+            for position, revision in enumerate(layout.revisions)
+            if position not in layout.absent
+        }
+        batches = [batch for each in known for batch in each.told_of(self._name, places)]
+        failures = {id_: why for each in known for id_, why in each.known_failures(self._name).items()}
+        measured = {sample.position for batch in batches for sample in batch.samples}
+        broken = {places[id_]: why for id_, why in failures.items() if places.get(id_, 0) not in measured}
+        samples = sum(len(batch.samples) for batch in batches)
+        question = self._request.question(
+            len(layout.revisions),
+            sampler,
+            prior=layout.prior,
+            costs=Costs(build=self._ledger.mean_build, sample=self._ledger.mean_invocation),
+        )
+        left = self._left(
+            builds=len(measured) + len(broken) + len(layout.absent), invocations=samples * len(sampler.points)
+        )
+        search = _InMerge(MergeSearch(replace(question, budget=left), branches=layout.branches), self._name)
+        session = sampler.move(self._journal.boot)
+        if session is not None:
+            search.tell(session)
+        same = Failure(stage="checkout", message="is not a separate revision")
+        for position, failure in (*((at, same) for at in layout.absent), *broken.items()):
+            search.tell(sampler.give_up(position, failure))
+        for position in sorted(measured):
+            search.tell(Built(position=position))
+        for batch in batches:
+            search.tell_batch({self._name: batch})
+        return search
+
+    def _left(self, *, builds: int, invocations: int) -> Budget:
+        """Give what of the budget is left, and as much more as what is known already will be counted as."""
+        budget, ledger = self._request.budget, self._ledger
+        return replace(
+            budget,
+            builds=None if budget.builds is None else max(0, budget.builds - len(ledger.attempted)) + builds,
+            invocations=None
+            if budget.invocations is None
+            else max(0, budget.invocations - len(ledger.invocations)) + invocations,
+            seconds=None if budget.seconds is None else max(0.0, budget.seconds - ledger.seconds),
+        )
+
+
+class _InMerge:
+    """The search inside one merge, for one metric, with the interface of one for several."""
+
+    def __init__(self, merge: MergeSearch, name: str) -> None:
+        self.merge = merge
+        self._name = name
+
+    def tell(
+        self, news: Built | Unusable | BootSession | CannotRelink, _names: Iterable[str] | None = None
+    ) -> None:
+        self.merge.tell(news)
+
+    def tell_batch(self, batches: Mapping[str, Batch]) -> None:
+        self.merge.tell(batches[self._name])
+
+    def spend(self, _seconds: float) -> None:
+        """Its own budget is what was left when it began."""
+
+    def ask(self) -> Visit | AllSettled:
+        action = self.merge.ask()
+        if isinstance(action, Settled):
+            return AllSettled(answers={self._name: action.answer})
+        return Visit(names=(self._name,), measure=action)
+
+    def builds_ahead(self, _begun: Collection[int], _count: int) -> tuple[int, ...]:
+        return ()
+
+    def belief(self, _name: str) -> None:
+        """Nothing: this step is about a separate branch, which has no words here."""
+
+
+def _lay_out(merge: Merge, first: Revision, last: Revision) -> _Layout:
+    """Lay a merge's branches between two revisions of the trunk: its first parent and itself, or usable ones around."""
+    revisions = [first]
+    prior = [0.0]
+    absent: list[int] = []
+    for branch in merge.branches:
+        if branch.base is None or branch.base.id == first.id:
+            absent.append(len(revisions))
+        revisions += [branch.base or first, *branch.revisions]
+        each = (1 - COMBINED - MOVED) / len(branch.revisions)
+        prior += [0.0 if absent[-1:] == [len(prior)] else MOVED, *[each] * len(branch.revisions)]
+    return _Layout(
+        revisions=(*revisions, last),
+        prior=(*prior, COMBINED),
+        branches=tuple(len(branch.revisions) for branch in merge.branches),
+        absent=tuple(absent),
+    )
+
+
+def _largest(answer: Answer) -> Change | None:
+    """Give the change with the largest effect of those that a branch made."""
+    return max(
+        answer.changes,
+        key=lambda change: abs(math.log(change.effect.value)) if change.effect is not None else 0.0,
+        default=None,
+    )

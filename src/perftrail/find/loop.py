@@ -1,0 +1,420 @@
+"""The loop of every search: ask the search, build, measure, pass the results to it, record the step in the journal.
+
+A search over those revisions of a history that may be built, and what it says of the whole history.
+
+Which builds an answer rests on: those just before and just after each change that it names.
+
+Where `find` begins when the store holds samples along the history already.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from perftrail.errors import NoAnswer
+from perftrail.find import step_record
+from perftrail.find.answer import FindTable
+from perftrail.measure.events import BuilderSaid
+from perftrail.measure.target_value import logarithm
+from perftrail.model.build import Failure
+from perftrail.model.measurement import Marked, Measurement, Runnable, sift
+from perftrail.model.placeholders import names
+from perftrail.model.plan import Cell
+from perftrail.model.subject import Subject
+from perftrail.results.changes import stretches
+from perftrail.search import AllSettled, Built, CannotRelink, Unusable
+from perftrail.search.answer import Verdict
+from perftrail.stats.changepoints import search_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.find.answer import FindAnswer, InsideMerge
+    from perftrail.find.journal import Journal, Ledger
+    from perftrail.find.sampler import Sampler
+    from perftrail.measure.events import Event, Stepped
+    from perftrail.measure.session import Session, View
+    from perftrail.model.benchmark import Point
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.search import Answer, Batch, Belief, BootSession, Visit
+    from perftrail.search.answer import Change
+
+
+NOT_MADE = ("checkout", "build", "skipped")
+"""Stages at which a revision fails for all metrics of its variant at once."""
+
+SAME_FAILURES = 3
+"""A search ends after this number of revisions that failed for one reason that does not depend on the revision."""
+
+
+class Searching(Protocol):
+    """A search for one metric or several: gets the results of what it asked for, until all is settled."""
+
+    def tell(
+        self, news: Built | Unusable | BootSession | CannotRelink, names: Iterable[str] | None = None, /
+    ) -> None:
+        """Record news that concerns some metrics, or all."""
+        ...
+
+    def tell_batch(self, batches: Mapping[str, Batch], /) -> None:
+        """Record one batch of samples, for each metric that it gave."""
+        ...
+
+    def spend(self, seconds: float, /) -> None:
+        """Record what everything has cost so far."""
+        ...
+
+    def ask(self) -> Visit | AllSettled:
+        """Return what to measure next, or the answers."""
+        ...
+
+    def builds_ahead(self, begun: Collection[int], count: int, /) -> tuple[int, ...]:
+        """Return up to `count` positions that are worth building along with those begun."""
+        ...
+
+    def belief(self, name: str, /) -> Belief | None:
+        """Return what is believed of a metric now."""
+        ...
+
+
+class Loop:
+    """Goes on until a search is settled; everything that the store holds is used, not repeated.
+
+    `samplers` take the samples, each for the metrics that the same invocations give. `part` is said of each step in
+    the journal, for searches inside others.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        search: Searching,
+        samplers: Sequence[Sampler],
+        journal: Journal,
+        ledger: Ledger,
+        *,
+        part: Mapping[str, Json] | None = None,
+    ) -> None:
+        self._session = session
+        self._search = search
+        self._samplers = samplers
+        self._sampler_of = {name: sampler for sampler in samplers for name in sampler.targets}
+        self._journal = journal
+        self._ledger = ledger
+        self._part = part or {}
+        self._asked: set[tuple[int, str]] = set()
+
+    def events(self) -> Generator[Event, None, Mapping[str, Answer]]:
+        """Search; yields what happens and returns each metric's answer."""
+        while not isinstance(visit := self._next(), AllSettled):
+            yield from self._do(visit)
+        return visit.answers
+
+    def _next(self) -> Visit | AllSettled:
+        """Ask what to do next, in the boot that the journal gives for it."""
+        while not isinstance(visit := self._search.ask(), AllSettled):
+            sampler = self._sampler_of[visit.names[0]]
+            order = [sampler.revisions[position].id for position in visit.measure.order]
+            if not self._move() and self._journal.agrees(order, visit.measure.layout):
+                break
+        return visit
+
+    def _move(self) -> bool:
+        """Tell the search where samples are from another boot than before; return whether any are."""
+        moved = False
+        for sampler in self._samplers:
+            news = sampler.move(self._journal.boot)
+            if news is not None:
+                self._search.tell(news, sampler.targets)
+                moved = True
+        return moved
+
+    def _do(self, visit: Visit) -> Generator[Event, None, None]:
+        """Build and measure what was asked for, pass on the results, and record the step."""
+        sampler, measure = self._sampler_of[visit.names[0]], visit.measure
+        yield from self._build_ahead(sampler, measure.positions)
+        for position in measure.positions:
+            news = yield from sampler.prepare(position)
+            if news is None:
+                continue
+            self._tell_made(sampler, news)
+            if isinstance(news, Unusable) or news.like is not None:
+                yield self._keep(visit, sampler, dict.fromkeys(visit.names, news))
+                self._refuse_to_go_on(sampler)
+                return
+        taken = yield from sampler.take(measure, self._journal.next_step)
+        if isinstance(taken, CannotRelink):
+            yield BuilderSaid(
+                text=f"could not be linked in another layout, so no more are drawn: {taken.reason}"
+            )
+            self._search.tell(taken, sampler.targets)
+            return
+        self._search.tell_batch(taken.batches)
+        for name, unusable in taken.unusable.items():
+            for each in unusable:
+                self._search.tell(each, (name,))
+        yield self._keep(visit, sampler, taken.batches)
+        self._refuse_to_go_on(sampler)
+
+    def _tell_made(self, sampler: Sampler, news: Built | Unusable) -> None:
+        """Pass the outcome of a build to all metrics that it concerns."""
+        self._search.tell(news, sampler.targets)
+        failure = None
+        if isinstance(news, Unusable):
+            failure = next(
+                why
+                for name in sampler.targets
+                if (why := sampler.failures(name).get(news.position)) is not None
+            )
+        for other in self._samplers:
+            if other is sampler or other.variant != sampler.variant:
+                continue
+            if failure is None:
+                self._search.tell(Built(position=news.position, seconds=news.seconds), other.targets)
+            elif failure.stage in NOT_MADE:
+                self._search.tell(other.give_up(news.position, failure), other.targets)
+
+    def _build_ahead(self, sampler: Sampler, positions: Sequence[int]) -> Generator[Event, None, None]:
+        """Build what is asked for the first time along with what is likely to be asked for next, several at once.
+
+        The search gets these builds too; they do not depend on what was built before.
+        """
+        workshop, variant = self._session.workshop, sampler.variant
+        fresh = [position for position in positions if (position, variant) not in self._asked]
+        self._asked |= {(position, variant) for position in fresh}
+        if workshop.hands == 1 or not fresh:
+            return
+        ahead = [
+            position
+            for position in self._search.builds_ahead(positions, workshop.hands - len(fresh))
+            if (position, variant) not in self._asked
+        ]
+        self._asked |= {(position, variant) for position in ahead}
+        revisions = [sampler.revisions[position] for position in (*fresh, *ahead)]
+        yield from self._ledger.together(revisions, variant=variant)
+        for position in ahead:
+            revision = sampler.revisions[position]
+            made = workshop.known_build(Subject(revision=revision, variant=variant))
+            if made is None:
+                continue
+            self._ledger.attempted.add(revision.id)
+            self._ledger.build(revision, variant, made.seconds)
+            if not isinstance(made, Failure):
+                self._tell_made(sampler, Built(position=position, seconds=made.seconds))
+            elif made.stage in NOT_MADE:
+                self._tell_made(sampler, sampler.give_up(position, made, seconds=made.seconds))
+
+    def _keep(self, visit: Visit, sampler: Sampler, news: Mapping[str, Batch | Built | Unusable]) -> Stepped:
+        """Keep a step, with what is believed after it."""
+        self._search.spend(self._journal.seconds)
+        # What is believed is worked out for what is asked next; asked for the other way round, twice.
+        self._search.ask()
+        subject = step_record.subject(visit.measure)
+        revisions = sampler.revisions
+        told = {name: step_record.news(each, subject, sampler, name) for name, each in news.items()}
+        beliefs = {name: self._search.belief(name) for name in news}
+        plain = {name: step_record.belief(held, revisions) for name, held in beliefs.items()}
+        alone = len(self._sampler_of) == 1
+        name = visit.names[0]
+        return self._journal.step(
+            action={**step_record.action(visit, subject, revisions, alone=alone), **self._part},
+            news=told[name] if alone else told,
+            belief=({} if self._part else plain[name]) if alone else plain,
+            words=step_record.words(news[name], subject, sampler, name, None if self._part else beliefs[name])
+            if alone
+            else step_record.words_of_several(
+                news, subject, sampler, {each: self._search.belief(each) for each in self._sampler_of}
+            ),
+        )
+
+    def _refuse_to_go_on(self, sampler: Sampler) -> None:
+        """Raise `NoAnswer` when nothing can be run for one reason that would be the same at every revision."""
+        for name in sampler.targets:
+            failures = sampler.failures(name)
+            if sampler.usable(name) or len(failures) < SAME_FAILURES:
+                return
+            reasons = {(failure.stage, failure.message) for failure in failures.values()}
+            failure = next(iter(failures.values()))
+            if len(reasons) > 1 or not self._is_the_same_everywhere(sampler, failure):
+                return
+        tried = [sampler.revisions[position].short for position in failures]
+        raise NoAnswer(
+            f"{', '.join(tried)} could not be run, all for one reason that does not depend on the revision: "
+            f"{failure.message}; mend the study file, and see it run with perftrail check --try"
+        )
+
+    def _is_the_same_everywhere(self, sampler: Sampler, failure: Failure) -> bool:
+        """Whether a failure is of the study and not of a revision: its own program or input file is missing."""
+        benchmark = self._session.study.benchmarks[sampler.benchmark]
+        command = benchmark.command.replace("{study}", self._session.study.directory)
+        if failure.stage == "start":
+            program = command.split(maxsplit=1)[0]
+            return not names(program) or failure.message.startswith("stdin")
+        if failure.stage != "crash":
+            return False
+        named = re.findall(r"(?<![\w.])/[^\s'\"`:,;()]+", failure.message)
+        return any(path in command and not Path(path).exists() for path in named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """The places in a history of those of its revisions that are not left out, ascending."""
+
+    places: tuple[int, ...]
+
+    def weights(self, prior: Sequence[float] | None) -> tuple[float, ...] | None:
+        """Give a prior over the whole history as one over the places: what is left out counts for the next.
+
+        Without a prior, each revision of the history counts the same.
+
+        >>> Gaps(places=(0, 3, 4)).weights(None)
+        (1.0, 3.0, 1.0)
+        """
+        if not self._any:
+            return None if prior is None else tuple(prior)
+        each = prior or [1.0] * (self.places[-1] + 1)
+        ends = (-1, *self.places)
+        return tuple(sum(each[low + 1 : high + 1]) for low, high in pairwise(ends))
+
+    def answer(self, found: Answer) -> Answer:
+        """Give an answer about the places as one about the history: what is left out before a culprit may be it."""
+        if not self._any:
+            return found
+        changes = tuple(map(self._change, found.changes))
+        isolated = found.verdict is not Verdict.FOUND or all(len(each.positions) == 1 for each in changes)
+        if isolated:
+            return replace(found, changes=changes)
+        reason = f"{found.reason}; the study skips what lies between"
+        return replace(found, changes=changes, verdict=Verdict.RANGE, reason=reason)
+
+    @property
+    def _any(self) -> bool:
+        return self.places != tuple(range(len(self.places)))
+
+    def _change(self, change: Change) -> Change:
+        before = (-1, *self.places)
+        return replace(
+            change,
+            positions=tuple(
+                place
+                for position in change.positions
+                for place in range(before[position] + 1, self.places[position] + 1)
+            ),
+        )
+
+
+def gaps(revisions: Sequence[Revision], wanted: Sequence[Revision]) -> Gaps:
+    """Give where those that are wanted lie in a history."""
+    ids = {revision.id for revision in wanted}
+    return Gaps(places=tuple(place for place, each in enumerate(revisions) if each.id in ids))
+
+
+def witnesses(result: FindAnswer | FindTable, attempted: Collection[str]) -> tuple[Subject, ...]:
+    """Give the subjects that stand on both sides of the changes, inside merges too, each once.
+
+    `attempted` are the ids of revisions that the search asked for.
+    """
+    found: dict[Subject, None] = {}
+    for answer in result.answers if isinstance(result, FindTable) else (result,):
+        usable = set(attempted) - {each.revision.id for each in answer.unusable}
+        for revision in _revisions(answer, usable):
+            found[Subject(revision=revision, variant=answer.target.variant)] = None
+    return tuple(found)
+
+
+def _revisions(answer: FindAnswer, usable: Collection[str]) -> Iterator[Revision]:
+    for number, change in enumerate(answer.answer.changes):
+        yield from _beside(answer.revisions, change, usable)
+        inside: InsideMerge | None = answer.inside.get(number)
+        while inside is not None:
+            if inside.change is not None:
+                yield from _beside(inside.revisions, inside.change, usable)
+            inside = inside.inside
+
+
+def _beside(revisions: Sequence[Revision], change: Change, usable: Collection[str]) -> Iterator[Revision]:
+    first, last = change.positions[0], change.positions[-1]
+    before = (each for each in reversed(revisions[:first]) if each.id in usable)
+    after = (each for each in revisions[last:] if each.id in usable)
+    for side in (before, after):
+        nearest = next(side, None)
+        if nearest is not None:
+            yield nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """The natural logarithms of what was measured at a position, and which runnables gave it."""
+
+    position: int
+    runnables: frozenset[str]
+    logs: Sequence[float]
+
+
+def warm_prior(
+    view: View, target: Target, revisions: Sequence[Revision], *, before: str
+) -> tuple[float, ...] | None:
+    """Weigh the revisions of a find question from what this machine's samples say, as `Question.prior`.
+
+    Only samples that were started earlier than `before` count (ISO 8601, as the store writes it): give the time
+    at which the search was begun (`SearchRecord.started` of one that is resumed), so that a search that
+    goes on asks the same again and its own samples do not become its prior. `None` when there is nothing to
+    go on. Makes and measures nothing.
+    """
+    stored = {runnable.revision for runnable in view.store.runnables(target.benchmark)}
+    keys = {
+        position: found
+        for position, revision in enumerate(revisions)
+        if revision.id in stored and (found := _keys(view, target, revision)) is not None
+    }
+    every = {key for of_points in keys.values() for key in of_points.values()}
+    outcomes = view.store.outcomes(every, view.machine.id)
+    earlier = {key: _earlier(held, before) for key, held in outcomes.items()}
+    least = view.study.measure.invocations.least
+    measured = [
+        _Measured(position=position, runnables=frozenset(of_points.values()), logs=logs)
+        for position, of_points in keys.items()
+        if (logs := _logs(target, {point: earlier.get(key, {}) for point, key in of_points.items()}, least))
+    ]
+    firsts = [measured[stretch[0]] for stretch in stretches([each.runnables for each in measured])]
+    return search_weights([(each.position, each.logs) for each in firsts], len(revisions))
+
+
+def _keys(view: View, target: Target, revision: Revision) -> dict[Point, str] | None:
+    """Give the runnable's key at each point of a target, `None` where one was never made."""
+    subject = Subject(revision=revision, variant=target.variant)
+    keys: dict[Point, str] = {}
+    for point in target.points:
+        cell = Cell(subject=subject, benchmark=target.benchmark, point=point)
+        runnable = view.workshop.known_runnable(cell)
+        if not isinstance(runnable, Runnable):
+            return None
+        keys[point] = runnable.key
+    return keys
+
+
+def _logs(target: Target, held: Mapping[Point, Mapping[int, Measurement]], least: int) -> tuple[float, ...]:
+    """Evaluate a target for each ordinal that every point has; a mark of any point is the value's."""
+    marked: list[Marked] = []
+    for ordinal in sorted(set.intersection(*(set(each) for each in held.values()))):
+        readings = {point: each[ordinal] for point, each in held.items()}
+        value = logarithm(target, readings)
+        if isinstance(value, float):
+            flags = {flag: None for reading in readings.values() for flag in reading.flags}
+            marked.append(Marked(value=value, flags=tuple(flags)))
+    return sift(marked, least=least).values
+
+
+def _earlier(outcomes: Sequence[Outcome], before: str) -> dict[int, Measurement]:
+    """Give the samples started before a time, by ordinal."""
+    return {
+        outcome.key.ordinal: outcome
+        for outcome in outcomes
+        if isinstance(outcome, Measurement) and outcome.key.phase == "sample" and outcome.started < before
+    }

@@ -1,0 +1,136 @@
+"""What else a change did: every other metric, at every point, that the blocks of its certificate measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import ttest_1samp
+
+from perftrail.model.expression import references
+from perftrail.search import Effect
+from perftrail.stats.comparison import bounds, centre
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.find.sampler import Sampler
+    from perftrail.model.benchmark import Benchmark, Point
+    from perftrail.model.metrics import Better
+    from perftrail.search import Change
+
+    Floats = npt.NDArray[np.float64]
+
+FAMILY_ERROR = 0.05
+"""The probability that any of the metrics that did not change is named."""
+
+LEAST = 0.01
+"""Changes smaller than this are not worth a word."""
+
+FEWEST_BLOCKS = 6
+
+OF_THE_MACHINE = (
+    "foreign_cpu",
+    "stolen_cpu",
+    "cpu_pressure",
+    "memory_pressure",
+    "io_pressure",
+    "cpu_frequency",
+    "cpu_temperature",
+)
+"""Conditions of the machine while it was measured, not of the program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlsoChanged:
+    """Another metric that differs between the two builds around a change; the effect is after/before."""
+
+    metric: str
+    point: Point
+    unit: str
+    better: Better
+    effect: Effect
+
+    @property
+    def is_better(self) -> bool:
+        """Whether this is an improvement, as the study has it."""
+        return (self.effect.value < 1.0) == (self.better == "lower")
+
+
+def also_changed(
+    benchmark: Benchmark, name: str, sampler: Sampler, change: Change
+) -> tuple[AlsoChanged, ...]:
+    """Return what changed beside the metric of a name, the largest first.
+
+    The pairs of a certificate's blocks are compared, each metric at each point, by Student's t. As the order in a
+    block was drawn, a difference without a change is symmetric around zero, where that test errs less often than it
+    says. Together the tests err in 5 % at most (Holm 1979).
+    """
+    found: list[tuple[float, AlsoChanged]] = []
+    for metric, point, differences in _pairs(benchmark, name, sampler, change):
+        if len(differences) < FEWEST_BLOCKS:
+            continue
+        value = _p_value(differences)
+        scale = max(1.4826 * float(np.median(np.abs(differences - np.median(differences)))), 1e-9)
+        interval = bounds(differences, scale, 0.025)
+        declared = benchmark.metrics.get(metric) or benchmark.measured[metric]
+        effect = Effect(
+            value=math.exp(centre(differences)),
+            low=math.exp(max(interval.low, -700.0)),
+            high=math.exp(min(interval.high, 700.0)),
+        )
+        changed = AlsoChanged(
+            metric=metric, point=point, unit=declared.unit, better=declared.better, effect=effect
+        )
+        found.append((value, changed))
+    sure = _holm([value for value, _ in found])
+    named = [
+        each
+        for (_, each), holds in zip(found, sure, strict=True)
+        if holds and abs(math.log(each.effect.value)) >= math.log1p(LEAST)
+    ]
+    return tuple(sorted(named, key=lambda each: -abs(math.log(each.effect.value))))
+
+
+def _pairs(
+    benchmark: Benchmark, name: str, sampler: Sampler, change: Change
+) -> Iterator[tuple[str, Point, Floats]]:
+    """Yield each other metric and point with the differences of logarithms in each block, after minus before."""
+    target = sampler.targets[name]
+    before = max((at for at in sampler.usable(name) if at < change.positions[0]), default=None)
+    if before is None:
+        return
+    low, high = sampler.build_of(before), sampler.build_of(change.positions[-1])
+    blocks = [block.values for block in sampler.blocks if low in block.values and high in block.values]
+    asked = {(reference.name, reference.point) for reference in references(target.expression)}
+    names = [*benchmark.metrics, *(each for each in benchmark.measured if each not in OF_THE_MACHINE)]
+    for point in target.points:
+        for metric in names:
+            if (metric, point) in asked and len(asked) == 1:
+                continue
+            pairs = [
+                (block[low][point].get(metric, 0.0), block[high][point].get(metric, 0.0)) for block in blocks
+            ]
+            known = [math.log(after / before) for before, after in pairs if before > 0 and after > 0]
+            if any(known) and len(known) == len(pairs):
+                yield metric, point, np.array(known)
+
+
+def _p_value(differences: Floats) -> float:
+    if np.ptp(differences) == 0:
+        return 0.0
+    return float(ttest_1samp(differences, 0.0).pvalue)
+
+
+def _holm(values: Sequence[float]) -> list[bool]:
+    """Say which hypotheses are rejected at the family's error."""
+    sure = [False] * len(values)
+    for rank, number in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        if values[number] > FAMILY_ERROR / (len(values) - rank):
+            break
+        sure[number] = True
+    return sure

@@ -1,0 +1,395 @@
+"""Batches of samples along a line of revisions, taken as a search asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.find.journal import NOWHERE
+from perftrail.measure.subjects import Ready, Start
+from perftrail.measure.target_value import logarithm
+from perftrail.model.build import Failure, content_key
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
+from perftrail.model.plan import Cell
+from perftrail.model.subject import Subject
+from perftrail.search import Batch, BootSession, Built, CannotRelink, Sample, Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+
+    from perftrail.find.journal import Boot, Ledger
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.model.benchmark import Point
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.search import Measure
+
+TRIES = 4
+"""Noisy samples that are repeated before it is checked whether repeating helps."""
+
+HELPS = 0.25
+"""The share of those taken again that must have come out quiet for it to be worth going on."""
+
+LAYOUTS_AT_ONCE = 8
+"""Number of layouts that are linked at once."""
+
+MOST_PARTIAL = 50
+"""A batch that was interrupted so often is not begun again: something is wrong with it."""
+
+Values = dict[str, float]
+"""Every figure of one invocation, by its metric's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one batch gave each target, by its name; and the positions that have never given it a sample."""
+
+    batches: Mapping[str, Batch]
+    unusable: Mapping[str, tuple[Unusable, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What a certificate's block gave: every figure of each position at each point; without noisy samples."""
+
+    values: Mapping[int, Mapping[Point, Values]]
+
+
+class _PartlyStored(Exception):
+    """A batch of which an earlier run took only a part, or which it took in another boot."""
+
+
+class Sampler:
+    """Takes samples of targets that the same invocations give, over revisions in a line.
+
+    A batch is one block of draws: its samples ran directly one after another, with the same path, environment and
+    layout. What the store holds of a whole batch is not taken again; a batch of which a part is missing is. A
+    noisy sample is taken once more, but not in a certificate, where it cancels its pair.
+    `set_aside` counts the samples that were replaced so, `noisy` those that were used though noisy.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        targets: Mapping[str, Target],
+        revisions: Sequence[Revision],
+        ledger: Ledger,
+        *,
+        name: str,
+    ) -> None:
+        first = next(iter(targets.values()))
+        self.targets = dict(targets)
+        self.revisions = revisions
+        self.variant, self.benchmark, self.points = first.variant, first.benchmark, first.points
+        self._session = session
+        self._bench = session.bench
+        self._ledger = ledger
+        self._name = name
+        benchmark = session.study.benchmarks[first.benchmark]
+        self.is_counted = "instructions" in benchmark.counters
+        self._boot = NOWHERE
+        self._prepared: set[int] = set()
+        self._like: dict[int, int] = {}
+        self._stands: dict[tuple[str, ...], int] = {}
+        self._ran: set[int] = set()
+        self._sampled: dict[str, set[int]] = {target: set() for target in targets}
+        self._failures: dict[str, dict[int, Failure]] = {target: {} for target in targets}
+        self._lot = range(0)
+        self._helped = 0
+        self.set_aside = 0
+        self.noisy = 0
+        self.blocks: list[Block] = []
+        self._told: list[tuple[tuple[str, ...], Mapping[str, Batch]]] = []
+
+    def usable(self, target: str) -> frozenset[int]:
+        """Return the positions that gave samples of a target, or whose artefact equals that of one that did."""
+        sampled = self._sampled[target]
+        return frozenset(sampled | {at for at, like in self._like.items() if like in sampled})
+
+    def failures(self, target: str) -> Mapping[int, Failure]:
+        """Return the positions that were tried and gave no sample of a target, ascending, and why."""
+        usable = self.usable(target)
+        return {at: why for at, why in sorted(self._failures[target].items()) if at not in usable}
+
+    def known_failures(self, target: str) -> Mapping[str, Failure]:
+        """Return why revisions gave no sample of a target, by their ids."""
+        return {self.revisions[at].id: why for at, why in self.failures(target).items()}
+
+    def build_of(self, position: int) -> int:
+        """Return the first position whose artefact equals that of one."""
+        return self._like.get(position, position)
+
+    def told_of(self, target: str, places: Mapping[str, int]) -> Iterator[Batch]:
+        """Yield what was sampled of some revisions, by their ids, as batches of the places given for them.
+
+        They cost nothing any more, and are no blocks of a certificate.
+        """
+        for ids, batches in self._told:
+            samples = tuple(
+                replace(sample, position=places[id_])
+                for id_, sample in zip(ids, batches[target].samples, strict=True)
+                if id_ in places
+            )
+            if samples:
+                yield replace(
+                    batches[target], samples=samples, seconds=0.0, relink_seconds=0.0, certificate=False
+                )
+
+    @property
+    def can_relink(self) -> bool:
+        """Whether the study says how to link what is run in other layouts."""
+        subject = Subject(revision=self.revisions[0], variant=self.variant)
+        return not self.is_counted and all(
+            self._session.workshop.can_relink(self._cell(subject, point)) for point in self.points
+        )
+
+    def move(self, boot: Boot) -> BootSession | None:
+        """Sample in a boot from now on; return the news of that where it is another one than before.
+
+        Instructions are counted alike in every boot.
+        """
+        if self.is_counted:
+            return None
+        before, self._boot = self._boot, boot
+        return BootSession(name=boot.id) if boot.id != before.id else None
+
+    def give_up(self, position: int, failure: Failure, *, seconds: float = 0.0) -> Unusable:
+        """Keep why a position cannot be used for any target, and return the news of it."""
+        for failures in self._failures.values():
+            failures[position] = failure
+        return Unusable(position=position, seconds=seconds)
+
+    def prepare(self, position: int) -> Generator[Event, None, Built | Unusable | None]:
+        """Build a position and warm it up, where that has not been done; return the news of it.
+
+        A revision whose artefact equals that of another one is reported as such: it would be the same build twice.
+        """
+        if position in self._prepared:
+            return None
+        readies = yield from self._readies(position)
+        revision = self.revisions[position]
+        if isinstance(readies, Failure):
+            self._ledger.build(revision, self.variant, readies.seconds)
+            return self.give_up(position, readies, seconds=readies.seconds)
+        seconds = readies[0].prepared.built.seconds
+        self._ledger.build(revision, self.variant, seconds)
+        failure = yield from self._warm_up(readies)
+        if failure is not None:
+            return self.give_up(position, failure, seconds=seconds)
+        self._prepared.add(position)
+        like = self._stands.setdefault(_runnables(readies), position)
+        if like == position:
+            return Built(position=position, seconds=seconds)
+        self._like[position] = like
+        return Built(position=position, seconds=seconds, like=like)
+
+    def take(self, measure: Measure, step: int) -> Generator[Event, None, Taken | CannotRelink]:
+        """Take a batch of prepared positions, which the search asked for in this step."""
+        relinked = yield from self._relink(measure)
+        if isinstance(relinked, CannotRelink):
+            return relinked
+        readies, relink_seconds = relinked
+        order = [self.revisions[position].id for position in measure.order]
+        drawn = content_key(self._name, step, measure.layout, measure.certificate, *order)[:8]
+        for attempt in range(MOST_PARTIAL):
+            block = f"find {self._name} {step} {drawn}" + (f" again {attempt}" if attempt else "")
+            try:
+                return (yield from self._take_block(measure, readies, block, relink_seconds))
+            except _PartlyStored:
+                continue
+        raise RuntimeError(f"step {step} was interrupted {MOST_PARTIAL} times")
+
+    def _take_block(
+        self, measure: Measure, readies: Mapping[int, tuple[Ready, ...]], block: str, relink_seconds: float
+    ) -> Generator[Event, None, Taken]:
+        stored = self._stored(readies, block)
+        seed = seed_of(block)
+        draws = [
+            Draw(block=block, turn=turn, seed=seed, layout=measure.layout)
+            for turn in range(2 * len(measure.order))
+        ]
+        if not stored and self._session.at_once > 1:
+            self._hand_out(measure, readies, draws)
+        found: list[tuple[int, dict[Point, Measurement] | Failure]] = []
+        seconds = 0.0
+        for turn, position in enumerate(measure.order):
+            sample, spent = yield from self._sample(readies[position], draws[turn], stored)
+            seconds += spent
+            again = len(measure.order) + turn
+            if self._wants_another(sample, measure) and (not stored or (again, 0) in stored):
+                other, spent = yield from self._sample(readies[position], draws[again], stored)
+                seconds += spent
+                self.set_aside += 1
+                if not isinstance(other, Failure) and not _is_noisy(other):
+                    self._helped += 1
+                    sample = other
+            found.append((position, sample))
+            if not isinstance(sample, Failure):
+                self._ran.add(position)
+            elif position not in self._ran:
+                break
+        self._bench.take_back()
+        if measure.certificate:
+            self.blocks.append(_block(found))
+        taken = {name: [self._read(name, *each) for each in found] for name in self.targets}
+        self.noisy += max(sum(sample.noisy for sample in samples) for samples in taken.values())
+        batches = {
+            name: Batch(
+                samples=tuple(samples),
+                seconds=seconds,
+                layout=measure.layout,
+                relink_seconds=relink_seconds,
+                certificate=measure.certificate,
+            )
+            for name, samples in taken.items()
+        }
+        self._told.append((tuple(self.revisions[position].id for position, _ in found), batches))
+        ran = {position for position, _ in found}
+        return Taken(
+            batches=batches,
+            unusable={
+                name: tuple(Unusable(position=at) for at in sorted(ran & self.failures(name).keys()))
+                for name in self.targets
+            },
+        )
+
+    def _read(self, target: str, position: int, sample: dict[Point, Measurement] | Failure) -> Sample:
+        """Evaluate a target for one sample, and keep why it has no value."""
+        value = sample if isinstance(sample, Failure) else logarithm(self.targets[target], sample)
+        if isinstance(value, Failure):
+            self._failures[target][position] = value
+            return Sample(position=position, value=None)
+        assert not isinstance(sample, Failure)
+        self._sampled[target].add(position)
+        return Sample(position=position, value=value, noisy=_is_noisy(sample))
+
+    def _sample(
+        self, readies: tuple[Ready, ...], draw: Draw, stored: Mapping[tuple[int, int], Outcome]
+    ) -> Generator[Event, None, tuple[dict[Point, Measurement] | Failure, float]]:
+        """Run one invocation at each point, there and back in turn; return what they gave and cost."""
+        found: dict[Point, Measurement] = {}
+        seconds = 0.0
+        for number in _points_in_turn(len(readies), draw.turn):
+            ready = readies[number]
+            outcome = stored.get((draw.turn, number))
+            if outcome is None:
+                if stored:
+                    raise _PartlyStored
+                outcome = yield from self._bench.outcome(
+                    ready, "sample", self._next_ordinal(ready), draw=draw
+                )
+            self._ledger.count(outcome.key, outcome.seconds)
+            seconds += outcome.seconds
+            if isinstance(outcome, FailedInvocation):
+                return outcome.failure, seconds
+            found[ready.cell.point] = outcome
+        return found, seconds
+
+    def _hand_out(
+        self, measure: Measure, readies: Mapping[int, tuple[Ready, ...]], draws: Sequence[Draw]
+    ) -> None:
+        """Have the whole batch begun on the machine that measures, in its order."""
+        ordinals: dict[str, int] = {}
+        starts: list[Start] = []
+        for turn, position in enumerate(measure.order):
+            for number in _points_in_turn(len(self.points), turn):
+                ready = readies[position][number]
+                ordinal = ordinals.get(ready.runnable.key, self._next_ordinal(ready))
+                ordinals[ready.runnable.key] = ordinal + 1
+                key = self._bench.key(ready, "sample", ordinal)
+                starts.append(Start(ready=ready, key=key, draw=draws[turn]))
+        self._bench.begin(starts)
+
+    def _stored(self, readies: Mapping[int, tuple[Ready, ...]], block: str) -> dict[tuple[int, int], Outcome]:
+        """Return what the store holds of a block, by turn and number of the point, if it is of this boot."""
+        found: dict[tuple[int, int], Outcome] = {}
+        for of_points in readies.values():
+            for number, ready in enumerate(of_points):
+                for outcome in self._bench.known(ready).values():
+                    if outcome.draw.block == block:
+                        if outcome.started < self._boot.since:
+                            raise _PartlyStored
+                        found[outcome.draw.turn, number] = outcome
+        return found
+
+    def _next_ordinal(self, ready: Ready) -> int:
+        known = self._bench.known(ready)
+        return 1 + max((ordinal for phase, ordinal in known if phase == "sample"), default=-1)
+
+    def _wants_another(self, sample: dict[Point, Measurement] | Failure, measure: Measure) -> bool:
+        if measure.certificate or isinstance(sample, Failure) or not _is_noisy(sample):
+            return False
+        return self.set_aside < TRIES or self._helped >= HELPS * self.set_aside
+
+    def _warm_up(self, readies: Sequence[Ready]) -> Generator[Event, None, Failure | None]:
+        """Run each point's warm-ups; return why one failed."""
+        for ready in readies:
+            for number in range(self._session.study.measure.warmups):
+                outcome = yield from self._bench.outcome(ready, "warmup", number)
+                self._ledger.count(outcome.key, outcome.seconds)
+                if isinstance(outcome, FailedInvocation):
+                    return outcome.failure
+        return None
+
+    def _relink(
+        self, measure: Measure
+    ) -> Generator[Event, None, tuple[Mapping[int, tuple[Ready, ...]], float] | CannotRelink]:
+        """Link a batch's builds in its layout, several layouts in one visit, and make them ready."""
+        workshop = self._session.workshop
+        if measure.layout:
+            cells = [
+                self._cell(Subject(revision=self.revisions[position], variant=self.variant), point)
+                for position in measure.positions
+                for point in self.points
+            ]
+            if measure.layout not in self._lot:
+                count = LAYOUTS_AT_ONCE if measure.certificate else 1
+                self._lot = range(measure.layout, measure.layout + count)
+            yield from workshop.relink(cells, self._lot)
+        readies: dict[int, tuple[Ready, ...]] = {}
+        seconds = 0.0
+        for position in measure.positions:
+            made = yield from self._readies(position, layout=measure.layout)
+            if isinstance(made, Failure):
+                return CannotRelink(reason=f"{self.revisions[position].short}: {made.message}")
+            readies[position] = made
+            seconds += made[0].prepared.built.seconds if measure.layout else 0.0
+        return readies, seconds
+
+    def _readies(
+        self, position: int, *, layout: int = 0
+    ) -> Generator[Event, None, tuple[Ready, ...] | Failure]:
+        """Make everything ready that a sample of a position runs."""
+        subject = Subject(revision=self.revisions[position], variant=self.variant)
+        readies: list[Ready] = []
+        for point in self.points:
+            ready = yield from self._ledger.ready(self._cell(subject, point), layout=layout)
+            if isinstance(ready, Failure):
+                return ready
+            readies.append(ready)
+        return tuple(readies)
+
+    def _cell(self, subject: Subject, point: Point) -> Cell:
+        return Cell(subject=subject, benchmark=self.benchmark, point=point)
+
+
+def _is_noisy(found: Mapping[Point, Measurement]) -> bool:
+    return any(weight(measurement.flags) == 0.0 for measurement in found.values())
+
+
+def _block(found: Sequence[tuple[int, dict[Point, Measurement] | Failure]]) -> Block:
+    values: dict[int, dict[Point, Values]] = {}
+    for position, sample in found:
+        if not isinstance(sample, Failure) and not _is_noisy(sample):
+            values[position] = {point: dict(each.values) for point, each in sample.items()}
+    return Block(values=values)
+
+
+def _points_in_turn(points: int, turn: int) -> range:
+    return range(points) if turn % 2 == 0 else range(points - 1, -1, -1)
+
+
+def _runnables(readies: Sequence[Ready]) -> tuple[str, ...]:
+    return tuple(ready.runnable.key for ready in readies)

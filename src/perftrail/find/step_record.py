@@ -1,0 +1,146 @@
+"""A search's steps and belief, put as plain data for the store and in words for people."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from perftrail.model.quantity import quantity
+from perftrail.search import Batch, Built, Unusable
+from perftrail.search.words import step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.find.sampler import Sampler
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Revision
+    from perftrail.search import Belief, Measure, Visit
+
+    Told = Batch | Built | Unusable
+
+MOST_SAID = 4
+"""Maximum number of metrics named in a step's description."""
+
+
+def subject(measure: Measure) -> int:
+    """Return the position that a batch is about: of a certificate the first after the change.
+
+    >>> from perftrail.search import Measure
+    >>> subject(Measure(order=(0, 7, 0, 7, 7))), subject(Measure(order=(9, 4, 5, 0), certificate=True))
+    (7, 5)
+    """
+    positions = sorted(measure.positions)
+    if measure.certificate:
+        return positions[len(positions) // 2]
+    runs = Counter(measure.order)
+    return max(positions, key=lambda position: (runs[position], position))
+
+
+def action(visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bool) -> dict[str, Json]:
+    """Put what was asked for: `measure` and `position` are what it is about, `order` all that is run."""
+    measure = visit.measure
+    put: dict[str, Json] = {
+        "measure": revisions[about].id,
+        "position": about,
+        "order": [revisions[position].id for position in measure.order],
+    }
+    if measure.certificate:
+        put["certificate"] = True
+    if measure.layout:
+        put["layout"] = measure.layout
+    if not alone:
+        put["metrics"] = list(visit.names)
+    return put
+
+
+def news(told: Told, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
+    """Put what a step found out of a metric; values are the metric's own, not logarithms."""
+    failure = sampler.failures(name).get(about)
+    if failure is not None:
+        why: dict[str, Json] = {"unusable": failure.stage, "message": failure.message, "log": failure.log}
+        return {**why, "seconds": told.seconds}
+    if isinstance(told, Batch):
+        samples: list[Json] = [
+            {
+                "revision": sampler.revisions[each.position].id,
+                "value": None if each.value is None else math.exp(each.value),
+                **({"noisy": True} if each.noisy else {}),
+            }
+            for each in told.samples
+        ]
+        return {"values": [*_values(told, about)], "samples": samples, "seconds": told.seconds}
+    if isinstance(told, Built) and told.like is not None:
+        return {"same_as": sampler.revisions[told.like].id, "seconds": told.seconds}
+    return {"seconds": told.seconds}
+
+
+def belief(held: Belief | None, revisions: Sequence[Revision]) -> dict[str, Json]:
+    """Put what is believed after a step: every built revision with P(the change is at or before it)."""
+    if held is None:
+        return {}
+    built: list[Json] = [
+        {"revision": revisions[position].id, "position": position, "changed": round(share, 6)}
+        for position, share in held.at_or_before
+    ]
+    return {
+        "no_change": round(held.no_change, 6),
+        "candidates": held.candidates,
+        "built": built,
+        "before": held.before,
+        "after": held.after,
+        "sigma": held.sigma,
+        "tau": held.tau,
+    }
+
+
+def words(told: Told, about: int, sampler: Sampler, name: str, held: Belief | None) -> str:
+    """Say a step of a search for one metric; of several samples the middle one stands for all."""
+
+    def label(position: int) -> str:
+        return sampler.revisions[position].short
+
+    failure = sampler.failures(name).get(about)
+    if failure is not None:
+        return step(Unusable(position=about), held, label, what=failure.stage)
+    if isinstance(told, Batch):
+        values = _values(told, about)
+        what = quantity(statistics.median(values), sampler.targets[name].unit) if values else ""
+        return step(told, held, label, what="" if told.certificate else what)
+    return step(told, held, label)
+
+
+def words_of_several(
+    told: Mapping[str, Told], about: int, sampler: Sampler, beliefs: Mapping[str, Belief | None]
+) -> str:
+    """Say a step of a search for several metrics, and how much is left to be told apart."""
+    names = list(told)
+    label = sampler.revisions[about].short
+    failures = [sampler.failures(name).get(about) for name in names]
+    if all(failures):
+        assert failures[0] is not None
+        return f"{label} could not be used ({failures[0].stage})"
+    shown = ", ".join(names[:MOST_SAID])
+    more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
+    certificate = any(isinstance(each, Batch) and each.certificate for each in told.values())
+    done = "ran a block of the certificate around" if certificate else "measured"
+    return f"{done} {label}: {shown}{more}; {_left(beliefs)}"
+
+
+def _left(beliefs: Mapping[str, Belief | None]) -> str:
+    known = [held for held in beliefs.values() if held is not None]
+    if len(known) < len(beliefs):
+        return "nothing to compare it with yet"
+    left = [held.candidates for held in known if held.no_change <= 0.5 and held.candidates > 1]
+    if not left:
+        return "no more than 1 candidate left for each"
+    span = f"{left[0]}" if min(left) == max(left) else f"{min(left)} to {max(left)}"
+    return f"{span} candidates left for {len(left)} of {len(beliefs)}"
+
+
+def _values(batch: Batch, about: int) -> list[float]:
+    return [
+        math.exp(each.value) for each in batch.samples if each.position == about and each.value is not None
+    ]

@@ -1,0 +1,191 @@
+"""Jobs performed here, one after another, so that nothing of ours disturbs a measurement.
+
+A second process of our own, in which is worked out what can be while this one goes on.
+
+For what is only worked out, never for what is measured. It ends with this one, however that ends: it ends itself as
+soon as nobody can send it jobs any more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import IO, TYPE_CHECKING, Any, Generic
+
+from perftrail.ports import Done, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from perftrail.ports import Engine, Pending
+
+
+class LocalEngine:
+    """Performs each job in this process, in order, when its outcome is asked for."""
+
+    def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
+        """Perform jobs lazily: the next one starts when the last one's outcome has been dealt with."""
+        return map(perform, jobs)
+
+    def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
+        """Keep a job until its outcome is asked for."""
+        return _Kept(perform, job)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[Job, Done]):
+    """A job that is performed when its outcome is asked for."""
+
+    perform: Callable[[Job], Done]
+    job: Job
+
+    def outcome(self) -> Done:
+        return self.perform(self.job)
+
+
+PIPE_BYTES = 1 << 20
+"""So much can be sent before it is read; the most that Linux gives to anybody."""
+
+SWITCH_SECONDS = 0.0005
+"""So long what is performed holds up what reads the next job: Python's own 5 ms, at each piece, holds the sender up."""
+
+Answer = tuple[Any, Exception | None]
+"""What came of a job, or what performing it raised."""
+
+
+@contextmanager
+def beside() -> Iterator[Engine]:
+    """Give an engine of one more process, which ends with the block; with one processor there is none to gain by."""
+    if len(os.sched_getaffinity(0)) < 2:
+        yield LocalEngine()
+        return
+    process = _start()
+    try:
+        yield BesideEngine(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """Start the process: it finds modules where we do, and none beside (``-P``) in the directory that we stand in.
+
+    In a group of its own, since Ctrl-C is ours to answer.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "perftrail.local_engine"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        process_group=0,
+    )
+    assert process.stdin is not None
+    with suppress(OSError):  # whoever has many large pipes already gets a small one
+        fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return process
+
+
+class BesideEngine:
+    """Performs jobs in one other process, one after another, in the order in which they were begun.
+
+    Functions and jobs, and what comes of them, must be values that pickle can send. A job that it cannot answer,
+    because it died, is performed here when its outcome is asked for.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._jobs, self._told = process.stdin, process.stdout
+        self._begun = self._read = 0
+        self._answers: dict[int, Answer] = {}
+
+    def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
+        """Have each job performed when the last one's outcome has been dealt with."""
+        return (self.begin(perform, job).outcome() for job in jobs)
+
+    def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
+        """Send a job; it is performed when those before it are."""
+        sent = pickle.dumps((perform, job), protocol=pickle.HIGHEST_PROTOCOL)
+        try:
+            self._jobs.write(sent)
+            self._jobs.flush()
+        except OSError:
+            return LocalEngine().begin(perform, job)
+        self._begun += 1
+        return _Begun(self, self._begun, perform, job)
+
+    def answer(self, number: int) -> Answer | None:
+        """Wait for what came of a job by its number; `None` when the process died before it."""
+        while self._read < number:
+            try:
+                told: Answer = pickle.load(self._told)  # noqa: S301 - our own process wrote it
+            except (EOFError, OSError, pickle.UnpicklingError):
+                return None
+            self._read += 1
+            self._answers[self._read] = told
+        return self._answers.pop(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun(Generic[Job, Done]):
+    """A job that was sent."""
+
+    engine: BesideEngine
+    number: int
+    perform: Callable[[Job], Done]
+    job: Job
+
+    def outcome(self) -> Done:
+        told = self.engine.answer(self.number)
+        if told is None:
+            return self.perform(self.job)
+        value, raised = told
+        if raised is not None:
+            raise raised
+        done: Done = value
+        return done
+
+
+def serve() -> None:
+    """Perform the jobs that come on standard input, one after another, and tell on standard output what came of each.
+
+    They are read while another is performed, so that who sends one never waits for that.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    jobs: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
+    threading.Thread(target=_receive, args=(sys.stdin.buffer, jobs), daemon=True).start()
+    with os.fdopen(os.dup(1), "wb") as told:
+        os.dup2(2, 1)  # what a library prints does not come between the answers
+        while True:
+            perform, job = jobs.get()
+            pickle.dump(_performed(perform, job), told, protocol=pickle.HIGHEST_PROTOCOL)
+            told.flush()
+
+
+def _performed(perform: Callable[[Any], Any], job: object) -> Answer:
+    try:
+        return perform(job), None
+    except Exception as error:  # raised where its outcome is asked for
+        return None, error
+
+
+def _receive(sent: IO[bytes], jobs: SimpleQueue[tuple[Callable[[Any], Any], Any]]) -> None:
+    """Read jobs until nobody can send any more, and end then, whatever is being performed."""
+    try:
+        while True:
+            jobs.put(pickle.load(sent))  # noqa: S301 - the process that started us sent it
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    serve()

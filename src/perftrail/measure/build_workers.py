@@ -1,0 +1,180 @@
+"""Who makes subjects: one builder, or one with a crew that has sources and launchers of its own."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event
+from typing import TYPE_CHECKING
+
+from perftrail.builds.builder import LocalBuilder
+from perftrail.builds.workers import AwayBuilder, Crew, LeadingBuilder, Places, Stoppable, StoppableEnclosing
+from perftrail.measure.sandboxes import Sandboxes
+from perftrail.measure.sources import open_sources
+from perftrail.model.build import Failure
+from perftrail.process.launcher import Launcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from perftrail.builds.workers import Makers
+    from perftrail.measure.sources import Sources
+    from perftrail.model.build import Built, Recipe
+    from perftrail.model.patch import Patched
+    from perftrail.model.study import Study
+    from perftrail.model.subject import Subject
+    from perftrail.ports import Builder, Enclosing, Starter
+
+
+class OwnHand:
+    """Implements `builder.crew.Hand`: all that it uses is its own, opened when it is first needed.
+
+    `kind` is the builder that it builds with; its sandboxes have their `rooms` there, or below the results.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        root: Path,
+        *,
+        own: Patched | None,
+        cpus: int,
+        kind: type[LocalBuilder] = LocalBuilder,
+        rooms: Path | None = None,
+    ) -> None:
+        self._study = study
+        self._kind = kind
+        self._rooms = rooms
+        self._root = root
+        self._own = own
+        self._cpus = cpus
+        self._stop = Event()
+        self._launcher = Launcher()
+        self._sandboxes: Sandboxes | None = None
+        self._builder: LocalBuilder | None = None
+
+    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+        """Make a subject."""
+        return self.builder.make(subject, recipe)
+
+    def relink(
+        self, subject: Subject, recipe: Recipe, layouts: Sequence[int], *, artefact: str
+    ) -> Mapping[int, Built | Failure]:
+        """Relink a subject with some seeds; build it first where that is not done yet.
+
+        Layouts are named as those of a build with this `artefact`: a compiler that writes the time into what it
+        makes gives another one here.
+        """
+        built = self.builder.make(subject, recipe)
+        if isinstance(built, Failure):
+            return {layouts[0]: replace(built, stage="relink")}
+        return self.builder.relink(subject, recipe, replace(built, artefact=artefact), layouts)
+
+    @property
+    def builder(self) -> LocalBuilder:
+        """What it builds with."""
+        if self._builder is None:
+            self._builder = self._opened()
+        return self._builder
+
+    def confirm(self) -> None:
+        """Compare what went on in used trees with clean builds. Raises `StaleBuilds` when they differ."""
+        if self._builder is not None:
+            self._builder.confirm()
+
+    def news(self) -> tuple[str, ...]:
+        """Give what was done beside making subjects."""
+        return () if self._builder is None else self._builder.news()
+
+    def let_go(self) -> None:
+        """Let go of the builds that were made here: whoever wanted them says that they are used, or has got them."""
+        if self._builder is not None:
+            self._builder.close()
+
+    def cancel(self) -> None:
+        """Kill what runs now, from any thread: what it was to make is not wanted any more."""
+        self._launcher.cancel()
+        if self._sandboxes is not None:
+            self._sandboxes.cancel()
+
+    def stop(self) -> None:
+        """Kill what runs, and start nothing more."""
+        self._stop.set()
+        self._launcher.close()
+        if self._sandboxes is not None:
+            self._sandboxes.end()
+
+    def close(self) -> None:
+        """Let go of the builds and end the launcher."""
+        self.let_go()
+        self._launcher.close()
+
+    def _opened(self) -> LocalBuilder:
+        starter = Stoppable(self._launcher, self._stop)
+        self._sandboxes = sandboxes(self._study, self._root, self._launcher, rooms=self._rooms)
+        enclosing = None if self._sandboxes is None else StoppableEnclosing(self._sandboxes, self._stop)
+        opened = open_sources(self._study, cache=str(self._root / "sources"), starter=starter, own=self._own)
+        return self._kind(
+            opened.main, starter, **_places(self._study, self._root, opened, enclosing, cpus=self._cpus)
+        )
+
+
+@contextmanager
+def crew(study: Study, root: Path, *, jobs: int, own: Patched | None) -> Iterator[Crew | None]:
+    """Give so many hands to build with, which share the CPUs; none where one build is made at a time."""
+    if jobs == 1:
+        yield None
+        return
+    cpus = len(os.sched_getaffinity(0))
+    each = max(1, cpus // jobs)
+    said = (
+        f"{jobs} builds at once, each for {each} of {cpus} CPUs; what is measured waits until they are made"
+    )
+    hands = Crew([OwnHand(study, root, own=own, cpus=each) for _ in range(jobs)], said=said)
+    try:
+        yield hands
+    finally:
+        hands.close()
+
+
+def open_builder(
+    study: Study,
+    root: Path,
+    sources: Sources,
+    starter: Starter,
+    *,
+    enclosing: Enclosing | None,
+    crew: Crew | Makers | None = None,
+) -> Builder:
+    """Open the builder of a study's subjects, with a crew or others who make them if there are any."""
+    named = _places(study, root, sources, enclosing, cpus=len(os.sched_getaffinity(0)))
+    if crew is None:
+        return LocalBuilder(sources.main, starter, **named)
+    if isinstance(crew, Crew):
+        return LeadingBuilder(sources.main, starter, crew=crew, **named)
+    return AwayBuilder(sources.main, starter, makers=crew, **named)
+
+
+def sandboxes(study: Study, root: Path, starter: Launcher, *, rooms: Path | None = None) -> Sandboxes | None:
+    """Give what keeps builds and runs in a sandbox, `None` of a study that asks for none."""
+    if not study.sandbox.always:
+        return None
+    outside = starter.start()
+    return Sandboxes(
+        study.sandbox, study_directory=study.directory, results=root, outside=outside, rooms=rooms
+    )
+
+
+def _places(study: Study, root: Path, sources: Sources, enclosing: Enclosing | None, *, cpus: int) -> Places:
+    return Places(
+        builds=str(root / "builds"),
+        logs=str(root / "logs"),
+        study_directory=study.directory,
+        cpus=cpus,
+        others=sources.others,
+        folders=sources.folders,
+        enclosing=enclosing,
+        disk_bytes=study.build.disk_bytes,
+    )

@@ -1,0 +1,624 @@
+"""One invocation: a clean directory, an exact environment, a start, the figures.
+
+What the launcher's account of a process gives: figures by the names of their metrics, and how each was got.
+
+How a command is started to count its instructions: by the processor, else by Valgrind.
+
+Either way everything that would make two counts of one binary differ is kept from it: hash seed, address
+randomisation, and the size of what lies above its stack.
+
+Paths of random length at which benchmarks see their builds.
+
+Opens what starts benchmarks: a launcher, in a sandbox if the study asks for one, and a watch over the machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shlex
+import shutil
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from perftrail.errors import NoAnswer, UsageError
+from perftrail.file_tree import empty_directory
+from perftrail.formats.printed import read_metrics
+from perftrail.measure.noise import Lookout
+from perftrail.measure.session import now
+from perftrail.model.build import Failure
+from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, circumstances, seed_of
+from perftrail.model.metrics import COUNTED
+from perftrail.model.placeholders import fill, split_command
+from perftrail.model.plan import command_line, run_environment
+from perftrail.model.process import (
+    Cancelled,
+    Command,
+    Exited,
+    NotStarted,
+    OutOfMemory,
+    Signalled,
+    TimedOut,
+)
+from perftrail.model.quantity import duration, quantity
+from perftrail.model.study import with_refusals
+from perftrail.process.machine.load import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from perftrail.measure.noise import Noise
+    from perftrail.measure.sandboxes import Sandboxes
+    from perftrail.measure.subjects import Ready, Start
+    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.build import Prepared, Stage
+    from perftrail.model.measurement import Circumstances, Conditions, InvocationKey, Outcome, Phase
+    from perftrail.model.process import Ended, LockCounts, Ran
+    from perftrail.model.study import Study
+    from perftrail.ports import Builder, Starter
+    from perftrail.process.launcher import Launcher
+
+
+def measured(ran: Ran) -> dict[str, float]:
+    """Name the figures of a process: seconds, bytes, counts."""
+    values = {
+        "wall": ran.wall_seconds,
+        "cpu": ran.cpu_seconds,
+        "user": ran.user_seconds,
+        "system": ran.system_seconds,
+        "peak_memory": float(ran.max_rss_bytes),
+        "voluntary_switches": float(ran.voluntary_switches),
+        "involuntary_switches": float(ran.involuntary_switches),
+        "page_faults": float(ran.minor_faults + ran.major_faults),
+    }
+    if ran.tree_memory is not None:
+        values["peak_memory_tree"] = float(ran.tree_memory.bytes)
+    if ran.locks is not None:
+        values |= counted(ran.locks)
+        values["counted_processes"] = float(ran.locks.processes)
+    return values
+
+
+def counted(locks: LockCounts) -> dict[str, float]:
+    """Name the figures of counted locks and waits: counts, seconds."""
+    values = {
+        "locks": float(locks.locks),
+        "contended_locks": float(locks.contended),
+        "lock_wait": locks.wait_seconds,
+    }
+    kinds = {
+        "condition": locks.conditions,
+        "barrier": locks.barriers,
+        "semaphore": locks.semaphores,
+        "join": locks.joins,
+        "spin": locks.spins,
+    }
+    for kind, waits in kinds.items():
+        values |= {f"{kind}s": float(waits.number), f"{kind}_wait": waits.seconds}
+    return values
+
+
+def methods(ran: Ran) -> dict[str, str]:
+    """Say how figures were got, where several ways exist."""
+    found = {"peak_memory": "rusage", "cpu": "rusage"}
+    if ran.tree_memory is not None:
+        found["peak_memory_tree"] = ran.tree_memory.method
+    if ran.locks is not None:
+        found |= dict.fromkeys(COUNTED["locks"], ran.locks.method)
+    return found
+
+
+Method = Literal["perf_event", "valgrind"]
+
+FIXED = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+"""What makes programs of known languages repeat themselves; a study may set it otherwise."""
+
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+"""All that a counted program sees of the environment that perftrail was started in."""
+
+_ROOM = 4096
+_HARDWARE = "instructions_user"
+_COUNT = re.compile(r"I\s+refs:\s+([0-9,]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What one counted start gave: `instructions` is None where it left no count."""
+
+    ran: Ran
+    instructions: float | None
+    method: Method
+
+
+class InstructionCounter:
+    """Counts the instructions of a command and of every process it starts."""
+
+    def __init__(self, starter: Starter, directory: Path) -> None:
+        self._starter = starter
+        self._directory = directory
+        self._method: Method | None = None
+
+    def count(self, command: Command) -> Counted:
+        """Start a command once and give its count; raises `NoAnswer` where nothing here can count.
+
+        A process that forks without executing another program takes its parent's count so far with it, when
+        Valgrind counts. One that is killed leaves none.
+        """
+        quiet = replace(command, environment={**FIXED, **command.environment}, aslr=False)
+        if self._chosen() == "perf_event":
+            ran = self._starter.run(replace(_filled(quiet), counters=True))
+            return Counted(ran=ran, instructions=ran.counters.get(_HARDWARE), method="perf_event")
+        counts = self._empty_directory()
+        ran = self._starter.run(_filled(replace(quiet, arguments=(*_valgrind(counts), *quiet.arguments))))
+        return Counted(ran=ran, instructions=_summed(counts), method="valgrind")
+
+    def _chosen(self) -> Method:
+        if self._method is None:
+            self._method = "perf_event" if self._has_hardware() else "valgrind"
+        return self._method
+
+    def _has_hardware(self) -> bool:
+        trial = Command(arguments=("/bin/true",), environment={}, directory="/", counters=True)
+        return self._starter.run(trial).counters.get(_HARDWARE, 0.0) > 0.0
+
+    def _empty_directory(self) -> Path:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        empty_directory(self._directory)
+        return self._directory
+
+
+def _valgrind(counts: Path) -> tuple[str, ...]:
+    """Cachegrind without its caches: of Valgrind's tools that count, the fastest (`benchmarks.counting`)."""
+    path = shutil.which("valgrind")
+    if path is None:
+        raise NoAnswer(
+            "counters: instructions cannot be counted here: the processor's counters are closed to us and "
+            "Valgrind is not installed; install valgrind, or open the counters (perf_event_paranoid)"
+        )
+    return (
+        path,
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+        "--trace-children=yes",
+        f"--log-file={counts}/%p",
+        "--",
+    )
+
+
+def _summed(counts: Path) -> float | None:
+    """Add up what each process left; None when one that was started left nothing."""
+    found = [
+        match
+        for file in sorted(counts.iterdir())
+        if file.is_file()
+        and not file.is_symlink()
+        and (match := _COUNT.search(file.read_text(errors="replace")))
+    ]
+    return float(sum(int(match[1].replace(",", "")) for match in found)) if found else None
+
+
+def _filled(command: Command) -> Command:
+    """Fill arguments and environment up to a whole number of pages, whatever paths are in them."""
+    return _padded(command, -_size(_padded(command, 0)) % _ROOM)
+
+
+def _padded(command: Command, bytes_more: int) -> Command:
+    """Give a command with a variable in its environment that takes so much room."""
+    return replace(command, environment={**command.environment, PADDING: "x" * bytes_more})
+
+
+def _size(command: Command) -> int:
+    texts = (*command.arguments, *(f"{name}={value}" for name, value in command.environment.items()))
+    return sum(len(text.encode(errors="surrogateescape")) + 1 for text in texts)
+
+
+OUTPUT_CAP_BYTES = 16 << 20
+"""How much of a benchmark's output is kept, and searched for metrics."""
+
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
+"""All that a benchmark sees of the environment that perftrail was started in; the study adds the rest."""
+
+
+NOT_RUN = (126, 127)
+"""The exit codes by which a shell, or a dynamic linker, says that it could not run a program."""
+
+NOT_LOADED = (
+    "error while loading shared libraries",
+    "symbol lookup error",
+    "Error loading shared library",
+    "Error relocating",
+)
+"""What glibc's and musl's dynamic linkers say."""
+
+NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object file)"
+"""What glibc's dynamic linker says before it runs the program anyway, without what the study asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What a start that is no measurement gave: the process, and every figure of it or why there is none."""
+
+    ran: Ran
+    result: Mapping[str, float] | Failure
+
+
+class Invoker:
+    """Starts what a study's benchmarks say, and reads the results.
+
+    With `paths`, each invocation sees its build at a path that its draw decides.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        *,
+        starter: Starter,
+        builder: Builder,
+        lookout: Lookout,
+        scratch: Path,
+        logs: Path,
+        paths: BuildPaths | None = None,
+    ) -> None:
+        self._study = study
+        self._lookout = lookout
+        self.starter = starter
+        self._builder = builder
+        self._scratch = scratch
+        self._logs = logs
+        self._paths = paths
+        self._instructions = InstructionCounter(starter, scratch.with_name("counts"))
+
+    def invoke(self, start: Start) -> Outcome:
+        """Start once and give the outcome; a start that fails is an outcome too.
+
+        Where no seed was drawn, it is the same for every subject at the same ordinal, so that pairs stay pairs.
+        Raises `MachineBusy` where the study refuses to measure in noise.
+        """
+        if "instructions" in self._study.benchmarks[start.ready.cell.benchmark].counters:
+            return self._count(start)
+        seed = start.draw.seed or invocation_seed(self._study, start.key.phase, start.key.ordinal)
+        drawn = replace(start, draw=replace(start.draw, seed=seed, layout=start.ready.layout))
+        around = circumstances(seed)
+        if self._paths is None:
+            return self._invoke(drawn, around, None)
+        placeholders = self._builder.command_placeholders(start.ready.prepared)
+        with self._paths.seen(start.ready.prepared, around.path, placeholders) as seen:
+            return self._invoke(drawn, around, seen)
+
+    def _invoke(self, start: Start, around: Circumstances, seen: SeenAt | None) -> Outcome:
+        log = self._log(start)
+        command = self._command(start.ready, log, INHERITED, seen=seen)
+        command = replace(command, environment={**around.environment, **command.environment})
+        self._lookout.before()
+        started = now()
+        ran = self.starter.run(command)
+        conditions = self._lookout.after(ran)
+        seconds = ran.tree_ended_at - ran.prepared_at
+        benchmark = self._study.benchmarks[start.ready.cell.benchmark]
+        failure = _why_failed(ran, benchmark, log)
+        read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log))
+        if isinstance(read, Failure):
+            read = replace(read, message=seen.plain(read.message)) if seen else read
+            return FailedInvocation(
+                key=start.key, started=started, seconds=seconds, failure=read, draw=start.draw
+            )
+        _drop_empty(log)
+        return Measurement(
+            key=start.key,
+            started=started,
+            seconds=seconds,
+            values={**conditions.values(), **measured(ran), **read},
+            methods=_methods(ran, conditions),
+            flags=(*_flags(ran), *self._lookout.flags(conditions)),
+            log=str(log) if log.exists() else "",
+            draw=start.draw,
+        )
+
+    def _count(self, start: Start) -> Outcome:
+        """Start once to count instructions. No other figure of such a start means anything.
+
+        Nothing is drawn: what would make two counts of one binary differ stays the same.
+        """
+        start = replace(start, draw=replace(start.draw, seed=0, layout=start.ready.layout))
+        log = self._log(start)
+        started = now()
+        counted = self._instructions.count(self._command(start.ready, log, KEPT))
+        ran = counted.ran
+        seconds = ran.tree_ended_at - ran.prepared_at
+        benchmark = self._study.benchmarks[start.ready.cell.benchmark]
+        result = _why_failed(ran, benchmark, log) or counted.instructions
+        if result is None:
+            why = f"{counted.method} counted no instruction of it"
+            result = Failure(stage="metric", message=why, log=str(log))
+        if isinstance(result, Failure):
+            return FailedInvocation(
+                key=start.key, started=started, seconds=seconds, failure=result, draw=start.draw
+            )
+        _drop_empty(log)
+        return Measurement(
+            key=start.key,
+            started=started,
+            seconds=seconds,
+            values={"instructions": result},
+            methods={"instructions": counted.method},
+            flags=_flags(ran),
+            log=str(log) if log.exists() else "",
+            draw=start.draw,
+        )
+
+    def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> Observed:
+        """Start something once otherwise than it is measured; nothing of it is kept but its log, by this name."""
+        log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        ran = self.starter.run(change(self._command(ready, log, INHERITED)))
+        benchmark = self._study.benchmarks[ready.cell.benchmark]
+        failure = _why_failed(ran, benchmark, log)
+        read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
+        values = read if isinstance(read, Failure) else {**measured(ran), **read}
+        return Observed(ran=ran, result=failure or values)
+
+    def _command(
+        self, ready: Ready, log: Path, inherited: tuple[str, ...], *, seen: SeenAt | None = None
+    ) -> Command:
+        cell = ready.cell
+        benchmark = self._study.benchmarks[cell.benchmark]
+        values = {
+            **(seen.placeholders if seen else self._builder.command_placeholders(ready.prepared)),
+            "revision": cell.subject.revision.id,
+            **{name: str(value) for name, value in cell.point.as_dict().items()},
+        }
+        environment = {name: os.environ[name] for name in inherited if name in os.environ}
+        environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
+        prefix = self._study.variants[cell.subject.variant].run.prefix
+        return Command(
+            arguments=(
+                *(fill(word, values) for word in prefix),
+                *_words(command_line(self._study, cell), benchmark, values),
+            ),
+            environment=environment,
+            directory=str(self._clean_scratch()),
+            stdin=fill(benchmark.stdin, values) if benchmark.stdin else None,
+            stdout=str(log),
+            stderr=str(log.with_suffix(".err")),
+            output_cap_bytes=OUTPUT_CAP_BYTES,
+            timeout_seconds=benchmark.timeout_seconds,
+            memory_limit_bytes=benchmark.memory_limit_bytes,
+            lock_counter="preload" if "locks" in benchmark.counters else "off",
+        )
+
+    def _clean_scratch(self) -> Path:
+        """The directory that an invocation runs in: always the same path, always empty."""
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        empty_directory(self._scratch)
+        return self._scratch
+
+    def _log(self, start: Start) -> Path:
+        log = self._logs / f"{log_name(start.key)}.out"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log
+
+
+def invocation_seed(study: Study, phase: Phase, ordinal: int) -> int:
+    """Return the seed of the invocations of every subject at an ordinal, where none was drawn for them."""
+    return seed_of("invocation", study.measure.seed, phase, ordinal)
+
+
+def log_name(key: InvocationKey) -> str:
+    """Name an invocation's logs below the directory of logs, but for what tells output and errors apart."""
+    return f"runs/{key.runnable}/{key.machine[:8]}-{key.phase}-{key.ordinal}"
+
+
+def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[str, ...]:
+    if benchmark.shell:
+        return ("/bin/sh", "-c", fill(text, values, shlex.quote))
+    return tuple(fill(word, values) for word in split_command(text))
+
+
+def _why_failed(ran: Ran, benchmark: Benchmark, log: Path) -> Failure | None:
+    """Tell whether an invocation's end makes its figures unusable."""
+    failure = _failure(ran.ended, benchmark, log) or _not_preloaded(log)
+    return failure and replace(failure, message=with_refusals(failure.message, ran.refused))
+
+
+def _failure(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
+    told = _last_line(log)
+    match ended:
+        case Exited(code=0):
+            return None
+        case Exited(code=code):
+            stage: Stage = "start" if _never_began(code, benchmark, told) else "crash"
+            return Failure(stage=stage, message=f"exit code {code}{told}", log=str(log))
+        case Signalled(signal=number):
+            return Failure(stage="crash", message=f"killed by signal {number}{told}", log=str(log))
+        case TimedOut():
+            limit = duration(benchmark.timeout_seconds)
+            return Failure(stage="timeout", message=f"did not end within {limit}", log=str(log))
+        case OutOfMemory():
+            most = benchmark.memory_limit_bytes
+            wanted = (
+                "memory than there is for it" if most is None else f"than its {quantity(float(most), 'B')}"
+            )
+            return Failure(stage="memory", message=f"wanted more {wanted}", log=str(log))
+        case NotStarted():
+            return Failure(stage="start", message=ended.message, log=str(log))
+        case Cancelled():
+            raise KeyboardInterrupt
+        case _:
+            assert_never(ended)
+
+
+def _not_preloaded(log: Path) -> Failure | None:
+    told = next((line for line in _text(log.with_suffix(".err")).splitlines() if NOT_PRELOADED in line), None)
+    return Failure(stage="start", message=told.strip(), log=str(log)) if told else None
+
+
+def _never_began(code: int, benchmark: Benchmark, told: str) -> bool:
+    """Whether the shell or the dynamic linker gave up before the program itself ran: both have codes of their own."""
+    return code in NOT_RUN and (benchmark.shell or any(words in told for words in NOT_LOADED))
+
+
+def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:
+    found = methods(ran)
+    if conditions.foreign_cpus is not None and conditions.foreign_method is not None:
+        found["foreign_cpu"] = conditions.foreign_method
+    return found
+
+
+def _flags(ran: Ran) -> tuple[str, ...]:
+    """Words that limit what the values mean."""
+    flags = []
+    if ran.stdout_truncated or ran.stderr_truncated:
+        flags.append("output-cut")
+    if ran.orphans.killed:
+        flags.append("orphans-killed")
+    return tuple(flags)
+
+
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+def _last_line(log: Path) -> str:
+    """The last thing a failed program said, its error output first."""
+    for file in (log.with_suffix(".err"), log):
+        lines = [line.strip() for line in _text(file).splitlines() if line.strip()]
+        if lines:
+            return f": {lines[-1]}"
+    return ""
+
+
+def _drop_empty(log: Path) -> None:
+    for file in (log, log.with_suffix(".err")):
+        if file.exists() and file.stat().st_size == 0:
+            file.unlink()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenAt:
+    """A build seen at other paths: placeholders that lead through links, and where each link leads."""
+
+    placeholders: Mapping[str, str]
+    links: Mapping[str, str]
+
+    def plain(self, text: str) -> str:
+        """Return a message with the build's own paths, so that messages of equal failures are equal."""
+        for link in sorted(self.links, key=len, reverse=True):
+            text = text.replace(link, self.links[link])
+        return text
+
+
+class BuildPaths:
+    """Makes links to builds in its own directory, which only one process uses at a time.
+
+    Every build is seen at the same path for the same names, whatever its key is. ``{build}`` is reached through a
+    link to the directory around it: it stays a directory itself, which tools like ``find`` and ``du`` enter.
+    ``{out}`` is a link, because the name of what it leads to differs from build to build.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @contextmanager
+    def seen(
+        self, prepared: Prepared, names: tuple[str, ...], placeholders: Mapping[str, str]
+    ) -> Iterator[SeenAt]:
+        """Make a build visible below these names until the end; also removes what a killed process left.
+
+        Raises `UsageError` where the file system takes no symbolic links.
+        """
+        base = str(self._directory.joinpath(*names))
+        links: dict[str, str] = {}
+        moved = {
+            name: _through_link(value, prepared, base=base, links=links)
+            for name, value in placeholders.items()
+        }
+        self._clear()
+        Path(base).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            for link, target in links.items():
+                _link(Path(link), target)
+            yield SeenAt(placeholders=moved, links=links)
+        finally:
+            self._clear()
+
+    def _clear(self) -> None:
+        """Remove every link; the directory stays, as a sandbox may show it."""
+        if self._directory.is_dir():
+            empty_directory(self._directory)
+
+
+def _link(link: Path, target: str) -> None:
+    try:
+        link.symlink_to(target)
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
+            raise
+        raise UsageError(
+            f"{link.parent}: this file system takes no symbolic links, by which each invocation sees its build at "
+            "another path; name another place with --store, or write vary_path = false in [measure]"
+        ) from error
+
+
+def _through_link(path: str, prepared: Prepared, *, base: str, links: dict[str, str]) -> str:
+    """Return a path as seen through a link, which is noted in `links`; paths outside of the build stay."""
+    home = str(Path(prepared.built.directory).parent)
+    if prepared.out and path.startswith(
+        prepared.out
+    ):  # itself, or what lies beside it under its name with an ending
+        ending, slash, rest = path.removeprefix(prepared.out).partition("/")
+        links[f"{base}-out{ending}"] = f"{prepared.out}{ending}"
+        return f"{base}-out{ending}{slash}{rest}"
+    if path.startswith(f"{home}/"):
+        links[base] = home
+        return f"{base}{path.removeprefix(home)}"
+    return path
+
+
+@contextmanager
+def open_invoker(
+    study: Study,
+    builder: Builder,
+    starter: Launcher,
+    *,
+    enclosing: Sandboxes | None,
+    place: Path,
+    logs: Path,
+    on_noise: Callable[[Noise], None] = lambda _: None,
+) -> Iterator[Invoker]:
+    """Open who starts a study's benchmarks, each in a directory below `place`; ends what it started on leaving."""
+    measure = study.measure
+    links = place / "paths"
+    with (
+        Watch(helpers=lambda: _helpers(starter, enclosing)) as watch,
+        _measuring(place, links, starter, enclosing) as started,
+    ):
+        yield Invoker(
+            study,
+            starter=started,
+            builder=builder,
+            lookout=Lookout(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
+            scratch=place / "scratch",
+            logs=logs,
+            paths=BuildPaths(links) if measure.vary_path else None,
+        )
+
+
+def _helpers(starter: Launcher, enclosing: Sandboxes | None) -> tuple[int, ...]:
+    return (starter.start().server_pid, *(() if enclosing is None else enclosing.servers()))
+
+
+def _measuring(
+    place: Path, links: Path, starter: Launcher, enclosing: Sandboxes | None
+) -> AbstractContextManager[Starter]:
+    """Give who starts what is measured: in one sandbox for all of it, if in one; `links` can be read there."""
+    if enclosing is None:
+        return nullcontext(starter)
+    own = [place / "scratch", place / "counts"]
+    for directory in (*own, links):
+        directory.mkdir(exist_ok=True)
+    return enclosing.around("run", [str(directory) for directory in own], shown=[str(links)])

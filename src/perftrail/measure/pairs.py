@@ -1,0 +1,340 @@
+"""Starts the subjects of one benchmark in randomised pairs: adjacent invocations that share one draw.
+
+A coin decides for each pair and point which subject starts first. Path, environment and hash seeds are the same for all
+of a pair. Where the study says how to relink, each pair, or each few pairs, get a layout that no pair before had.
+
+The rule by which verdicts of a report on subjects side by side are read.
+
+Two sides of one benchmark compared from their units, analysis by analysis.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic
+
+from perftrail.measure.events import GivenUp, Progress, SameArtefact
+from perftrail.measure.subjects import Start
+from perftrail.measure.units import Side, Unit, Units
+from perftrail.model.build import Failure, content_key
+from perftrail.model.measurement import Draw, seed_of
+from perftrail.model.plan import larger
+from perftrail.stats.comparison import FAMILY_ERROR, Comparison, Rule, compare
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.measure.subjects import Ready
+    from perftrail.model.benchmark import Point
+    from perftrail.model.study import MeasurePolicy
+    from perftrail.model.target import Target
+
+
+LAYOUTS_AT_ONCE = 8
+"""Number of layouts linked at once: the smallest number of units that a verdict takes."""
+
+PAIRS_PER_LAYOUT = 4
+"""Pairs of one layout where relinking costs more than `CHEAP` invocations."""
+
+CHEAP = 2.0
+
+MOST_UNLINKED = 3
+"""After this number of layouts that could not be linked, the builds are compared as their recipe links them."""
+
+
+Clock = Callable[[], float]
+"""Seconds that only ever go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken(Generic[Side]):
+    """A side that could not be measured at a point, and why."""
+
+    side: Side
+    ready: Ready
+    failure: Failure
+
+
+class Turns(Generic[Side]):
+    """Starts every side at every point in random order, pair after pair.
+
+    `begin` comes first, once. Points at which a side cannot be measured are dropped, and larger ones where the
+    study says so. `clock` gives seconds, for what relinking costs.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        readies: Mapping[Side, Sequence[Ready]],
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        first = next(iter(readies.values()))[0].cell
+        self._session = session
+        self._clock = clock
+        self.benchmark = first.benchmark
+        self.variant = first.subject.variant
+        can_relink = all(
+            session.workshop.can_relink(ready.cell) for each in readies.values() for ready in each
+        )
+        self.units = Units(session.bench, readies, relinked=can_relink)
+        self.unlinked: Failure | None = None
+        self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
+        self._unlinkable: set[int] = set()
+        self._cost = 0.0
+
+    @property
+    def unlinked_words(self) -> str:
+        """Why builds are compared as linked though the study says how to relink; empty where they are not."""
+        if self.units.relinked or self.unlinked is None:
+            return ""
+        return f"{self.benchmark}: relinking failed ({self.unlinked.message}), builds are compared as linked"
+
+    @property
+    def equal(self) -> tuple[tuple[Side, Side], ...]:
+        """Who is one build with whom at every point, and so measured once."""
+        units = self.units
+        numbered = list(enumerate(units.sides))
+        return tuple(
+            (one, other)
+            for number, one in numbered
+            for _, other in numbered[number + 1 :]
+            if all(
+                units.ready(one, point).runnable.key == units.ready(other, point).runnable.key
+                for point in units.points
+            )
+        )
+
+    @property
+    def skipped(self) -> int:
+        """How many points were given up without a start, after a smaller one failed."""
+        return sum(failure is None for failure in self.units.dropped.values())
+
+    def tell_equals(self) -> Iterator[Event]:
+        """Tell who is one build."""
+        for pair in self.equal:
+            readies = [self.units.ready(side, self.units.points[0]) for side in pair]
+            yield SameArtefact(
+                benchmark=self.benchmark, subjects=tuple(each.cell.subject for each in readies)
+            )
+
+    def begin(self) -> Generator[Event, None, None]:
+        """Start the warm-ups."""
+        yield from self._give_up()
+        for ordinal in range(self._session.study.measure.warmups):
+            yield from self._start(
+                Start(ready=ready, key=self._session.bench.key(ready, "warmup", ordinal))
+                for ready in self.units.alive
+            )
+        yield from self._give_up()
+
+    def unit(self) -> Generator[Event, None, None]:
+        """Start one pair more."""
+        layout, readies = yield from self._next_layout()
+        ordinal = self.units.next()
+        seed = seed_of("pair", self._session.study.measure.seed, self.benchmark, self.variant, ordinal)
+        draw = Draw(block=secrets.token_hex(8), seed=seed, layout=layout)
+        order = [
+            readies.get((side, point), self.units.ready(side, point))
+            for point in self.units.alive_points
+            for side in sorted(self.units.sides, key=lambda side: content_key(seed, str(point), side))
+        ]
+        yield from self._start(
+            Start(
+                ready=ready,
+                key=self._session.bench.key(ready, "sample", ordinal),
+                draw=replace(draw, turn=turn),
+            )
+            for turn, ready in enumerate(order)
+        )
+        yield from self._give_up()
+
+    def own(self, rule: Rule) -> Rule:
+        """Give a rule for units: with several pairs to a layout there are fewer layouts.
+
+        There are twice as many as a verdict needs at least, since layouts scatter.
+        """
+        if self.units.pairs_per_layout == 1:
+            return rule
+        return replace(rule, most=max(2 * rule.needed_pairs, -(-rule.most // self.units.pairs_per_layout)))
+
+    def _next_layout(self) -> Generator[Event, None, tuple[int, Mapping[tuple[Side, Point], Ready]]]:
+        """Give the layout of the next pair, linked; 0 where there is nothing to relink."""
+        while self.units.relinked:
+            taken = self.units.layouts()
+            if taken and self._linked:
+                self.units.pairs_per_layout = 1 if self._is_cheap() else PAIRS_PER_LAYOUT
+            last = max([0, *taken, *self._unlinkable])
+            layout = last if 0 < taken.get(last, 0) < self.units.pairs_per_layout else last + 1
+            if layout not in self._linked:
+                yield from self._link(layout)
+            if layout in self._linked:
+                return layout, self._linked[layout]
+            self._unlinkable.add(layout)
+            if len(self._unlinkable) >= MOST_UNLINKED:
+                self.units.relinked = False
+        return 0, {}
+
+    def _is_cheap(self) -> bool:
+        return self._cost <= CHEAP * len(self.units.alive) * self.units.seconds_each()
+
+    def _link(self, layout: int) -> Generator[Event, None, None]:
+        """Link a layout and those that probably come next, in one visit to the objects of each subject."""
+        began = self._clock()
+        cells = [ready.cell for ready in self.units.alive]
+        several = range(layout, layout + LAYOUTS_AT_ONCE)
+        yield from self._session.workshop.relink(cells, several)
+        for each in several:
+            found: dict[tuple[Side, Point], Ready] = {}
+            for point in self.units.alive_points:
+                for side in self.units.sides:
+                    ready = yield from self._session.workshop.ready(
+                        self.units.ready(side, point).cell, layout=each
+                    )
+                    if isinstance(ready, Failure):
+                        self.unlinked = ready
+                        break
+                    found[side, point] = ready
+            if len(found) < len(cells):
+                break
+            self._linked[each] = found
+        self._cost = (self._clock() - began) / LAYOUTS_AT_ONCE
+
+    def broken(self) -> tuple[Broken[Side], ...]:
+        """Who could not be measured at which point, and why."""
+        readies = [
+            (side, self.units.ready(side, point)) for side in self.units.sides for point in self.units.points
+        ]
+        return tuple(
+            Broken(side=side, ready=ready, failure=failure)
+            for side, ready in readies
+            if (failure := self.units.why_broken(ready)) is not None
+        )
+
+    def progress(self, rule: Rule) -> Progress:
+        """Say how far it is: to the next look at least, to the most units of a rule at most."""
+        rule = self.own(rule)
+        done, each = self.units.done, len(self.units.alive) * self.units.pairs_per_layout
+        look = next((count for count in rule.looks if count > done), rule.most)
+        least, most = max(0, look - done) * each, max(0, rule.most - done) * each
+        seconds = self.units.seconds_each()
+        return Progress(
+            done=done * each,
+            left_least=least,
+            left_most=most,
+            seconds_least=least * seconds,
+            seconds_most=most * seconds,
+        )
+
+    def _start(self, starts: Iterable[Start]) -> Generator[Event, None, None]:
+        """Perform the starts that are not known; those of one build are one start."""
+        for start in starts:
+            if (start.key.phase, start.key.ordinal) not in self._session.bench.known(start.ready):
+                yield from self._session.bench.perform((start,))
+
+    def _give_up(self) -> Generator[Event, None, None]:
+        """Drop points at which somebody cannot be measured, and larger ones where the study says so."""
+        units, dropped = self.units, self.units.dropped
+        for point in units.points:
+            readies = [] if point in dropped else [units.ready(side, point) for side in units.sides]
+            for ready in readies:
+                failure = units.why_broken(ready)
+                if failure is None:
+                    continue
+                dropped[point] = failure
+                beyond = [each for each in units.alive if self._is_beyond(each, ready, failure)]
+                if beyond:
+                    dropped.update((each.cell.point, None) for each in beyond)
+                    yield GivenUp(cells=tuple(each.cell for each in beyond), because=ready.cell)
+                break
+
+    def _is_beyond(self, ready: Ready, broken: Ready, failure: Failure) -> bool:
+        benchmark = self._session.study.benchmarks[self.benchmark]
+        return benchmark.give_up and failure.is_limit and larger(ready.cell, broken.cell)
+
+
+def rule_for(
+    policy: MeasurePolicy,
+    comparisons: int,
+    *,
+    error: float = FAMILY_ERROR,
+    smallest: float | None = None,
+    most: int | None = None,
+) -> Rule:
+    """Make the rule for so many verdicts that share an error: as many units as the study allows, or a verdict takes.
+
+    A difference below `smallest`, which is the study's precision unless given, counts as none. `most` units take the
+    place of the study's most invocations.
+    """
+    wanted = policy.invocations.most if most is None else most
+    return Rule(
+        most=max(wanted, units_needed(comparisons, error=error)),
+        comparisons=max(1, comparisons),
+        smallest=policy.precision if smallest is None else smallest,
+        error=error,
+    )
+
+
+def units_needed(comparisons: int, *, error: float = FAMILY_ERROR) -> int:
+    """Give the fewest units of which one of so many verdicts that share an error can be read.
+
+    >>> units_needed(1), units_needed(50)
+    (9, 15)
+    """
+    return Rule(most=1, comparisons=max(1, comparisons), error=error).needed_pairs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(Generic[Side]):
+    """The units that a verdict was read from, and what they say of the second side against the first."""
+
+    units: Sequence[Unit[Side]]
+    comparison: Comparison
+
+
+class Comparisons(Generic[Side]):
+    """Reads figures of units, of one set of them that was fixed in advance (see `Units.of`)."""
+
+    def __init__(self, units: Units[Side]) -> None:
+        self._units = units
+        self._known: dict[tuple[str, Side, Side, int], Comparison] = {}
+
+    def read(self, target: Target, rule: Rule, *, one: Side, other: Side) -> Read[Side] | None:
+        """Compare a figure at each analysis that was due, up to the one that settles it; `None` without a value."""
+        units = self._units.of(target)
+        if not units:
+            return None
+        found: Read[Side] | None = None
+        for count in rule.looks:
+            if count > len(units) or (found is not None and found.comparison.settled):
+                break
+            # the first units do not change while others are added
+            name = (target.name, one, other, count)
+            if name not in self._known:
+                self._known[name] = compared(units[:count], rule, one, other)
+            found = Read(units=units[:count], comparison=self._known[name])
+        return found or Read(units=units, comparison=compared(units, rule, one, other))
+
+    def settled(self, target: Target, rule: Rule, *, one: Side, other: Side) -> bool:
+        """Whether more units can change nothing: the verdict stands, or by the first analysis there is no ratio.
+
+        A figure that is never above zero has none.
+        """
+        found = self.read(target, rule, one=one, other=other)
+        return self._units.done >= rule.looks[0] if found is None else found.comparison.settled
+
+    def forget(self) -> None:
+        """Forget what was read by a rule that no longer holds."""
+        self._known.clear()
+
+
+def compared(units: Sequence[Unit[Side]], rule: Rule, one: Side, other: Side) -> Comparison:
+    """Compare the second side with the first over units."""
+    first, second = ([math.exp(unit.logs[side]) for unit in units] for side in (one, other))
+    return compare(first, second, rule)

@@ -1,0 +1,289 @@
+"""One start of a trial: its exact environment, what comes before and after it, and the figures.
+
+`measure`: start what the course asks for, tell it what came of it, until it has enough.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.errors import NoAnswer
+from perftrail.measure.invoker import measured, methods
+from perftrail.measure.noise import Lookout
+from perftrail.measure.sandboxes import remove_leftovers, surrounded
+from perftrail.model.measurement import Quiet, circumstances, seed_of
+from perftrail.model.process import (
+    Cancelled,
+    Command,
+    Exited,
+    NotStarted,
+    OutOfMemory,
+    Ran,
+    Signalled,
+    TimedOut,
+)
+from perftrail.model.quantity import duration, quantity
+from perftrail.model.study import MeasurePolicy, with_refusals
+from perftrail.model.trial import Taken
+from perftrail.model.wording import quoted
+from perftrail.process.launcher import Launcher
+from perftrail.process.machine.load import Watch
+from perftrail.stats.trial import Course, findings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from perftrail.model.process import Ended
+    from perftrail.model.trial import Entry, Trial
+    from perftrail.ports import Starter
+    from perftrail.stats.trial import Findings, Outlook, Start
+
+
+_HIDDEN = "; the sandbox hides home directories, /run and /tmp: --readable PATH shows what is needed of them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noticed:
+    """A process that ran, and what was noticed of the machine meanwhile: words that mark it, and figures."""
+
+    ran: Ran
+    flags: tuple[str, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+Clock = Callable[[], float]
+"""Seconds that only ever go on."""
+
+Notice = Callable[[Callable[[], Ran]], Noticed]
+"""Runs what it is given, once, and says what else went on; the way in for whoever watches the machine."""
+
+
+def notice_nothing(run: Callable[[], Ran]) -> Noticed:
+    """Watch nothing."""
+    return Noticed(ran=run())
+
+
+class CommandFailed(NoAnswer):
+    """A command of a trial failed, or one that was to prepare it."""
+
+
+class Trier:
+    """Starts the entries of a trial, and what each has before and after it."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        starter: Starter,
+        *,
+        notice: Notice = notice_nothing,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._trial = trial
+        self._starter = starter
+        self._notice = notice
+        self._clock = clock
+        self._set_up: list[Entry] = []
+
+    def start(self, start: Start) -> Taken:
+        """Start an entry once. Raises `CommandFailed` when it fails, or what should prepare it does.
+
+        A tolerant trial takes any exit for a run; what ran out of time or memory, or never ran, is none.
+        """
+        began = self._clock()
+        entry = self._entry(start.entry)
+        self._once(entry)
+        self._aside(entry.prepare, f"--prepare of {quoted(entry.name)}")
+        command = self._command(entry.arguments, unit=start.unit)
+        noticed = self._notice(lambda: self._starter.run(command))
+        ran = noticed.ran
+        self._aside(entry.conclude, f"--conclude of {quoted(entry.name)}")
+        failure = with_refusals(self._failure(ran.ended, command.arguments[0]), ran.refused)
+        if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
+            raise CommandFailed(self._refusal(entry, failure, ran.ended))
+        return Taken(
+            entry=start.entry,
+            unit=start.unit,
+            values={**measured(ran), **noticed.values},
+            seconds=self._clock() - began,
+            exit_code=ran.ended.code if isinstance(ran.ended, Exited) else None,
+            methods=methods(ran),
+            flags=(*_flags(ran, failed=bool(failure)), *noticed.flags),
+        )
+
+    def clean_up(self) -> None:
+        """Run the cleanup of every entry that was set up; raises `CommandFailed` after all had their turn."""
+        done, self._set_up = self._set_up, []
+        failures = []
+        for entry in done:
+            try:
+                self._aside(entry.cleanup, f"--cleanup of {quoted(entry.name)}")
+            except CommandFailed as failure:
+                failures.append(str(failure))
+        if failures:
+            raise CommandFailed("\n".join(failures))
+
+    def _entry(self, number: int) -> Entry:
+        shell = self._trial.shell
+        return shell if number == len(self._trial.entries) and shell else self._trial.entries[number]
+
+    def _once(self, entry: Entry) -> None:
+        """Set an entry up before its first start."""
+        if not any(entry is known for known in self._set_up):
+            self._set_up.append(entry)
+            self._aside(entry.setup, f"--setup of {quoted(entry.name)}")
+
+    def _aside(self, arguments: tuple[str, ...], named: str) -> None:
+        """Run something that is not measured."""
+        if not arguments:
+            return
+        surroundings = self._trial.surroundings
+        ran = self._starter.run(
+            Command(
+                arguments=arguments,
+                environment=surroundings.environment,
+                directory=surroundings.directory,
+                tree_memory="off",
+            )
+        )
+        failure = with_refusals(self._failure(ran.ended, arguments[0]), ran.refused)
+        if failure:
+            raise CommandFailed(f"{named}: {failure}")
+
+    def _command(self, arguments: tuple[str, ...], *, unit: int) -> Command:
+        around = self._trial.surroundings
+        environment = dict(around.environment)
+        if around.padding_bytes:
+            # The same for all starts of a unit: what it does to both sides of a pair cancels.
+            seed = seed_of("unit", self._trial.seed, unit)
+            drawn = circumstances(seed, padding_bytes=around.padding_bytes).environment
+            environment = {**drawn, **environment}
+        return Command(
+            arguments=arguments,
+            environment=environment,
+            directory=around.directory,
+            stdin=around.stdin,
+            stdout=around.output,
+            stderr=around.output,
+            timeout_seconds=around.timeout_seconds,
+            memory_limit_bytes=around.memory_limit_bytes,
+            cpus=around.cpus,
+        )
+
+    def _failure(self, ended: Ended, program: str) -> str:
+        """Say why a start failed, nothing when it did not."""
+        around = self._trial.surroundings
+        match ended:
+            case Exited(code=0):
+                return ""
+            case Exited(code=code):
+                return f"exit code {code}"
+            case Signalled(signal=number):
+                return f"killed by signal {number}"
+            case TimedOut():
+                return f"did not end within {duration(around.timeout_seconds or 0.0)} and was killed"
+            case OutOfMemory():
+                limit = around.memory_limit_bytes
+                allowed = "there is for it" if limit is None else f"its {quantity(float(limit), 'B')}"
+                return f"wanted more memory than {allowed} and was killed"
+            case NotStarted():
+                what = quoted(program) if ended.stage == "exec" else ended.stage
+                return f"cannot be started: {what}: {os.strerror(ended.errno)}"
+            case Cancelled():
+                raise KeyboardInterrupt
+            case _:
+                assert_never(ended)
+
+    def _refusal(self, entry: Entry, failure: str, ended: Ended) -> str:
+        """The message for a failed command, with what to do about it."""
+        said = f"{quoted(entry.name)}: {failure}"
+        if isinstance(ended, NotStarted) and " " in entry.arguments[0]:
+            return f"{said}; after -- every word is an argument: leave out the -- to have one text split"
+        if isinstance(ended, NotStarted):
+            return said if self._trial.surroundings.sandbox is None else f"{said}{_HIDDEN}"
+        shown = (
+            "" if self._trial.surroundings.output else "; its output was dropped, --output inherit shows it"
+        )
+        if isinstance(ended, Exited | Signalled):
+            return f"{said}; -i measures it anyway{shown}"
+        return f"{said}{shown}"
+
+
+def _flags(ran: Ran, *, failed: bool) -> tuple[str, ...]:
+    """Words that limit what the figures mean."""
+    flags = []
+    if failed:
+        flags.append("failed")
+    if ran.orphans.killed:
+        flags.append("orphans-killed")
+    return tuple(flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A start ended; what it gave, and how much is left."""
+
+    taken: Taken
+    outlook: Outlook
+
+
+class Measure:
+    """Measures a trial. `findings` may be asked at any time, also after an interruption."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        starter: Starter,
+        *,
+        notice: Notice = notice_nothing,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.trial = trial
+        self._trier = Trier(trial, starter, notice=notice, clock=clock)
+        self._course = Course(trial)
+
+    def events(self) -> Generator[Tried, None, Findings]:
+        """Measure, telling of each start; give what was found.
+
+        Raises `CommandFailed` when a command fails. However it ends, what was set up is cleaned up.
+        """
+        try:
+            while (start := self._course.ask()) is not None:
+                taken = self._trier.start(start)
+                self._course.tell(taken)
+                yield Tried(taken=taken, outlook=self._course.outlook())
+        finally:
+            self._trier.clean_up()
+        return self.findings()
+
+    def findings(self) -> Findings:
+        """What was found so far."""
+        return findings(self._course, self.trial)
+
+
+@contextmanager
+def open_measure(trial: Trial) -> Iterator[Measure]:
+    """Give a trial a launcher and somebody who watches the machine; both are gone afterwards.
+
+    Raises `SandboxError` when it asks for a sandbox and none can be had.
+    """
+    remove_leftovers()
+    with ExitStack() as stack:
+        started = stack.enter_context(surrounded(trial, stack.enter_context(Launcher())))
+        watch = stack.enter_context(Watch(helpers=started.servers))
+        lookout = Lookout(watch, Quiet(), threshold=MeasurePolicy().quiet_threshold)
+        yield Measure(started.trial, started.starter, notice=_noticing(lookout))
+
+
+def _noticing(lookout: Lookout) -> Notice:
+    def notice(run: Callable[[], Ran]) -> Noticed:
+        lookout.before()
+        ran = run()
+        conditions = lookout.after(ran)
+        return Noticed(ran=ran, flags=lookout.flags(conditions), values=conditions.values())
+
+    return notice

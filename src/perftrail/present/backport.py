@@ -1,0 +1,345 @@
+"""What a back-port came to, for people: how much of the gain it carries and costs, or what stands in its way.
+
+Why a change does not fit an old revision, file by file, for people.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from perftrail.model.quantity import change, counted, decimals, number, percent, quantity
+from perftrail.present.console import output
+from perftrail.present.failures import telling
+from perftrail.present.finding import revision_name
+from perftrail.present.speech import change_words, plain
+from perftrail.stats.retained_gain import Share
+from perftrail.verbs.backport.result import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.model.patch import Obstacle, Passage
+    from perftrail.model.subject import Revision
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.retained_gain import Carried
+    from perftrail.verbs.backport.patch import Blocked, Carriage
+    from perftrail.verbs.backport.result import BackportReport, Judgement, Stand
+
+
+MOST_PASSAGES = 4
+MOST_REVISIONS = 4
+LONGEST_PATH = 100
+
+
+def told_obstacle(obstacle: Obstacle, *, old: str) -> Iterator[str]:
+    """Say of one file what clashes and who made it so, line by line."""
+    path = plain(obstacle.path, longest=LONGEST_PATH)
+    match obstacle.clash:
+        case "absent":
+            yield f"{path}: {old} has no such file"
+        case "deleted":
+            yield f"{path}: the change removes it, and it reads otherwise in {old}"
+        case "added":
+            yield f"{path}: the change brings it, and {old} has another one of that name"
+        case "rejected":
+            yield f"{path}: the patch finds nowhere the lines that it changes"
+        case "changed":
+            yield f"{path}: {old} has other lines where the change is"
+    for passage in obstacle.passages[:MOST_PASSAGES]:
+        yield f"    {_place(passage)}"
+        yield from _who("changed since by", passage.since)
+        yield from _who(f"changed on the branch of {old} by", passage.apart)
+    if len(obstacle.passages) > MOST_PASSAGES:
+        yield f"    and {len(obstacle.passages) - MOST_PASSAGES} more places; --json names all"
+    if obstacle.since:
+        yield from _who("brought or changed since by", obstacle.since)
+
+
+def _place(passage: Passage) -> str:
+    if not passage.first:
+        return f"marked at line {passage.marker}"
+    lines = (
+        f"line {passage.first}"
+        if passage.first == passage.last
+        else f"lines {passage.first} to {passage.last}"
+    )
+    return f"{lines}, marked at line {passage.marker}" if passage.marker else lines
+
+
+def _who(words: str, revisions: Sequence[Revision]) -> Iterator[str]:
+    if not revisions:
+        return
+    yield f"      {words}"
+    for revision in revisions[:MOST_REVISIONS]:
+        yield f"        {revision_name(revision)}"
+    if len(revisions) > MOST_REVISIONS:
+        yield f"        and {len(revisions) - MOST_REVISIONS} more"
+
+
+MOST_COSTS = 2
+MOST_NAMED = 5
+BUILDS_DIFFER = (
+    "These builds differ; ten layouts would show whether the change does "
+    "([build] relink: docs/how-to/layout-noise.md)"
+)
+
+EXACT = 1e-9
+"""An interval narrower than this is of figures that came out alike each time."""
+
+STYLES: dict[Judgement, str] = {"better": "green", "worse": "red", "same": "", "unclear": "dim"}
+
+
+def print_report(report: BackportReport, *, file: str | None) -> None:
+    """Print the answer in a line, then every declared metric, what else moved, what failed, and what to do next."""
+    console = output()
+    carriage = report.carriage
+    onto = carriage.patched.base
+    console.print(Text(headline(report), style="bold"))
+    console.print(Text(f"{_what(carriage)}: {change_words(carriage.patched.patch.files)}"))
+    console.print()
+    shown = [stand for stand in report.stands if stand.leading or _moved(stand)]
+    if shown:
+        console.print(_table(report, shown))
+        console.print()
+    for line in _notes(report, shown):
+        console.print(Text(line))
+    if file is not None:
+        console.print(Text(f"Patch: {plain(file, longest=1000)}"))
+        told = f"Next: git apply {shlex.quote(file)}    in a checkout of {plain(onto.label or onto.short)}"
+        console.print(Text(told, style="dim"))
+
+
+def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
+    """Print why a change does not apply: files, lines and who touched them; what to carry first; how to go on."""
+    console = output()
+    conflict, onto = blocked.conflict, blocked.onto
+    old = plain(onto.label or onto.short)
+    what = "the patch" if blocked.fix is None else revision_name(blocked.fix)
+    console.print(Text(f"conflict: {what} does not apply to {old}", style="bold"))
+    for obstacle in conflict.obstacles:
+        console.print()
+        for line in told_obstacle(obstacle, old=old):
+            console.print(Text(line))
+    console.print()
+    study = f" {shlex.quote(named)}" if named else ""
+    onto_words = f"--onto {shlex.quote(onto.short)}"
+    if conflict.first:
+        many = len(conflict.first) > 1
+        console.print(Text(f"Carry {'these' if many else 'this'} first{', oldest first' if many else ''}:"))
+        for revision in conflict.first[:MOST_NAMED]:
+            console.print(Text(f"    {revision_name(revision)}"))
+        if len(conflict.first) > MOST_NAMED:
+            console.print(Text(f"    and {len(conflict.first) - MOST_NAMED} more; --json names all"))
+    left = ", as you left it" if conflict.kept else ", with what does apply"
+    console.print(Text(f"The tree of {old}{left}: {plain(conflict.directory, longest=1000)}"))
+    fix = f" {blocked.fix.short}" if blocked.fix is not None else ""
+    if kind == "git":
+        tree = shlex.quote(conflict.directory)
+        console.print(Text("Next: settle the marked lines there, then", style="dim"))
+        console.print(
+            Text(
+                f"    git -C {tree} add -A && git -C {tree} diff --cached --binary > settled.patch\n"
+                f"    perftrail backport{fix}{study} --patch settled.patch {onto_words}",
+                style="dim",
+            )
+        )
+    else:
+        console.print(
+            Text(f"Next: fit the patch to it, then perftrail backport{study} --patch FILE {onto_words}")
+        )
+
+
+def _what(carriage: Carriage) -> str:
+    """Say what was carried onto what, and what it was measured against."""
+    base = carriage.patched.base
+    onto = f"onto {plain(base.label or base.short)}"
+    if carriage.fix is None:
+        return f"the patch {onto}"
+    name = revision_name(carriage.fix)
+    return f"the patch {onto}, beside {name}" if carriage.given else f"{name} {onto}"
+
+
+def headline(report: BackportReport) -> str:
+    """Say the answer in one line: the share of the gain that is carried, and what is paid for it."""
+    if not report.measured:
+        return f"no answer: {_why_failed(report)}"
+    costs = _costs(report)
+    head = report.headline
+    if report.carriage.fix is None:
+        return f"{_patched_words(report)}{costs}"
+    if not report.compared:
+        return f"unclear how much of the gain is carried: the fixed one could not be measured{costs}"
+    if head is None:
+        return f"no gain to carry was seen{_unseen(report)}{costs}"
+    return f"{_share_words(head)}{costs}"
+
+
+def share(found: Carried) -> str:
+    """Write the share of a gain in percent with its interval, no finer than the interval supports."""
+    value, low, high = (100.0 * each for each in (found.value, found.low, found.high))
+    if not (math.isfinite(low) and math.isfinite(high)) or high - low < EXACT:
+        return f"{value:.0f} %"
+    digits = 0 if high - low >= 2.0 else 1
+    return f"{value:.{digits}f} % [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def _share_words(head: Stand) -> str:
+    name = _name(head)
+    if head.carried is None:
+        return f"unclear how much of the gain in {name} is carried"
+    told = share(head.carried)
+    match head.carried.share:
+        case Share.NOTHING:
+            return f"carries nothing of the gain in {name}: {told}"
+        case Share.UNCLEAR:
+            return f"unclear how much of the gain in {name} is carried: {told}"
+        case Share.PART | Share.WHOLE:
+            return f"carries {told} of the gain in {name}"
+
+
+def _patched_words(report: BackportReport) -> str:
+    """Say what a patch without a fix to measure against does to the declared metrics."""
+    better = [stand for stand in report.stands if stand.judged(stand.got) == "better"]
+    leading = [stand for stand in better if stand.leading] or better
+    if not leading or leading[0].got is None:
+        return "the patch makes nothing better that was measured"
+    best = max(leading, key=lambda stand: abs(math.log(stand.got.effect)) if stand.got else 0.0)
+    assert best.got is not None
+    return f"the patch gives {change(round(best.got.effect, 9))} {_name(best)}"
+
+
+def _costs(report: BackportReport) -> str:
+    told = [
+        f"{change(round(stand.got.effect, 9))} {_name(stand)}"
+        for stand in report.costs[:MOST_COSTS]
+        if stand.got is not None
+    ]
+    more = len(report.costs) - MOST_COSTS
+    return f"; costs {' and '.join(told)}{f' and {more} more' if more > 0 else ''}" if told else ""
+
+
+def _unseen(report: BackportReport) -> str:
+    """Say of the metric that the answer would be about what would have been seen."""
+    compared = [stand for stand in report.stands if stand.leading and stand.gain is not None]
+    wanted = [stand for stand in compared if report.is_wanted(stand)]
+    chosen = (wanted or compared)[:1]
+    if not chosen or chosen[0].gain is None:
+        return ""
+    gain, name = chosen[0].gain, _name(chosen[0])
+    judged = chosen[0].judged(gain)
+    if judged == "worse":
+        return f": the fixed one has {change(gain.effect)} {name}, which is worse"
+    if judged == "same":
+        return f" in {name}: the fixed one is the same to within {percent(_bound(gain))}"
+    if gain.smallest_seen is None:
+        return f" in {name}: {gain.pairs} units are too few to say, {gain.needed_pairs} are needed"
+    return f" in {name}: a change below {percent(gain.smallest_seen)} would not have been seen"
+
+
+def _why_failed(report: BackportReport) -> str:
+    for missing in report.missing:
+        if missing.role is not Role.FIXED:
+            stage = "does not build" if missing.failure.stage in ("build", "link") else missing.failure.stage
+            who = "what comes of the change" if missing.role is Role.PATCHED else "the old revision"
+            return f"{who} {stage}" if stage == "does not build" else f"{who} fails: {stage}"
+    return "nothing could be measured"
+
+
+def _table(report: BackportReport, stands: Sequence[Stand]) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    roles = [role for role in Role if any(role in stand.figures for stand in stands)]
+    shares = any(stand.gains for stand in stands)
+    table.add_column("metric", no_wrap=True)
+    for role in roles:
+        table.add_column(str(role), no_wrap=True, justify="right")
+    table.add_column("patched / old", no_wrap=True)
+    if shares:
+        table.add_column("carried", no_wrap=True)
+    for stand in stands:
+        figures = [Text(_figure(stand, role)) for role in roles]
+        carried = [Text(share(stand.carried) if stand.gains and stand.carried else "")] if shares else []
+        table.add_row(Text(_name(stand, variants=_several(report))), *figures, _effect(stand), *carried)
+    return table
+
+
+def _figure(stand: Stand, role: Role) -> str:
+    found = stand.figures.get(role)
+    return quantity(found.value, stand.target.unit) if found is not None else ""
+
+
+def _effect(stand: Stand) -> Text:
+    """One comparison with the old one: direction by word and colour, and the ratio with its interval."""
+    got = stand.got
+    if got is None:
+        return Text(plain(stand.note), style="dim")
+    judged = stand.judged(got)
+    if judged == "same":
+        return Text(f"same, to within {percent(_bound(got))}" if _bound(got) > EXACT else "same each time")
+    if got.high - got.low < EXACT:
+        return Text(f"× {number(got.effect)} each time, {judged}", style=STYLES[judged])
+    digits = decimals(got.effect, got.low, got.high)
+    told = f"× {got.effect:.{digits}f} [{got.low:.{digits}f}, {got.high:.{digits}f}] {judged}"
+    return Text(told, style=STYLES[judged])
+
+
+def _notes(report: BackportReport, shown: Sequence[Stand]) -> Iterator[str]:
+    quiet = [stand for stand in report.stands if stand not in shown]
+    for judged, words in (("same", "No difference"), ("unclear", "Not clear")):
+        names = dict.fromkeys(_name(stand) for stand in quiet if stand.judged(stand.got) == judged)
+        if names:
+            yield f"{words}: {_some(list(names))}"
+    for one, other in report.equal:
+        yield f"{one.capitalize()} and {other} are one build, measured once"
+    for missing in report.missing[:MOST_NAMED]:
+        failure = missing.failure
+        told = f"{failure.stage}: {telling(failure)} (log: {failure.log})"
+        yield f"{missing.role.capitalize()}, {missing.where}: {told}"
+    if len(report.missing) > MOST_NAMED:
+        yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
+    if report.skipped:
+        yield f"{counted(report.skipped, 'larger point')} left out, since a smaller one ran into its limit"
+    if any(stand.basis == "builds" for stand in report.stands):
+        yield BUILDS_DIFFER
+    discarded = max((stand.discarded for stand in report.stands), default=0)
+    if discarded:
+        yield f"{counted(discarded, 'unit')} discarded and repeated, since others used the machine"
+    marked = max((stand.marked for stand in report.stands), default=0)
+    if marked:
+        yield (
+            f"The machine was busy all the time: {counted(marked, 'unit')} taken while others used it "
+            "(perftrail doctor says who)"
+        )
+    units = [stand.units for stand in report.stands if stand.units]
+    if units:
+        span = f"{min(units)}" if min(units) == max(units) else f"{min(units)} to {max(units)}"
+        fresh = f", {report.fresh} of them now" if report.fresh < report.invocations else ""
+        over = " (layouts)" if any(stand.layouts for stand in report.stands) else ""
+        yield f"{span} units{over} side by side, {report.invocations} invocations{fresh}; all share one error of 1 %"
+
+
+def _moved(stand: Stand) -> bool:
+    return stand.judged(stand.got) in ("better", "worse")
+
+
+def _name(stand: Stand, *, variants: bool = False) -> str:
+    """Name a metric with its point, and its variant where there are several."""
+    point = f" at {plain(str(stand.target.open_point))}" if stand.target.open_point.values else ""
+    return f"{stand.target.text}{point}{f' ({stand.target.variant})' if variants else ''}"
+
+
+def _several(report: BackportReport) -> bool:
+    return len({stand.target.variant for stand in report.stands}) > 1
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _bound(compared: Comparison) -> float:
+    return max(compared.high - 1.0, 1.0 - compared.low)

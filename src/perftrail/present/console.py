@@ -1,0 +1,243 @@
+"""Events, rendered for people on stderr: a line for what matters, a status that moves where it can."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, assert_never
+
+from rich.console import Console
+from rich.text import Text
+
+from perftrail.measure.events import (
+    BuilderSaid,
+    BuildFinished,
+    BuildStarted,
+    GivenUp,
+    HistoryRead,
+    Invoked,
+    LinkFailed,
+    Progress,
+    Relinked,
+    RelinkedAlike,
+    SameArtefact,
+    Skipped,
+    Stepped,
+)
+from perftrail.model.build import Failure
+from perftrail.model.measurement import FailedInvocation
+from perftrail.model.quantity import counted, duration, number
+from perftrail.model.wording import listed
+from perftrail.present.failures import left_out_words, telling
+from perftrail.present.speech import plain
+from perftrail.store import Away, Back, Holder
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import TracebackType
+    from typing import TypeVar
+
+    from rich.status import Status
+
+    from perftrail.errors import MachineLeft
+    from perftrail.measure.events import Event
+    from perftrail.measure.noise import Noise
+    from perftrail.model.build import Built
+    from perftrail.model.subject import Subject
+
+    Result = TypeVar("Result")
+
+FEW = 3
+"""Lines of one kind in a row that are said one by one; beyond them they are counted."""
+
+UNBOUNDED = 1000
+"""Columns of a file or a pipe: nothing is cut to fit."""
+
+
+class Watcher:
+    """Renders a workflow's events as they come and gives back its result.
+
+    Everything goes to stderr, so that stdout is data. The status line appears only on a terminal.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._status: Status | None = None
+        self._left = ""
+        self._told: set[str] = set()
+        self._row = ("", 0)
+
+    def __enter__(self) -> Watcher:
+        if self._console.is_terminal:
+            self._status = self._console.status("")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_row()
+        if self._status is not None:
+            self._status.stop()
+
+    def follow(self, workflow: Generator[Event, None, Result]) -> Result:
+        """Render every event of a workflow; give what it returns."""
+        while True:
+            try:
+                event = next(workflow)
+            except StopIteration as stop:
+                result: Result = stop.value
+                return result
+            self._render(event)
+
+    def waiting(self, what: Holder | Away | Back) -> None:
+        """Say who holds the results, or that the server that keeps them is away, or back."""
+        match what:
+            case Holder():
+                self._say(
+                    f"{what} is writing to these results; waiting for it (Ctrl-C to stop)", style="yellow"
+                )
+            case Away():
+                self._say(
+                    f"{what.where} does not answer ({plain(what.why)}); waiting up to {duration(what.seconds)} for it "
+                    "(Ctrl-C to stop; what was measured is kept)",
+                    style="yellow",
+                )
+            case Back():
+                self._say(f"{what.where} answers again, after {duration(what.seconds)}", style="dim")
+            case _:
+                assert_never(what)
+
+    def left(self, left: MachineLeft) -> None:
+        """Say that the machine that measured has left."""
+        self._say(f"{left}. Going on with the machines that are there", style="yellow")
+
+    def noisy(self, noise: Noise) -> None:
+        """Say that measuring waits for quiet."""
+        self._say(
+            f"others use {number(noise.cpus)} CPUs; waiting up to {duration(noise.seconds)} before each start"
+            " for the machine to become quiet",
+            style="yellow",
+        )
+
+    def _render(self, event: Event) -> None:
+        match event:
+            case HistoryRead():
+                first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
+                told = (
+                    f"{count} revisions, {first.short} to {last.short}"
+                    if count > 1
+                    else f"1 revision, {first.short}"
+                )
+                self._say(told, style="dim")
+            case Skipped():
+                self._say(f"skipped {left_out_words(event.left_out)}", style="dim")
+            case BuildStarted():
+                self._now(f"making {event.subject}")
+            case BuildFinished():
+                self._build_finished(event)
+            case BuilderSaid():
+                self._say(event.text, style="yellow")
+            case LinkFailed() | Relinked() | RelinkedAlike():
+                self._linked(event)
+            case SameArtefact():
+                names = ", ".join(str(subject) for subject in event.subjects[:4])
+                more = len(event.subjects) - 4
+                told = (
+                    f"{names}{f' and {more} more' if more > 0 else ''} are one build for {event.benchmark}:"
+                    " measured once"
+                )
+                self._say_of_row(told, kind="groups of one build each: measured once", style="dim")
+            case Invoked():
+                self._invoked(event)
+            case GivenUp():
+                many = counted(len(event.cells), "larger point")
+                self._say(f"{many} left out, since {event.because} ran into its limit", style="yellow")
+            case Progress():
+                self._progress(event)
+            case Stepped():
+                self._say(f"{event.number:>3}  {event.words}", style="dim" if event.resumed else "")
+            case _:
+                assert_never(event)
+
+    def _build_finished(self, event: BuildFinished) -> None:
+        if isinstance(event.outcome, Failure):
+            failed = "could not be had" if event.outcome.stage == "checkout" else "does not build"
+            # Of revisions that fail alike the first tells why; the others would drown it.
+            why = telling(event.outcome)
+            shown = "likewise" if why in self._told else why
+            self._told.add(why)
+            said = f"{shown} (log: {event.outcome.log})"
+            if event.known:
+                told = f"{event.subject} {failed}, as known from before: {said}"
+                self._say_of_row(
+                    told, kind="of which no build is to be had, as known from before", style="yellow"
+                )
+            else:
+                self._say(f"{event.subject} {failed}: {said}", style="yellow")
+        elif not event.known:
+            self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
+
+    def _linked(self, event: LinkFailed | Relinked | RelinkedAlike) -> None:
+        match event:
+            case LinkFailed():
+                told = f"{event.subject}: {event.benchmark} cannot be made: {telling(event.failure)}"
+                self._say(f"{told} (log: {event.failure.log})", style="yellow")
+            case RelinkedAlike():
+                layouts = listed(map(str, event.layouts), "and")
+                told = f"{event.subject}: {event.benchmark} came out the same for layouts {layouts}"
+                advice = "do its lines link again, and does the linker get {layout}?"
+                self._say(f"{told}: relink has no effect; {advice}", style="yellow")
+            case Relinked():
+                for layout, outcome in event.outcomes.items():
+                    self._relinked(event.subject, layout, outcome)
+
+    def _relinked(self, subject: Subject, layout: int, outcome: Built | Failure) -> None:
+        if isinstance(outcome, Failure):
+            told = f"{subject} cannot be relinked with layout {layout}: {telling(outcome)}"
+            self._say(f"{told} (log: {outcome.log})", style="yellow")
+        elif not outcome.reused:
+            self._now(f"relinked {subject} with layout {layout} in {duration(outcome.seconds)}")
+
+    def _invoked(self, event: Invoked) -> None:
+        if isinstance(event.outcome, FailedInvocation):
+            failure = event.outcome.failure
+            self._say(
+                f"{event.cell}: {failure.stage}: {telling(failure)} (log: {failure.log})",
+                style="yellow",
+            )
+        else:
+            self._now(f"measuring {event.cell}{self._left}")
+
+    def _progress(self, event: Progress) -> None:
+        least, most = duration(event.seconds_least), duration(event.seconds_most)
+        span = least if event.left_least == event.left_most else f"{least} to {most}"
+        more = " or more" if event.unseen else ""
+        self._left = f" · {event.done} starts done, {span}{more} left" if event.left_most else ""
+
+    def _now(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(Text(text))
+
+    def _say(self, text: str, *, style: str = "") -> None:
+        self._end_row()
+        self._console.print(Text(text, style=style))
+
+    def _say_of_row(self, text: str, *, kind: str, style: str) -> None:
+        """Say a line that many of its kind may follow at once, as after a restart; beyond a few, count them."""
+        if self._row[0] != kind:
+            self._end_row()
+        count = self._row[1] + 1
+        self._row = (kind, count)
+        if count <= FEW:
+            self._console.print(Text(text, style=style))
+
+    def _end_row(self) -> None:
+        (kind, count), self._row = self._row, ("", 0)
+        if count > FEW:
+            self._console.print(Text(f"and {count - FEW} more {kind}", style="dim"))
+
+
+def output() -> Console:
+    """The console of answers: stdout; where that is no terminal, plain and as wide as its lines are."""
+    width = None if sys.stdout.isatty() else UNBOUNDED
+    return Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)

@@ -1,0 +1,195 @@
+"""Any subject against any other, from the samples that are stored: every figure that both have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.charts.comparison import Against, against
+from perftrail.charts.frame import Palette
+from perftrail.errors import UsageError
+from perftrail.model.subject import Subject
+from perftrail.present.report.side_by_side import (
+    LEAST_PAIRS,
+    apart_of,
+    beside_of,
+    comparable,
+    pairs_in,
+    taken_in_turns,
+)
+from perftrail.present.report.words import row_figure, row_metric, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.charts.frame import Figure
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Revision
+    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.report.side_by_side import Beside
+    from perftrail.results.rows import Row
+
+SHORTEST = 4
+"""With so many letters of its id at least a revision may be named by their beginning."""
+
+MOST_DRAWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One figure of both in words, and what the comparison says; `None` where there is none, for the reason `why`."""
+
+    figure: str
+    first: str
+    second: str
+    beside: Beside | None
+    why: str = ""
+
+    def as_json(self) -> dict[str, Json]:
+        """Give it as the API does."""
+        told = self.beside
+        return {
+            "figure": self.figure,
+            "first": self.first,
+            "second": self.second,
+            "reason": self.why,
+            "comparison": None
+            if told is None
+            else {
+                "effect": {
+                    "value": told.comparison.effect,
+                    "low": told.comparison.low,
+                    "high": told.comparison.high,
+                },
+                "confidence": told.comparison.confidence,
+                "count": told.comparison.pairs,
+                "in_turns": told.in_turns,
+                "verdict": told.verdict,
+                "words": told.words,
+            },
+        }
+
+
+def named_revision(gathered: Gathered, text: str) -> Revision:
+    """Find the revision that a person names: its place as ``#12``, its id or the beginning of it, or its label.
+
+    A label names the newest revision that bears it. Raises `UsageError` where there is none, or more than one.
+    """
+    wanted = text.strip()
+    place = wanted.removeprefix("#")
+    # of some thousand digits Python makes no number
+    numbered = wanted != place and place.isdecimal() and len(place) <= len(str(len(gathered.revisions)))
+    if numbered and int(place) < len(gathered.revisions):
+        return gathered.revisions[int(place)]
+    if wanted in gathered.positions:
+        return gathered.revisions[gathered.positions[wanted]]
+    labelled = [revision for revision in gathered.revisions if wanted and revision.label == wanted]
+    if labelled:
+        return labelled[-1]
+    found = (
+        [each for each in gathered.revisions if each.id.startswith(wanted)] if len(wanted) >= SHORTEST else []
+    )
+    if len(found) == 1:
+        return found[0]
+    many = f"{len(found)} revisions begin so" if found else "no revision of this study is called so"
+    raise UsageError(
+        f"{shown(wanted, longest=60) or 'nothing'}: {many}; give an id of at least {SHORTEST} letters, a label, "
+        "or a place in the history as #12"
+    )
+
+
+def usual_variants(
+    gathered: Gathered, rows_of: Mapping[str, Sequence[Row]], revision: Revision
+) -> tuple[str, str]:
+    """Give the first and the last variant of which something alike was measured; of the study where there are none."""
+    figures: dict[str, set[object]] = {}
+    for row in rows_of.get(revision.id, ()):
+        if row.estimate is not None:
+            figures.setdefault(row.subject.variant, set()).add((row.benchmark, row.point, row.metric))
+    both = (
+        (one, other)
+        for one in gathered.variants
+        for other in reversed(gathered.variants)
+        if one != other and figures.get(one, set()) & figures.get(other, set())
+    )
+    return next(both, (gathered.variants[0], gathered.variants[-1]))
+
+
+def compare_two(
+    gathered: Gathered, rows_of: Mapping[str, Sequence[Row]], first: Subject, second: Subject
+) -> tuple[Compared, ...]:
+    """Compare the second subject with the first in every figure that was measured of both.
+
+    By pairs of the same block where a run took them side by side, else all values of the one against all of the other.
+    """
+    pairs = [(one, other, _why_not(one, other)) for one, other in _common(rows_of, first, second)]
+    able = sum(not why for _, _, why in pairs)
+    return tuple(
+        Compared(
+            figure=row_metric(other),
+            first=row_figure(one),
+            second=row_figure(other),
+            why=why,
+            beside=None
+            if why
+            else replace(
+                _told(gathered, one, other, comparisons=able), name=str(second), reference=str(first)
+            ),
+        )
+        for one, other, why in pairs
+    )
+
+
+def _why_not(one: Row, other: Row) -> str:
+    """Say why two rows cannot be compared; nothing where they can."""
+    if one.runnables == other.runnables:
+        return "the same: their artefacts are equal, and were measured once"
+    return "" if comparable(one, other) else "too few values to say"
+
+
+def compared_figure(found: Sequence[Compared], first: Subject, second: Subject) -> Figure | None:
+    """Draw the comparisons; nothing where there are none."""
+    told = [each for each in found if each.beside is not None][:MOST_DRAWN]
+    rows = [
+        Against(
+            row=each.figure,
+            subject=str(second),
+            ratios=each.beside.ratios,
+            effect=each.beside.comparison.effect,
+            low=each.beside.comparison.low,
+            high=each.beside.comparison.high,
+            verdict=each.beside.words,
+        )
+        for each in told
+        if each.beside is not None
+    ]
+    if not rows:
+        return None
+    apart = any(each.beside is not None and not each.beside.in_turns for each in told)
+    more = {"dots": "values", "taken": "not all measured in turns"} if apart else {}
+    palette = Palette((str(first), str(second)))
+    title = f"{second} against {first}"
+    return against(rows, name="against", title=title, reference=str(first), palette=palette, **more)
+
+
+def _common(
+    rows_of: Mapping[str, Sequence[Row]], first: Subject, second: Subject
+) -> Iterator[tuple[Row, Row]]:
+    own = {
+        (row.benchmark, row.point, row.metric): row
+        for row in rows_of.get(first.revision.id, ())
+        if row.subject.variant == first.variant and row.estimate is not None
+    }
+    for row in rows_of.get(second.revision.id, ()):
+        one = own.get((row.benchmark, row.point, row.metric))
+        if one is not None and row.subject.variant == second.variant and row.estimate is not None:
+            yield one, row
+
+
+def _told(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> Beside:
+    in_turns = gathered.search is None or one.subject.revision == other.subject.revision
+    if in_turns and gathered.view.study.walked.kind != "samples":
+        taken = taken_in_turns(gathered, [(one, other)])
+        if pairs_in(taken) >= LEAST_PAIRS:
+            return beside_of(gathered, taken, comparisons=comparisons)
+    return apart_of(gathered, one, other, comparisons=comparisons)

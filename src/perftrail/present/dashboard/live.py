@@ -1,0 +1,315 @@
+"""What is being done to a study right now, from what its store says: another process does it.
+
+What happens to a study right now, as plain values: whoever shows it decides only how it looks.
+"""
+
+from __future__ import annotations
+
+import statistics
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.quantity import counted, duration, probability, quantity
+from perftrail.model.subject import Revision
+from perftrail.model.target import TargetError, parse_metric
+from perftrail.present.dashboard.invocations import units
+from perftrail.present.report.search import search_section
+from perftrail.present.report.words import revision_mark, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.model.measurement import Outcome, Runnable
+    from perftrail.model.search_record import Json, Mark, SearchRecord, StepRecord
+    from perftrail.model.study import Study
+    from perftrail.ports import Store
+    from perftrail.present.dashboard.snapshot import Snapshot
+    from perftrail.present.page import Section
+    from perftrail.store import Holder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latest:
+    """A start that ended: what it was of, what came of it, whether it failed, and when it ended: ISO 8601, or empty."""
+
+    what: str
+    key: str
+    figure: str
+    flags: tuple[str, ...]
+    failed: bool
+    ended: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far the whole plan is: starts, and the seconds that are left at least and at most.
+
+    `seconds` is `None` as long as nothing tells the pace. `partly`: what runs takes only a part of the plan.
+    """
+
+    done: int
+    left_least: int
+    left_most: int
+    builds: int
+    seconds: tuple[float, float] | None
+    partly: bool = False
+
+    @property
+    def share(self) -> float:
+        """How much of what is to be done at least is done."""
+        whole = self.done + self.left_least
+        return self.done / whole if whole else 1.0
+
+    @property
+    def words(self) -> str:
+        """What is left, in words that claim no more than is known."""
+        if not self.left_most and not self.builds:
+            return "nothing is left to be measured"
+        of = " of the whole plan, of which this takes a part" if self.partly else ""
+        least = "" if self.left_least == self.left_most else f"{self.left_least:,} to "
+        starts = f"{least}{counted(self.left_most, 'start')}" if self.left_most else ""
+        builds = counted(self.builds, "build") if self.builds else ""
+        left = f"left{of}: {' and '.join(each for each in (starts, builds) if each)}"
+        if self.seconds is None:
+            return f"{left}; how long that takes is not known yet"
+        spans = dict.fromkeys(duration(each) for each in self.seconds)
+        return f"{left}, {' to '.join(spans)} at the pace of the last minutes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searching:
+    """A search that has not ended: what it asked, its last step and its belief."""
+
+    key: str
+    metric: str
+    steps: int
+    words: str
+    believed: str
+    section: Section | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """Who works on a study, what was done last, how far it is. `writer` is empty when nobody does.
+
+    `taken` is when the snapshot was that pages are made of meanwhile.
+    """
+
+    mark: Mark
+    taken: str
+    writer: str
+    since: str
+    latest: tuple[Latest, ...]
+    waiting: str
+    progress: Progress | None
+    searching: Searching | None
+
+    def as_json(self) -> dict[str, Json]:
+        """Give it as the API does."""
+        return {
+            "running": self.writer or None,
+            "since": self.since or None,
+            "invocations": self.mark.invocations,
+            "latest": [
+                {"of": each.what, "runnable": each.key, "gave": each.figure, "failed": each.failed}
+                for each in self.latest
+            ],
+            "progress": None
+            if self.progress is None
+            else {
+                "done": self.progress.done,
+                "left_least": self.progress.left_least,
+                "left_most": self.progress.left_most,
+                "builds": self.progress.builds,
+                "seconds_least": None if self.progress.seconds is None else self.progress.seconds[0],
+                "seconds_most": None if self.progress.seconds is None else self.progress.seconds[1],
+            },
+            "search": None
+            if self.searching is None
+            else {
+                "metric": self.searching.metric,
+                "steps": self.searching.steps,
+                "last": self.searching.words,
+                "believed": self.searching.believed,
+            },
+        }
+
+
+LATEST = 8
+"""So many starts are told of."""
+
+PACE = 40
+"""The pace is that of so many starts at most."""
+
+LATELY_SECONDS = 60.0
+"""Another machine that has measured so lately is taken to measure still."""
+
+IDLE = 10.0
+"""Nothing that lasts so many times as long as a start does has begun: something is built, or waited for."""
+
+
+def look(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
+    """See what is done to a study now. `holder` is who writes to its store, `None` when nobody does."""
+    mark = store.mark()
+    recent = store.recent(PACE)
+    at = datetime.now(tz=UTC)
+    pace = _pace(recent)
+    return Live(
+        mark=mark,
+        taken=snapshot.taken,
+        writer=_elsewhere(snapshot, recent, at) if holder is None else _command(holder),
+        since="" if holder is None else holder.started,
+        latest=tuple(_latest(snapshot, *each) for each in recent[:LATEST]),
+        waiting="" if holder is None else _waiting(recent, pace, at),
+        progress=_progress(snapshot, mark, pace, holder),
+        searching=_searching(store, snapshot, holder),
+    )
+
+
+def _command(holder: Holder) -> str:
+    """Say what runs: the command alone, for its other words may be anything."""
+    words = [word for word in holder.command[1:] if not word.startswith("-")]
+    return f"perftrail {shown(words[0], longest=20)}" if words else "perftrail"
+
+
+def _elsewhere(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], at: datetime) -> str:
+    """Say that another machine measures, whose lock is not seen here: it has put something into the store lately."""
+    here = snapshot.gathered.view.machine.id
+    for _, outcome in recent[:1]:
+        ended = _ended(outcome)
+        if outcome.key.machine != here and ended is not None and at.timestamp() - ended < LATELY_SECONDS:
+            return f"A measurement on machine {shown(outcome.key.machine, longest=12)}"
+    return ""
+
+
+def _is(holder: Holder, *commands: str) -> bool:
+    return holder.command[1:2] != () and holder.command[1] in commands
+
+
+def _latest(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> Latest:
+    known = snapshot.gathered.positions.get(runnable.revision)
+    revision = Revision(id=runnable.revision) if known is None else snapshot.gathered.revisions[known]
+    variant = "" if runnable.variant == "plain" else f" ({runnable.variant})"
+    point = f" {runnable.point}" if runnable.point.values else ""
+    warm = ", to warm up" if outcome.key.phase == "warmup" else ""
+    ended = _ended(outcome)
+    return Latest(
+        what=f"{revision_mark(revision)}{variant} {shown(runnable.benchmark)}{shown(point)}{warm}",
+        key=runnable.key,
+        figure=_figure(snapshot, runnable, outcome),
+        flags=tuple(shown(flag) for flag in outcome.flags) if isinstance(outcome, Measurement) else (),
+        failed=isinstance(outcome, FailedInvocation),
+        ended="" if ended is None else _time(ended),
+    )
+
+
+def _figure(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> str:
+    if isinstance(outcome, FailedInvocation):
+        return f"{outcome.failure.stage}: {shown(outcome.failure.message)}"
+    study = snapshot.gathered.view.study
+    known = study.benchmarks.get(runnable.benchmark)
+    names = (*_asked(study), *(known.leading if known else ()), "wall")
+    lead = next((name for name in names if name in outcome.values), None)
+    if lead is None:
+        return ""
+    return f"{shown(lead)} {quantity(outcome.values[lead], units(study, runnable.benchmark).get(lead, ''))}"
+
+
+def _asked(study: Study) -> Iterator[str]:
+    """The metrics that the study's question is about."""
+    for text in study.find.metric:
+        with suppress(TargetError):
+            yield parse_metric(text).name
+
+
+def _ended(outcome: Outcome) -> float | None:
+    """When a start ended, in seconds of the epoch; `None` where it does not say when it began."""
+    try:
+        began = datetime.fromisoformat(outcome.started)
+    except ValueError:
+        return None
+    return (began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() + outcome.seconds
+
+
+def _pace(recent: Sequence[tuple[Runnable, Outcome]]) -> float | None:
+    """How many seconds pass from the end of one start to that of the next: the median, so that builds do not count."""
+    ends = [end for _, outcome in recent if (end := _ended(outcome)) is not None]
+    apart = [one - other for one, other in pairwise(ends) if one >= other]
+    return statistics.median(apart) if len(apart) >= 2 else None
+
+
+def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at: datetime) -> str:
+    """Say that nothing was started for long, where that is so."""
+    ended = _ended(recent[0][1]) if recent else None
+    if ended is None:
+        return "nothing was started yet: subjects are made first"
+    past = at.timestamp() - ended
+    if past > max(2.0, IDLE * (pace or 0.0)):
+        return f"nothing ended since {_time(ended)[11:19]} UTC: something is built, runs long, or waits for quiet"
+    return ""
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="seconds")
+
+
+def _progress(snapshot: Snapshot, mark: Mark, pace: float | None, holder: Holder | None) -> Progress | None:
+    """Tell how far a run is: what lacked when the store was read, less what was started since."""
+    if holder is None or not _is(holder, "run"):
+        return None
+    left = snapshot.remaining
+    since = mark.invocations - snapshot.mark.invocations
+    least, most = max(0, left.least - since), max(0, left.most - since)
+    made = min(left.builds, mark.builds - snapshot.mark.builds)
+    seconds = None
+    if pace is not None:
+        making = (left.builds - made) * left.build_seconds
+        seconds = (making + least * pace, making + most * pace)
+    return Progress(
+        done=mark.invocations,
+        left_least=least,
+        left_most=most,
+        builds=left.builds - made,
+        seconds=seconds,
+        partly=any(word.startswith("--only") for word in holder.command),
+    )
+
+
+def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> Searching | None:
+    """Tell of the search that was begun last, while something searches and it has no answer."""
+    if holder is None or not _is(holder, "find", "watch"):
+        return None
+    here = snapshot.gathered.view.machine.id
+    known = [record for record in store.searches() if record.machine == here]
+    open_ = [record for record in known if record.answer is None]
+    if not open_:
+        return None
+    steps = store.steps(open_[-1].key, here)
+    return Searching(
+        key=open_[-1].key,
+        metric=shown(str(open_[-1].question["metric"])),
+        steps=len(steps),
+        words=shown(steps[-1].words, longest=400) if steps else "the first revision is made",
+        believed=_believed(steps),
+        section=search_told(snapshot, open_[-1], steps),
+    )
+
+
+def search_told(snapshot: Snapshot, record: SearchRecord, steps: Sequence[StepRecord]) -> Section | None:
+    """Tell how a search goes, as the report does: its belief step by step, and the steps in words."""
+    return search_section(replace(snapshot.gathered, search=record, steps=tuple(steps)))
+
+
+def _believed(steps: Sequence[StepRecord]) -> str:
+    """Say what the search believes now."""
+    belief = steps[-1].belief if steps else {}
+    nothing = belief.get("no_change")
+    if not isinstance(nothing, float):
+        return ""
+    left = belief.get("candidates")
+    where = f", else it is one of {left} revisions (95 %)" if isinstance(left, int) else ""
+    return f"nothing changed with a probability of {probability(nothing)}{where}"

@@ -1,0 +1,209 @@
+"""A figure along a history, from all of it down to one revision: as many points as can be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.charts.curve import Labels
+from perftrail.charts.frame import MOST, Along
+from perftrail.charts.history import history
+from perftrail.present.report.history import along_history, events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.charts.frame import Figure
+    from perftrail.charts.history import Events
+    from perftrail.model.search_record import Json
+    from perftrail.present.report.gathered import Followed, Gathered
+    from perftrail.results.changes import HistoryChange
+
+    Places = npt.NDArray[np.intp]
+
+MOST_MARKS = 200
+"""So many failed revisions are marked in one drawing at most: more would be a bar."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """A figure along the history: `points` in the order of subject and position, and what happened on the way."""
+
+    gathered: Gathered
+    followed: Followed
+    points: tuple[Along, ...]
+
+    @property
+    def title(self) -> str:
+        """What is followed, in words."""
+        point = f" at {self.followed.point}" if self.followed.point.values else ""
+        return f"{self.followed.benchmark}.{self.followed.metric}{point}"
+
+    @property
+    def length(self) -> int:
+        """How many revisions the history has."""
+        return len(self.gathered.revisions)
+
+    def changed(self, first: int, last: int) -> tuple[HistoryChange, ...]:
+        """Where it changed between two positions, the oldest change first."""
+        found = (each for each in self.gathered.changes if self.followed.is_of(each.row))
+        inside = [each for each in found if first <= each.point.position <= last]
+        return tuple(sorted(inside, key=lambda each: each.point.position))
+
+    @cached_property
+    def events(self) -> Events:
+        """What happened along the whole history."""
+        return events(self.gathered, self.followed)
+
+    def within(self, first: int, last: int, *, most: int = MOST) -> tuple[Along, ...]:
+        """Give the points from one position to another; of more than `most`, neighbours stand together.
+
+        Each subject's points are put together over equal stretches of the history: their median, and the whole
+        range of their intervals, so that nothing that sticks out is hidden.
+        """
+        columns = self._columns
+        inside = np.flatnonzero((columns.position >= first) & (columns.position <= last))
+        if len(inside) <= most:
+            return tuple(self.points[place] for place in inside)
+        subjects = len(np.unique(columns.subject[inside]))
+        width = -(-(last - first + 1) * subjects // most)
+        stretch = (columns.position[inside] - first) // width
+        starts = np.flatnonzero(np.diff(stretch) | np.diff(columns.subject[inside])) + 1
+        return self._together(inside, np.concatenate(([0], starts)))
+
+    def _together(self, inside: Places, starts: Places) -> tuple[Along, ...]:
+        """Put each stretch of some points together, which begin at `starts` among them."""
+        columns = self._columns
+        sizes = np.diff(np.append(starts, len(inside)))
+        values = columns.value[inside]
+        ordered = values[np.lexsort((values, np.repeat(np.arange(len(starts)), sizes)))]
+        middles = (ordered[starts + (sizes - 1) // 2] + ordered[starts + sizes // 2]) / 2
+        return tuple(
+            self._neighbours(self.points[one], self.points[other], *figures)
+            for one, other, *figures in zip(
+                inside[starts].tolist(),
+                inside[starts + sizes - 1].tolist(),
+                middles.tolist(),
+                np.minimum.reduceat(columns.low[inside], starts).tolist(),
+                np.maximum.reduceat(columns.high[inside], starts).tolist(),
+                np.add.reduceat(columns.count[inside], starts).tolist(),
+                sizes.tolist(),
+                strict=True,
+            )
+        )
+
+    @staticmethod
+    def _neighbours(
+        first: Along, last: Along, value: float, low: float, high: float, count: int, of: int
+    ) -> Along:
+        if of == 1:
+            return first
+        return Along(
+            position=first.position,
+            subject=first.subject,
+            revision=f"{first.revision} to {last.revision}",
+            value=value,
+            low=low,
+            high=high,
+            count=count,
+            last=last.position,
+            of=of,
+        )
+
+    def figure(self, first: int, last: int) -> Figure:
+        """Draw the part from one position to another."""
+        return self._whole if (first, last) == (0, self.length - 1) else self._drawn(first, last)
+
+    @cached_property
+    def _whole(self) -> Figure:
+        return self._drawn(0, self.length - 1)
+
+    def _drawn(self, first: int, last: int) -> Figure:
+        part = self.within(first, last)
+        labels = Labels(
+            name="history",
+            title=self.title,
+            axis="position in the history",
+            metric=self.followed.metric,
+            unit=self.followed.unit,
+        )
+        drawn = history(part, self._happened(first, last), labels=labels, palette=self.gathered.palette)
+        return replace(drawn, spec=_framed(drawn.spec, first, last))
+
+    def _happened(self, first: int, last: int) -> Events:
+        whole = self.events
+        failed = [mark for mark in whole.failed if first <= mark.position <= last]
+        thin = -(-len(failed) // MOST_MARKS) or 1
+        return replace(
+            whole,
+            changes=tuple(mark for mark in whole.changes if first <= mark.position <= last),
+            releases=tuple(mark for mark in whole.releases if first <= mark.position <= last),
+            failed=tuple(failed[::thin]),
+            gaps=tuple(
+                replace(gap, first=max(gap.first, first), last=min(gap.last, last))
+                for gap in whole.gaps
+                if gap.first <= last and gap.last >= first
+            ),
+            steps=tuple(mark for mark in whole.steps if first <= mark.position <= last),
+        )
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        subjects = {name: number for number, name in enumerate(dict.fromkeys(p.subject for p in self.points))}
+        return _Columns(
+            position=np.array([point.position for point in self.points], dtype=np.int64),
+            subject=np.array([subjects[point.subject] for point in self.points], dtype=np.int64),
+            value=np.array([point.value for point in self.points]),
+            low=np.array([point.low for point in self.points]),
+            high=np.array([point.high for point in self.points]),
+            count=np.array([point.count for point in self.points], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """The points as arrays, one element for each."""
+
+    position: npt.NDArray[np.int64]
+    subject: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    count: npt.NDArray[np.int64]
+
+
+def courses(gathered: Gathered) -> Iterator[Course]:
+    """Give each figure that was measured along the history, the one that the question is about first."""
+    lead = gathered.lead
+    known: Sequence[Followed] = list(
+        dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
+    )
+    for followed in (*([lead] if lead is not None else []), *(each for each in known if each != lead)):
+        points = along_history(gathered, followed)
+        if points:
+            ordered = sorted(points, key=lambda point: (point.subject, point.position))
+            yield Course(gathered=gathered, followed=followed, points=tuple(ordered))
+
+
+def _framed(spec: dict[str, Json], first: int, last: int) -> dict[str, Json]:
+    """Let a drawing along the history, which is nobody else's, show a part of it on its horizontal axis."""
+    layers = spec["layer"]
+    assert isinstance(layers, list)
+    for layer in layers:
+        assert isinstance(layer, dict)
+        encoding = layer["encoding"]
+        assert isinstance(encoding, dict)
+        along = encoding.get("x")
+        if isinstance(along, dict) and isinstance(along.get("scale"), dict):
+            scale = along["scale"]
+            assert isinstance(scale, dict)
+            scale["domain"] = [first - 0.5, last + 0.5]
+        mark = layer["mark"]
+        if isinstance(mark, dict):
+            mark["clip"] = mark.get("type") != "text"
+    return spec

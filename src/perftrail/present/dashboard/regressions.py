@@ -1,0 +1,171 @@
+"""What became worse along a history, the newest first, with what people said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.model.build import content_key
+from perftrail.model.quantity import change as relative
+from perftrail.model.quantity import quantity
+from perftrail.model.target import TargetError, parse_metric
+from perftrail.present.report.answer import (
+    answer_effect,
+    answer_figure,
+    answer_items,
+    answer_levels,
+    answer_sure,
+    answer_tone,
+)
+from perftrail.present.report.words import certainty_words, effect_words, revision_mark, row_metric, shown
+from perftrail.results.changes import answers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.model.search_record import Json, RegressionNote, Status
+    from perftrail.model.subject import Revision
+    from perftrail.present.report.gathered import Gathered
+    from perftrail.results.changes import HistoryChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regression:
+    """A change for the worse: which figure, in which variant, by whom, by how much and how sure that is.
+
+    `key` stays the same for as long as figure, variant and culprit do. `revisions` may have made it, the oldest
+    first. `how` says whether a search found it, or the samples along the history show it. `since` names the
+    revision at which the figure became better again, empty where it did not. `size` is the ratio after/before.
+    """
+
+    key: str
+    figure: str
+    benchmark: str
+    metric: str
+    variant: str
+    position: int
+    revisions: tuple[Revision, ...]
+    size: float
+    by: str
+    effect: str
+    levels: str
+    sure: str
+    how: str
+    since: str = ""
+    also: int = 0
+
+    def as_json(self) -> dict[str, Json]:
+        """Give it as the API does."""
+        return {
+            "id": self.key,
+            "figure": self.figure,
+            "benchmark": self.benchmark,
+            "metric": self.metric,
+            "variant": self.variant,
+            "position": self.position,
+            "revisions": [revision.id for revision in self.revisions],
+            "ratio": self.size,
+            "effect": self.effect,
+            "levels": self.levels,
+            "certainty": self.sure,
+            "found_by": self.how,
+            "better_since": self.since or None,
+        }
+
+
+def regressions(gathered: Gathered) -> tuple[Regression, ...]:
+    """Return every change for the worse: those that searches found, and those at the alert level in the samples."""
+    found: dict[str, Regression] = {}
+    for each in (*_searched(gathered), *_seen(gathered)):
+        known = found.get(each.key)
+        found[each.key] = each if known is None else replace(known, also=known.also + 1)
+    return tuple(sorted(found.values(), key=lambda each: (-each.position, each.figure, each.variant)))
+
+
+def status_of(notes: Sequence[RegressionNote], key: str) -> Status:
+    """What became of a regression: what was said of it last."""
+    own = [note.status for note in notes if note.regression == key]
+    return own[-1] if own else "new"
+
+
+def _key(benchmark: str, metric: str, variant: str, culprit: str) -> str:
+    return content_key(benchmark, metric, variant, culprit)[:16]
+
+
+def _searched(gathered: Gathered) -> Iterator[Regression]:
+    for record in reversed(gathered.searches):
+        for answer in answers_of(record):
+            for each in answer_items(answer, "changes"):
+                if isinstance(each, dict) and answer_tone(each, str(answer["better"])) == "worse":
+                    yield from _of_answer(gathered, answer, each)
+
+
+def _of_answer(
+    gathered: Gathered, answer: Mapping[str, Json], found: Mapping[str, Json]
+) -> Iterator[Regression]:
+    ids = [str(id_) for id_ in answer_items(found, "revisions")]
+    if not ids or any(id_ not in gathered.positions for id_ in ids):
+        return  # of a range that the study has no more
+    effect = found["effect"]
+    assert isinstance(effect, dict)
+    try:
+        metric = parse_metric(str(answer["metric"])).name
+    except TargetError:
+        return
+    size = answer_figure(effect["value"])
+    yield Regression(
+        key=_key(str(answer["benchmark"]), metric, str(answer["variant"]), ids[-1]),
+        figure=shown(str(answer["metric"])),
+        benchmark=str(answer["benchmark"]),
+        metric=metric,
+        variant=str(answer["variant"]),
+        position=gathered.positions[ids[-1]],
+        revisions=tuple(gathered.revisions[gathered.positions[id_]] for id_ in ids),
+        size=size,
+        by=relative(size),
+        effect=answer_effect(found),
+        levels=answer_levels(answer, found),
+        sure=answer_sure(found),
+        how="search",
+    )
+
+
+def _seen(gathered: Gathered) -> Iterator[Regression]:
+    for each in gathered.changes:
+        if not _better(gathered, each):
+            row, point = each.row, each.point
+            yield Regression(
+                key=_key(row.benchmark, row.metric, row.subject.variant, row.subject.revision.id),
+                figure=row_metric(row),
+                benchmark=row.benchmark,
+                metric=row.metric,
+                variant=row.subject.variant,
+                position=gathered.positions[row.subject.revision.id],
+                revisions=each.candidates,
+                size=point.effect,
+                by=relative(point.effect),
+                effect=effect_words(point.effect, point.low, point.high),
+                levels=f"before {quantity(point.before, row.unit)}, after {quantity(point.after, row.unit)}",
+                sure=certainty_words(point),
+                how="history",
+                since=_since(gathered, each),
+            )
+
+
+def _better(gathered: Gathered, each: HistoryChange) -> bool:
+    return (each.point.effect < 1.0) == (gathered.followed(each.row).better == "lower")
+
+
+def _since(gathered: Gathered, worse: HistoryChange) -> str:
+    """Where the same figure became better after it first."""
+    row = worse.row
+    for each in gathered.along_history.points:
+        same = (each.row.benchmark, each.row.metric, each.row.point, each.row.subject.variant) == (
+            row.benchmark,
+            row.metric,
+            row.point,
+            row.subject.variant,
+        )
+        if same and each.point.position > worse.point.position and _better(gathered, each):
+            return revision_mark(each.row.subject.revision)
+    return ""

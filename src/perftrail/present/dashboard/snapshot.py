@@ -1,0 +1,222 @@
+"""Everything that the dashboard tells of a study, worked out at one moment: pages are then only written down.
+
+What a run of a study still lacks, from what its store holds: for whoever watches one from outside.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from perftrail import studyfile
+from perftrail.errors import NoAnswer
+from perftrail.measure.session import now
+from perftrail.model.build import Built, Failure
+from perftrail.model.plan import cells, subjects
+from perftrail.opening import open_view, results_directory
+from perftrail.present.dashboard.metric_history import Course, courses
+from perftrail.present.dashboard.regressions import regressions
+from perftrail.present.report.gathered import gather
+from perftrail.present.report.report import report_of
+from perftrail.present.report.words import slug
+from perftrail.results.measured import kept_out
+from perftrail.stats.estimate import enough
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.build import BuildRecord
+    from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Mark
+    from perftrail.model.study import MeasurePolicy
+    from perftrail.present.dashboard.regressions import Regression
+    from perftrail.present.page import Page
+    from perftrail.present.report.gathered import Gathered
+    from perftrail.results.rows import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remaining:
+    """Builds that are to be made yet, what one takes (zero where none is known), and starts: at least, at most.
+
+    `planned` is how many starts the whole plan has at least.
+    """
+
+    builds: int = 0
+    build_seconds: float = 0.0
+    least: int = 0
+    most: int = 0
+    planned: int = 0
+
+
+def remaining(gathered: Gathered) -> Remaining:
+    """Work out what a run of the whole plan lacks; call it while the view is open."""
+    view = gathered.view
+    study, policy = view.study, view.study.measure
+    if study.walked.kind == "samples":
+        return Remaining()
+    held = _held(gathered)
+    lacking: dict[object, tuple[int, int]] = {}
+    to_build, seconds = 0, []
+    for subject in subjects(study, view.workshop.wanted(gathered.revisions)):
+        known = view.workshop.known_build(subject)
+        if isinstance(known, Failure):
+            continue
+        if isinstance(known, Built):
+            seconds.append(known.seconds)
+        else:
+            to_build += 1
+        keys = gathered.measured_here.by_subject.get(subject, {})
+        for cell in cells(study, subject):
+            name = keys.get((cell.benchmark, cell.point)) or _name(view, cell, known)
+            if name is not None and name not in lacking:
+                lacking[name] = _lacks(held.get(name, ()), policy)
+    return Remaining(
+        builds=to_build,
+        build_seconds=statistics.median(seconds) if seconds else 0.0,
+        least=sum(least for least, _ in lacking.values()),
+        most=sum(most for _, most in lacking.values()),
+        planned=len(lacking) * (policy.warmups + policy.invocations.least),
+    )
+
+
+def _name(view: View, cell: Cell, known: Built | None) -> object | None:
+    """What would be started for a cell that was not started yet, which others may share; nothing where it failed."""
+    runnable = None if known is None else view.workshop.known_runnable(cell)
+    if isinstance(runnable, Failure):
+        return None
+    return cell if runnable is None else runnable.key
+
+
+def _held(gathered: Gathered) -> dict[object, list[Row]]:
+    """The rows by which it is decided whether a runnable was started often enough, by its key."""
+    benchmarks = gathered.view.study.benchmarks
+    held: dict[object, list[Row]] = {}
+    for row in gathered.rows:
+        if row.metric in benchmarks[row.benchmark].leading and row.metric not in gathered.view.study.derived:
+            for key in row.runnables:
+                held.setdefault(key, []).append(row)
+    return held
+
+
+def _lacks(rows: Sequence[Row], policy: MeasurePolicy) -> tuple[int, int]:
+    """How many starts a runnable lacks, at least and at most; none where it failed too often, as a run has it."""
+    least, most = policy.invocations.least, policy.invocations.most
+    taken = max((len(row.values) for row in rows), default=0)
+    failures = max((row.failures for row in rows), default=0)
+    if failures > taken:
+        return (0, 0)
+    if not taken:
+        return (policy.warmups + least, policy.warmups + most)
+    told = [row.values for row in rows if row.values]
+    if (
+        all(
+            enough(values, least=min(least, len(values)), most=most, precision=policy.precision)
+            for values in told
+            if taken >= least
+        )
+        and taken + failures >= least
+    ):
+        return (0, 0)
+    done = taken + failures
+    return (max(1, least - done), max(1, most - done))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """What a study's store said at `mark`, and when it was read. `page` is its report, `None` before there is any.
+
+    The view that it was gathered through is closed: whoever wants more of the store opens that itself. `stored`
+    counts what is there of each kind, in words.
+    """
+
+    mark: Mark
+    taken: str
+    gathered: Gathered
+    page: Page | None
+    builds: Mapping[str, tuple[BuildRecord, ...]]
+    remaining: Remaining
+    stored: Mapping[str, int]
+
+    @cached_property
+    def courses(self) -> Mapping[str, Course]:
+        """Every figure that was measured along the history, by a name that is fit for an address."""
+        found: dict[str, Course] = {}
+        for course in courses(self.gathered):
+            followed = course.followed
+            name = slug(f"{followed.benchmark}-{followed.metric}-{followed.point}", found)
+            found[name] = course
+        return found
+
+    @cached_property
+    def regressions(self) -> tuple[Regression, ...]:
+        """What became worse, the newest first."""
+        return regressions(self.gathered)
+
+    @cached_property
+    def rows_of(self) -> Mapping[str, tuple[Row, ...]]:
+        """What was measured of each revision."""
+        found: dict[str, list[Row]] = {}
+        for row in self.gathered.rows:
+            found.setdefault(row.subject.revision.id, []).append(row)
+        return {id_: tuple(rows) for id_, rows in found.items()}
+
+    @cached_property
+    def cells_of(self) -> Mapping[str, tuple[Cell, ...]]:
+        """What each runnable stands for, by its key."""
+        found: dict[str, list[Cell]] = {}
+        for cell, key in self.gathered.measured_here.cells:
+            found.setdefault(key, []).append(cell)
+        return {key: tuple(cells) for key, cells in found.items()}
+
+    def pieces(self) -> list[list[object]]:
+        """Give all of which there is very much, for who wants to let go of it bit by bit."""
+        gathered = self.gathered
+        points = (course.points for course in self.courses.values())
+        return [
+            list(each)
+            for each in (gathered.rows, gathered.measured_here.cells, gathered.measured_here.read, *points)
+        ]
+
+
+def take(file: str, *, store: str | None) -> Snapshot:
+    """Read a study and its store as they are now. Makes and measures nothing.
+
+    Raises `PerftrailError` where the study, its source or its store cannot be read.
+    """
+    study = studyfile.load(file)
+    with kept_out(), open_view(study, store=store) as view:
+        mark = view.store.mark()
+        gathered = gather(view, results_directory(study, store))
+        builds: dict[str, list[BuildRecord]] = {}
+        for record in view.store.builds().values():
+            builds.setdefault(record.revision, []).append(record)
+        left = remaining(gathered)
+        snapshot = Snapshot(
+            mark=mark,
+            taken=now(),
+            gathered=gathered,
+            page=_page(gathered),
+            builds={revision: tuple(records) for revision, records in builds.items()},
+            remaining=left,
+            stored={
+                "revisions": len(gathered.revisions),
+                "revisions measured": len(gathered.measured),
+                "builds": mark.builds,
+                "invocations": mark.invocations,
+                "searches": mark.searches,
+            },
+        )
+        # what is worked out when it is asked for first would make that page late
+        _ = snapshot.courses, snapshot.regressions, snapshot.rows_of, snapshot.cells_of
+    return snapshot
+
+
+def _page(gathered: Gathered) -> Page | None:
+    try:
+        return report_of(gathered)
+    except NoAnswer:
+        return None

@@ -1,0 +1,157 @@
+"""What differs between two revisions, for people: what differs most first, file by file and figure by figure."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from perftrail.model.quantity import change, quantity
+from perftrail.present.console import output
+from perftrail.present.failures import telling
+from perftrail.present.finding import revision_name
+from perftrail.present.speech import change_words, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.patch import FileChange
+    from perftrail.verbs.explain.result import CellReport, Explained, Figured
+
+MOST_FILES = 8
+MOST_FIGURES = 12
+MOST_ALIKE = 6
+WIDEST_BAR = 20
+LONGEST_NAME = 48
+EFFECTS = ("wall", "cpu")
+"""What a difference elsewhere leads to; with what the benchmark prints, it is no explanation."""
+
+
+def print_explained(explained: Explained, *, named: str | None) -> None:
+    """Print the largest difference in a line, the files that differ, every point, and what could not be had."""
+    console = output()
+    console.print(Text(headline(explained), style="bold"))
+    against = revision_name(explained.against)
+    changed = "" if explained.changes is None else f": {change_words(explained.changes)}"
+    console.print(Text(f"against {against}{changed}"))
+    if explained.changes:
+        console.print(_files(explained.changes))
+    for cell in explained.cells:
+        console.print()
+        _print_cell(cell)
+    console.print()
+    for name, failure in explained.failures:
+        console.print(Text(f"{name}: {failure.stage}: {telling(failure)} (log: {failure.log})"))
+    for each in explained.unavailable:
+        console.print(Text(f"Cannot be had here: {each.what}: {plain(each.why, longest=200)}", style="dim"))
+    where = f" {shlex.quote(named)}" if named else ""
+    fix = explained.culprit.short
+    console.print(
+        Text(f"Next: perftrail backport {fix}{where} --onto OLD    can an old release have it?", style="dim")
+    )
+
+
+def headline(explained: Explained) -> str:
+    """Say in one line what differs most, over all points."""
+    name = revision_name(explained.culprit)
+    if not explained.seen:
+        return f"no answer: {name} and the one before it could not both be measured"
+    if all(cell.equal for cell in explained.cells):
+        return f"{name} is the same build as the one before it: nothing that is measured can differ"
+    differing = [(cell, each) for cell in explained.cells for each in cell.differing]
+    if not differing:
+        return f"{name}: no difference was seen"
+    causes = [
+        (cell, each) for cell, each in differing if each.name not in EFFECTS and each.method != "output"
+    ]
+    cell, figured = max(causes or differing, key=lambda found: found[1].difference.sure)
+    return f"{name} differs most in {_name(figured)}: {_change(figured)}{_at(cell)}"
+
+
+def _print_cell(cell: CellReport) -> None:
+    console = output()
+    variant = "" if cell.cell.subject.variant == "plain" else f" ({cell.cell.subject.variant})"
+    console.print(
+        Text(f"{cell.cell.benchmark}{variant} {plain(str(cell.cell.point))}".rstrip(), style="bold")
+    )
+    if cell.equal:
+        console.print(Text("  one build: nothing differs"))
+        return
+    if cell.differing:
+        console.print(_table(cell.differing[:MOST_FIGURES]))
+    else:
+        console.print(Text("  no difference was seen"))
+    if len(cell.differing) > MOST_FIGURES:
+        console.print(Text(f"  and {len(cell.differing) - MOST_FIGURES} more that differ; --json has all"))
+    if cell.alike and cell.differing:
+        whole = sorted(cell.alike, key=lambda each: " " in each.name)
+        names = [_name(each) for each in whole]
+        more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
+        console.print(Text(f"  no difference seen: {', '.join(names[:MOST_ALIKE])}{more}", style="dim"))
+    for each in cell.unavailable:
+        console.print(Text(f"  {each.what} not had: {plain(each.why, longest=200)}", style="dim"))
+
+
+def _table(figures: Sequence[Figured]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    for each in figures:
+        before, after = (
+            _value(value, each.unit) for value in (each.difference.before, each.difference.after)
+        )
+        table.add_row(
+            "",
+            Text(_name(each)),
+            Text(before),
+            Text(f"→ {after}"),
+            Text(_change(each)),
+            Text(_method(each), style="dim"),
+        )
+    return table
+
+
+def _files(files: Sequence[FileChange]) -> Table:
+    """The files that differ most, each with a bar of its lines."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    most = max((each.lines for each in files), default=0) or 1
+    for each in sorted(files, key=lambda file: -file.lines)[:MOST_FILES]:
+        scale = min(1.0, WIDEST_BAR / most)
+        bar = Text("+" * math.ceil((each.added or 0) * scale), style="green")
+        bar.append("-" * math.ceil((each.removed or 0) * scale), style="red")
+        count = "no text" if each.added is None else f"+{each.added} −{each.removed}"
+        table.add_row("", Text(plain(each.path)), Text(count), bar)
+    if len(files) > MOST_FILES:
+        table.add_row("", Text(f"and {len(files) - MOST_FILES} more files"), Text(""), Text(""))
+    return table
+
+
+def _value(value: float, unit: str) -> str:
+    """Write a count as it was counted, anything else as a figure."""
+    return f"{value:.0f}" if not unit and value.is_integer() else quantity(value, unit)
+
+
+def _name(figured: Figured) -> str:
+    return plain(figured.name, longest=LONGEST_NAME)
+
+
+def _change(figured: Figured) -> str:
+    """Say how a figure differs; one that was none before, or is none now, has no ratio."""
+    before, after = figured.difference.before, figured.difference.after
+    if before <= 0.0:
+        return "new"
+    if after <= 0.0:
+        return "gone"
+    return change(after / before)
+
+
+def _method(figured: Figured) -> str:
+    return f"{figured.method}, {figured.starts} starts each"
+
+
+def _at(cell: CellReport) -> str:
+    return f" at {plain(str(cell.cell.point))}" if cell.cell.point.values else ""

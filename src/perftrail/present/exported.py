@@ -1,0 +1,85 @@
+"""What is imported and exported, said and put where it goes: to the terminal, into a file, below a directory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perftrail.errors import NoAnswer, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.search_record import Json
+    from perftrail.model.study import Study
+
+_NEXT = {
+    "asv": "asv publish --config {place}/asv.conf.json writes its pages",
+    "otava": "cd {place} && otava analyze --config-file otava.yaml --since 1990-01-01 NAME looks for changes in a test",
+    "bmf": "bencher run --adapter json --file FILE sends one",
+}
+"""The next useful command of the tool that reads a format."""
+
+
+def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, told: bool) -> list[Json]:
+    """Write an export where it was asked for, and say where. Raises `UsageError` when that cannot be.
+
+    `told`: the caller says what was written, so that nothing is printed here.
+    """
+    if not files:
+        raise NoAnswer(f"nothing that was measured has a place in the format {form}; csv holds everything")
+    if output is None:
+        if len(files) > 1 or told:
+            raise UsageError(
+                f"export: these are {len(files)} files; say where to write them with -o DIR"
+                if len(files) > 1
+                else "export: --json tells of files; say where to write with -o PATH"
+            )
+        _print(*files.values())
+        return []
+    written = _write(files, Path(output))
+    if not told:
+        for path in written[:8]:
+            click.echo(f"{path}, {path.stat().st_size} bytes")
+        if len(written) > 8:
+            click.echo(f"… {len(written)} files")
+        if form in _NEXT:
+            click.echo(_NEXT[form].format(place=output))
+    return [{"file": str(path), "bytes": path.stat().st_size} for path in written]
+
+
+def show_held(study: Study, *, as_json: bool) -> None:
+    """Print what a study of samples holds, in the place of a plan."""
+    from perftrail.verbs.import_ import held
+
+    found = held(study)
+    if as_json:
+        click.echo(json.dumps(found.as_json(), indent=1))
+        return
+    for line in (*found.words(), "Next: perftrail show, nothing is to be measured"):
+        click.echo(line)
+
+
+def _print(content: bytes) -> None:
+    if sys.stdout.isatty() and b"\0" in content:
+        raise UsageError("export: this format is no text; say where to write it with -o FILE")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+
+
+def _write(files: Mapping[str, bytes], place: Path) -> list[Path]:
+    """Write one file as it is named, or into the directory that is named; several below a directory."""
+    single = len(files) == 1 and not place.is_dir()
+    paths = [place] if single else [place / name for name in files]
+    try:
+        for path, content in zip(paths, files.values(), strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"-o {place}: cannot be written: {reason}; name another place") from error
+    return paths

@@ -1,0 +1,103 @@
+"""What could not be had, for people: each cause once with its most telling lines and its log; what is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from perftrail.present.speech import first_line, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.measure.eras import LeftOut
+    from perftrail.measure.session import NotHad
+    from perftrail.measure.troubles import Remedy, Stretch, Trouble
+    from perftrail.model.build import Failure
+
+LONGEST_LINE = 300
+LONGEST_PATH = 4200
+MOST_NAMED = 6
+MOST_MORE = 2
+"""How many telling lines are shown after the first."""
+
+
+def trouble_lines(trouble: Trouble) -> Iterator[str]:
+    """Say what several subjects failed of: how many, the most telling lines, which, and the first one's log."""
+    count = len(trouble.subjects)
+    what = "skipped" if trouble.failure.stage == "skipped" else f"failed at {trouble.failure.stage}"
+    yield _line(f"{count} {what}: {trouble.line}")
+    for line in more_lines(trouble.failure):
+        yield f"    {line}"
+    names = ", ".join(str(subject) for subject in trouble.subjects[:MOST_NAMED])
+    more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
+    log = f"; log: {trouble.failure.log}" if trouble.failure.log else ""
+    yield f"    {_line(names)}{more}{plain(log, longest=LONGEST_PATH)}"
+
+
+def remedy_lines(stretch: Stretch, remedies: Sequence[Remedy]) -> Iterator[str]:
+    """Say what may help a stretch of history, ready to be pasted."""
+    yield f"    only {_which(stretch)} so: {_ends(stretch)}. One of these may help, in the study file:"
+    for remedy in remedies:
+        yield ""
+        first, *others = remedy.lines
+        yield _line(f"    {first:<28} # {remedy.does}")
+        yield from (_line(f"    {line}") for line in others)
+    yield ""
+
+
+def telling_lines(failure: Failure) -> list[str]:
+    """All the telling lines of a failure, fit for a terminal."""
+    return [telling(failure), *more_lines(failure, most=None)]
+
+
+def telling(failure: Failure) -> str:
+    """The most telling line of a failure, fit for a terminal and seldom cut."""
+    return first_line(failure.message, longest=LONGEST_LINE)
+
+
+def more_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str]:
+    """The telling lines after the first, fit for a terminal; so many of them, or all."""
+    lines = [line.strip() for line in failure.message.strip().splitlines()[1:] if line.strip()]
+    return [_line(line) for line in lines[:most]]
+
+
+def print_not_had(lacking: NotHad) -> None:
+    """Print which builds failed, each cause once, and what is left out; nothing where there is nothing."""
+    lines = [line for trouble in lacking.troubles for line in trouble_lines(trouble)]
+    lines += [f"skipped {left_out_words(each)}" for each in lacking.left_out]
+    if lines:
+        click.echo("\n" + click.style("Not to be had:", bold=True))
+    for line in lines:
+        click.echo(f"  {line}")
+
+
+def left_out_words(left_out: LeftOut) -> str:
+    """Say how many revisions the study leaves out, and why."""
+    first, last = left_out.revisions[0], left_out.revisions[-1]
+    count = len(left_out.revisions)
+    which = first.short if count == 1 else f"{count} revisions, {first.short} to {last.short}"
+    return f"{which}: {_line(left_out.reason)}"
+
+
+def _which(stretch: Stretch) -> str:
+    if stretch.first == stretch.last:
+        return "this one fails"
+    if stretch.before is None:
+        return "the oldest fail"
+    return "the newest fail" if stretch.after is None else "neighbours fail"
+
+
+def _ends(stretch: Stretch) -> str:
+    """Say between which revisions the ends of a stretch lie."""
+    ends = []
+    if stretch.before is not None:
+        ends.append(f"begins after {stretch.before.short}")
+    if stretch.after is not None:
+        ends.append(f"ends before {stretch.after.short}")
+    return f"the stretch {' and '.join(ends)}"
+
+
+def _line(text: str) -> str:
+    return plain(text, longest=LONGEST_LINE)

@@ -1,0 +1,536 @@
+"""What a search found, in words: its verdict, each change, the merge behind it, what broke, what it cost.
+
+The answers about many metrics: which revision changed which of them, and by how much.
+
+Answers in plain words: the first line says it all, the rest says how it was got and what to do next.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from perftrail.find.answer import FindTable, by_culprit, marked_words
+from perftrail.measure.troubles import common
+from perftrail.model.quantity import change as relative
+from perftrail.model.quantity import decimals, duration, probability, quantity
+from perftrail.model.recipe import PLAIN
+from perftrail.model.subject import Subject
+from perftrail.model.target import Working
+from perftrail.model.wording import listed
+from perftrail.present.console import output
+from perftrail.present.failures import left_out_words, more_lines, telling, trouble_lines
+from perftrail.present.speech import after, plain
+from perftrail.search import Kind, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from perftrail.find.answer import FindAnswer, InsideMerge
+    from perftrail.measure.agreement import Disagreement
+    from perftrail.model.build import Failure
+    from perftrail.model.source import Pins
+    from perftrail.model.subject import Revision
+    from perftrail.search import Change
+    from perftrail.verbs.run import RunReport
+
+
+MOST_NAMED = 5
+
+LONGEST_LINE = 400
+
+
+def headline(answer: FindAnswer) -> str:
+    """Say the answer in one line: verdict, revision, probability, effect."""
+    verdict, metric = str(answer.answer.verdict), answer.name
+    if isinstance(answer.target, Working) and verdict in ("none", "unclear"):
+        return _whether_it_works(answer)
+    smallest = change_size(answer.answer.minimum_detectable)
+    if verdict == "none":
+        return (
+            f"none: no revision changed {metric} by {smallest} or more, "
+            f"probability {probability(answer.answer.confidence)}"
+        )
+    if verdict == "unclear" or not answer.answer.changes:
+        return f"unclear: whether {metric} changed{_detectable(answer)}"
+    if verdict == "several":
+        names = ", ".join(_culprit_and_effect(answer, number) for number in range(len(answer.answer.changes)))
+        return f"several: {len(answer.answer.changes)} changes of {metric}: {names}"
+    return f"{verdict}: {change_words(answer, 0)}"
+
+
+def _detectable(answer: FindAnswer) -> str:
+    """Say which change would have been detected, where that is known."""
+    smallest = answer.answer.minimum_detectable
+    return (
+        f"; a change of {change_size(smallest)} would have been detected" if math.isfinite(smallest) else ""
+    )
+
+
+def certificate_words(answer: FindAnswer, number: int | None) -> Iterator[str]:
+    """Say what the certificate of a change rests on, or that of the answer that nothing changed."""
+    found = answer.answer.certificate if number is None else answer.answer.changes[number].certificate
+    if found is None:
+        return
+    yield f"{words.certified(found)}"
+    yield from words.reservations(found) if number is not None else ()
+
+
+def doubt_words(answer: FindAnswer) -> Iterator[str]:
+    """Say what was seen and is no change of the answer: one below the threshold, and those that are likely only."""
+    if answer.answer.below is not None:
+        below = answer.answer.below
+        digits = decimals(below.value, below.low, below.high)
+        yield (
+            f"a change below the threshold: {relative(below.value)} "
+            f"(× {below.value:.{digits}f}, 95 % interval {below.low:.{digits}f} to {below.high:.{digits}f})"
+        )
+    for each in answer.answer.suspected:
+        yield words.suspicion(each, lambda position: answer.revisions[position].short)
+
+
+def also_words(answer: FindAnswer, number: int) -> str:
+    """Say in one line what else a change did; nothing where that is only what its own size explains.
+
+    A time that moves as much as the metric does says nothing new.
+    """
+    own = answer.answer.changes[number].effect
+    told = [
+        f"{each.metric}{f' at {each.point}' if each.point.values else ''} {relative(each.effect.value)} "
+        f"({'better' if each.is_better else 'worse'})"
+        for each in answer.also.get(number, ())
+        if own is None or each.unit != "s" or not each.effect.low <= own.value <= each.effect.high
+    ]
+    if not told:
+        return ""
+    more = f" and {len(told) - MOST_NAMED} more; --json names all" if len(told) > MOST_NAMED else ""
+    return f"it also changed {', '.join(told[:MOST_NAMED])}{more}"
+
+
+def change_words(answer: FindAnswer, number: int) -> str:
+    """Say one change: who made it, to what, by how much, how sure that is."""
+    change = answer.answer.changes[number]
+    candidates = answer.candidates(change)
+    inside = answer.inside.get(number)
+    sure = f"probability {probability(change.confidence * _within(inside))}"
+    if len(candidates) > 1:
+        span = f"{candidates[0].short} to {candidates[-1].short}"
+        who = f"one of {len(candidates)} revisions, {span},"
+        if change.kind is Kind.RAMP:
+            return (
+                f"{answer.name} changed little by little over {len(candidates)} revisions, {span}: "
+                f"{effect(answer, change)}, {sure}"
+            )
+    elif inside is not None and len(innermost(inside).candidates) == 1:
+        who = through(innermost(inside).candidates[0], candidates[0])
+    else:
+        who = revision_name(candidates[0])
+    if isinstance(answer.target, Working):
+        return f"{who} {_began(answer, change)}, {sure}"
+    return f"{who} changed {answer.name}: {effect(answer, change)}, {sure}"
+
+
+def inside_words(inside: InsideMerge) -> Iterator[str]:
+    """Say where the change of a merge came from, merge by merge."""
+    merge, sure = inside.merge.revision.short, probability(inside.confidence)
+    match inside.origin:
+        case "branch":
+            yield f"{merge} is a merge, and it came with the branch ({sure}):"
+            candidates = inside.candidates
+            if len(candidates) > 1:
+                yield f"  one of {len(candidates)} of its revisions, {candidates[0].short} to {candidates[-1].short}"
+            yield from (f"  {revision_name(revision)}" for revision in candidates[:MOST_NAMED])
+            if len(candidates) > MOST_NAMED:
+                yield f"  and {len(candidates) - MOST_NAMED} more; --json names all"
+        case "trunk":
+            yield f"{merge} is a merge, but it came from the trunk side: {inside.reason} ({sure})"
+        case "combination":
+            yield f"{merge} is a merge, and only the combination made it: {inside.reason} ({sure})"
+        case _:
+            yield f"{merge} is a merge, and where in it the change came from is unclear: {inside.reason}"
+    if inside.inside is not None:
+        yield from inside_words(inside.inside)
+
+
+def innermost(inside: InsideMerge) -> InsideMerge:
+    """Give the last merge of a chain whose own culprit is known to the revision."""
+    deeper = inside.inside
+    return innermost(deeper) if deeper is not None and len(deeper.candidates) == 1 else inside
+
+
+def through(culprit: Revision, merge: Revision) -> str:
+    """Name a culprit with the merge that brought it, if another one did."""
+    if culprit == merge:
+        return revision_name(culprit)
+    return f"{revision_name(culprit)}, which {merge.short} merged,"
+
+
+def revision_name(revision: Revision) -> str:
+    """Name a revision for people: short id, label, and what its message says."""
+    label = f" ({plain(revision.label)})" if revision.label and revision.label != revision.id else ""
+    told = revision.summary and revision.id not in revision.summary
+    summary = f" “{plain(revision.summary)}”" if told else ""
+    return f"{revision.short}{label}{summary}"
+
+
+def effect(answer: FindAnswer, change: Change) -> str:
+    """Say what a change did: direction, interval, and whether that is better."""
+    if change.effect is None:
+        return "by how much cannot be told"
+    low, high, value = change.effect.low, change.effect.high, change.effect.value
+    digits = decimals(value, low, high)
+    return (
+        f"{relative(value)} ({judgement(answer, change)}; "
+        f"× {value:.{digits}f}, 95 % interval {low:.{digits}f} to {high:.{digits}f})"
+    )
+
+
+def judgement(answer: FindAnswer, change: Change) -> str:
+    """Say whether a change is an improvement, as the study has it; nothing where its size is unknown."""
+    if change.effect is None:
+        return ""
+    return "better" if (change.effect.value < 1.0) == (answer.target.better == "lower") else "worse"
+
+
+def levels(answer: FindAnswer, change: Change) -> str:
+    """Say the levels on both sides of a change; nothing where they are unknown."""
+    if change.before is None or change.after is None:
+        return ""
+    if isinstance(answer.target, Working):
+        return f"it works with probability {probability(change.before)} before, {probability(change.after)} after"
+    unit = answer.target.unit
+    return f"before {quantity(change.before, unit)}, after {quantity(change.after, unit)}"
+
+
+def outlier_words(answer: FindAnswer) -> Iterator[str]:
+    """Name the builds that no change explains."""
+    unit = answer.target.unit
+    for outlier in answer.answer.outliers:
+        yield (
+            f"{answer.revisions[outlier.position].short} is an outlier: {quantity(outlier.level, unit)}, where its "
+            f"side has {quantity(outlier.usual, unit)}; what changed there was undone, or its build is of another kind"
+        )
+
+
+def broke(answer: FindAnswer) -> Iterator[str]:
+    """Say where the history appears to be broken."""
+    for stretch in answer.broke:
+        first, last = answer.revisions[stretch.first], answer.revisions[stretch.last]
+        where = first.short if first == last else f"{first.short} to {last.short}, {stretch.tried} tried"
+        if stretch.before is None:
+            came = (
+                f"usable from {answer.revisions[stretch.after].short} on" if stretch.after is not None else ""
+            )
+        elif stretch.after is None:
+            came = f"after {answer.revisions[stretch.before].short}, and is not seen to be usable again"
+        else:
+            before, after = answer.revisions[stretch.before], answer.revisions[stretch.after]
+            came = f"after {before.short}, usable again at {after.short}"
+        what = (
+            "The study skips it here"
+            if stretch.stage == "skipped"
+            else f"It appears to be broken ({stretch.stage}) here"
+        )
+        yield f"{what}: {where}{f'; {came}' if came else ''}"
+
+
+def cost(answer: FindAnswer | FindTable) -> str:
+    """Say what a search cost."""
+    failed = f", {answer.unusable_count} of them unusable" if answer.unusable_count else ""
+    return (
+        f"{answer.builds} of {len(answer.revisions)} revisions built{failed}, "
+        f"{answer.invocations} invocations, {duration(answer.seconds)} of building and measuring"
+    )
+
+
+def pins_words(pins: Pins) -> Iterator[str]:
+    """Say which of several sources was walked and where the others were held; nothing where there is one."""
+    if told := str(pins):
+        yield plain(told, longest=LONGEST_LINE)
+
+
+def noise_words(answer: FindAnswer) -> Iterator[str]:
+    """Say what became of readings that noise marks."""
+    if answer.set_aside:
+        yield f"{answer.set_aside} samples were taken while others used the machine, and taken again"
+    yield from marked_words(answer.marked, none=answer.answer.verdict == "none")
+
+
+def block_words(answer: FindAnswer) -> Iterator[str]:
+    """Say that the machine was not one all the time, and what that means."""
+    if len(answer.boots) > 1:
+        yield (
+            f"the machine was started again on the way ({len(answer.boots)} boots): their levels are compared only "
+            "by revisions that were measured in both"
+        )
+    yield from (plain(each, longest=LONGEST_LINE) for each in answer.elsewhere)
+
+
+def note_words(answer: FindAnswer, change: Change) -> str:
+    """Say that a culprit's own message speaks of speed, where that made it likelier; else nothing."""
+    noted = answer.notes(change)
+    if len(change.positions) > 1 or not noted:
+        return ""
+    ((revision, word),) = noted.items()
+    return f"its message speaks of it ({plain(word)}): “{plain(revision.summary)}”"
+
+
+def failure_words(failure: Failure) -> str:
+    """Say a failure: its stage, the most telling line of what it said, its log."""
+    log = f" (log: {failure.log})" if failure.log else ""
+    return f"{failure.stage}: {telling(failure)}{log}"
+
+
+def unusable_words(answer: FindAnswer) -> str:
+    """Name the revisions that could not be used, by cause."""
+    failures = {
+        Subject(revision=each.revision, variant=PLAIN): each.failure
+        for each in sorted(answer.unusable, key=lambda each: answer.revisions.index(each.revision))
+    }
+    troubles = common(tuple(failures), failures)
+    lines = [f"  {line}" for trouble in troubles[:MOST_NAMED] for line in trouble_lines(trouble)]
+    if len(troubles) > MOST_NAMED:
+        lines.append(f"  and {len(troubles) - MOST_NAMED} more causes; --json names all")
+    heading = "Failed:" if isinstance(answer.target, Working) else "Could not be used:"
+    return "\n".join([heading, *lines])
+
+
+def change_size(size: float) -> str:
+    """Write the size of a change without direction.
+
+    >>> change_size(0.021)
+    '2.1 %'
+    """
+    return f"{size * 100:.2g} %"
+
+
+def _culprit_and_effect(answer: FindAnswer, number: int) -> str:
+    change = answer.answer.changes[number]
+    candidates = answer.candidates(change)
+    by_how_much = "" if change.effect is None else f" ({relative(change.effect.value)})"
+    if len(candidates) == 1:
+        return f"{candidates[0].short}{by_how_much}"
+    return f"{candidates[0].short} to {candidates[-1].short}{by_how_much}"
+
+
+def _within(inside: InsideMerge | None) -> float:
+    """Give the probability of the innermost culprit that is named, given that of the merge around all."""
+    if inside is None or len(inside.candidates) != 1:
+        return 1.0
+    own = inside.confidence if inside.change is None else inside.change.confidence
+    return own * _within(inside.inside)
+
+
+def _began(answer: FindAnswer, change: Change) -> str:
+    """Say that it began to fail there and how, or that it began to work."""
+    if (change.after or 0.0) > (change.before or 0.0):
+        return "made it work"
+    stages = {each.revision.id: each.failure.stage for each in answer.unusable}
+    stage = stages.get(answer.candidates(change)[-1].id)
+    return f"began to fail{f' ({stage})' if stage else ''}"
+
+
+def _whether_it_works(answer: FindAnswer) -> str:
+    if answer.answer.verdict == "unclear":
+        return "unclear: where it began to fail"
+    tried = answer.builds
+    if not answer.unusable:
+        return f"none: it did not begin to fail, probability {probability(answer.answer.confidence)}"
+    if len(answer.unusable) == tried:
+        return f"none: it fails all along, from the old end on, in every one of {tried} revisions tried"
+    return f"none: it fails as often before as after, probability {probability(answer.answer.confidence)}"
+
+
+COLUMNS = ("revision", "metric", "change", "", "levels", "probability")
+
+
+def print_table(table: FindTable) -> None:
+    """Print who changed what: a row for each change, those of one revision together; then what did not change."""
+    console = output()
+    gathered = by_culprit(table.answers)
+    console.print(Text(table_headline(table), style="bold"))
+    for line in pins_words(table.pins):
+        console.print(Text(f"  {line}"))
+    rows = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in COLUMNS:
+        rows.add_column(column)
+    for changes in gathered.values():
+        for place, (answer, number) in enumerate(changes):
+            rows.add_row(*map(Text, _row(answer, number, named=place == 0)))
+        if (both := two_sided(changes)) is not None:
+            rows.add_row("", Text(both, style="yellow"))
+    if gathered:
+        console.print(rows)
+        for line in _merges(gathered.values()):
+            console.print(Text(f"  {line}"))
+    for line in unchanged(table):
+        console.print(Text(line))
+    console.print()
+    console.print(Text(cost(table)))
+    for line in dict.fromkeys(
+        line for answer in table.answers for line in (*block_words(answer), *answer.priors)
+    ):
+        console.print(Text(f"{line[:1].upper()}{line[1:]}."))
+
+
+def table_headline(table: FindTable) -> str:
+    """Say how many revisions changed how many metrics, and name them."""
+    gathered = by_culprit(table.answers)
+    if not gathered:
+        return f"none: no revision is known to have changed any of {len(table.answers)} metrics"
+    changed = sum(bool(answer.answer.changes) for answer in table.answers)
+    names = [_culprit(*changes[0]) for changes in gathered.values()]
+    what = "1 change of" if len(gathered) == 1 else f"{len(gathered)} changes of"
+    return f"found: {what} {changed} of {len(table.answers)} metrics: {listed(names, 'and')}"
+
+
+def two_sided(changes: Sequence[tuple[FindAnswer, int]]) -> str | None:
+    """Say so when one revision made some metrics better and others worse."""
+    said: dict[str, list[str]] = {"better": [], "worse": []}
+    for answer, number in changes:
+        word = judgement(answer, answer.answer.changes[number])
+        if word:
+            said[word].append(answer.name)
+    if not (said["better"] and said["worse"]):
+        return None
+    return f"better in {listed(said['better'], 'and')}, worse in {listed(said['worse'], 'and')}"
+
+
+def unchanged(table: FindTable) -> Iterator[str]:
+    """Name the metrics that did not change and those about which it is unclear."""
+    none = [answer for answer in table.answers if answer.answer.verdict == "none"]
+    if none:
+        seen = max(answer.answer.minimum_detectable for answer in none)
+        yield f"No change of {change_size(seen)} or more: {listed((answer.name for answer in none), 'and')}"
+    for answer in table.answers:
+        if answer.unclear:
+            yield f"Unclear: {answer.name}: {answer.answer.reason}"
+
+
+def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
+    change = answer.answer.changes[number]
+    by_how_much = "cannot be told" if change.effect is None else relative(change.effect.value)
+    return (
+        _culprit(answer, number) if named else "",
+        answer.name,
+        by_how_much,
+        judgement(answer, change),
+        levels(answer, change),
+        probability(change.confidence),
+    )
+
+
+def _culprit(answer: FindAnswer, number: int) -> str:
+    candidates = answer.candidates(answer.answer.changes[number])
+    inside = answer.inside.get(number)
+    if len(candidates) > 1:
+        return f"one of {len(candidates)}, {candidates[0].short} to {candidates[-1].short}"
+    if inside is not None and len(inner := innermost(inside).candidates) == 1 and inner != candidates:
+        return f"{revision_name(inner[0])}, which {candidates[0].short} merged"
+    return revision_name(candidates[0])
+
+
+def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[str]:
+    """Say where the changes of merges came from, once for each merge."""
+    said: set[str] = set()
+    for changes in gathered:
+        for answer, number in changes:
+            for line in inside_words(answer.inside[number]) if number in answer.inside else ():
+                if line not in said:
+                    said.add(line)
+                    yield line
+
+
+__all__ = ["print_find", "print_run", "revision_name"]
+
+
+def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str]) -> None:
+    """Print what a search found: headline, levels, cost, what could not be tried, the next command."""
+    if isinstance(answer, FindTable):
+        print_table(answer)
+    else:
+        _print_answer(answer)
+    output().print(Text(f"Next: perftrail show{after(repeat)} --search    how the search went", style="dim"))
+
+
+def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
+    """Print what a run left behind, and the next command."""
+    console = output()
+    skipped = f", {report.skipped} skipped as too large" if report.skipped else ""
+    console.print(
+        Text(
+            f"{report.measured} of {report.cells} points measured{skipped}, "
+            f"{report.invocations} new invocations, {len(report.failures)} failures",
+            style="bold",
+        )
+    )
+    for line in pins_words(report.pins):
+        console.print(Text(f"  {line}"))
+    for each in report.disagreements[:MOST_NAMED]:
+        console.print(Text(f"  {_disagreement(each)}", style="bold red"))
+    if len(report.disagreements) > MOST_NAMED:
+        console.print(Text(f"  and {len(report.disagreements) - MOST_NAMED} more; --json names all"))
+    for name, failure in list(report.failures.items())[:MOST_NAMED]:
+        console.print(Text(f"  {name}: {failure_words(failure)}"))
+        for line in more_lines(failure):
+            console.print(Text(f"    {line}"))
+    if len(report.failures) > MOST_NAMED:
+        console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
+    for left_out in report.left_out:
+        console.print(Text(f"skipped {left_out_words(left_out)}"))
+    console.print(Text(f"Next: perftrail show{after(repeat)}    the figures", style="dim"))
+
+
+def _disagreement(found: Disagreement) -> str:
+    """Say which subjects gave which answer, where all should have given the same."""
+    given = (
+        f"{value:.17g} ({plain(listed(map(str, subjects), 'and'))})"
+        for value, subjects in found.given.items()
+    )
+    at = f" at {plain(str(found.point))}" if found.point.values else ""
+    return f"{found.benchmark}.{found.metric}{at} should be the same and is not: {', '.join(given)}"
+
+
+def _print_answer(answer: FindAnswer) -> None:
+    console = output()
+    console.print(Text(headline(answer), style="bold"))
+    for line in pins_words(answer.pins):
+        console.print(Text(f"  {line}"))
+    for number in range(len(answer.answer.changes)):
+        for line in _details(answer, number):
+            console.print(Text(f"  {line}"))
+    for line in certificate_words(answer, None):
+        console.print(Text(f"  {line}"))
+    for line in (*doubt_words(answer), *outlier_words(answer), *broke(answer)):
+        console.print(Text(f"  {line}", style="yellow"))
+    console.print()
+    console.print(Text(cost(answer)))
+    for line in (*noise_words(answer), *block_words(answer), *answer.priors):
+        console.print(Text(f"{line[:1].upper()}{line[1:]}."))
+    if answer.unusable:
+        console.print(Text(unusable_words(answer)))
+    console.print(Text(f"Why it ended: {answer.answer.reason}."))
+
+
+def _details(answer: FindAnswer, number: int) -> Iterator[str]:
+    """Say of one change what the first line does not: which of several, levels, candidates, its merge."""
+    change = answer.answer.changes[number]
+    if len(answer.answer.changes) > 1:
+        yield f"{number + 1}. {change_words(answer, number)}"
+    if known := levels(answer, change):
+        yield known
+    yield from certificate_words(answer, number)
+    if also := also_words(answer, number):
+        yield also
+    if note := note_words(answer, change):
+        yield note
+    candidates = answer.candidates(change)
+    if len(candidates) > 1:
+        yield from (revision_name(revision) for revision in candidates[:MOST_NAMED])
+        if len(candidates) > MOST_NAMED:
+            yield f"and {len(candidates) - MOST_NAMED} more; --json names all"
+    if number in answer.inside:
+        yield from inside_words(answer.inside[number])

@@ -1,0 +1,197 @@
+"""Where a comparison is written: on stdout, into files, and into what a job of GitHub offers.
+
+What a comparison came to, for people: the answer, a table with the worst first, and what to do next.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from perftrail.errors import UsageError
+from perftrail.present.console import output
+from perftrail.present.failures import telling
+from perftrail.present.gate.words import (
+    effect,
+    effort,
+    figure,
+    headline,
+    limits,
+    name,
+    reach,
+    revision,
+    strip,
+    sureness,
+)
+from perftrail.present.speech import plain
+from perftrail.stats.comparison import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from perftrail.results.gate import Gate
+
+
+LONGEST_SUMMARY_BYTES = 900_000
+"""GitHub takes a megabyte from a step, and nothing at all of what is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The job of GitHub that we run in, if it is to be told anything.
+
+    While the block runs, the runner takes nothing that is printed for a command: builds and revisions of others speak
+    there. `token` ends that, and nobody else knows it.
+    """
+
+    token: str = ""
+
+    @classmethod
+    def of(cls, form: str) -> Self:
+        """Give the job, one that is told nothing where we run in none or another form is asked for."""
+        there = form == "github" and os.environ.get("GITHUB_ACTIONS") == "true"
+        return cls(secrets.token_hex(16) if there else "")
+
+    def __enter__(self) -> Self:
+        if self.token:
+            click.echo(f"::stop-commands::{self.token}", err=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.token:
+            click.echo(f"::{self.token}::", err=True)
+
+    def tell(self, gate: Gate, text: str) -> None:
+        """Write the summary of the step, and mark what failed."""
+        if not self.token:
+            return
+        from perftrail.present.gate.plain import marks
+
+        summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        if summary:
+            whole = text.encode()[:LONGEST_SUMMARY_BYTES].decode(errors="ignore")
+            _write(Path(summary), whole + "\n", append=True)
+        for line in marks(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
+            click.echo(line, err=True)
+
+
+def check_also(texts: Sequence[str], *, known: Sequence[str]) -> Mapping[Path, str]:
+    """Read ``FORMAT=FILE`` of --also: each file with its format. Raises `UsageError`."""
+    found = {}
+    for text in texts:
+        form, equals, file = text.partition("=")
+        if not equals or not file or form not in known:
+            raise UsageError(f"--also {text}: write FORMAT=FILE; FORMAT is one of {', '.join(known)}")
+        found[Path(file)] = form
+    return found
+
+
+def write_gate(gate: Gate, *, form: str, output: str | None, also: Mapping[Path, str], job: Job) -> None:
+    """Write a comparison in the form asked for, in the others too, and tell the job. Raises `UsageError`."""
+    for file, other in also.items():
+        _write_one(gate, other, file)
+    if output is not None:
+        _write_one(gate, form, Path(output))
+    elif form == "text":
+        print_gate(gate)
+    else:
+        click.echo(_text(gate, form), nl=False)
+    if output is not None and form != "json":
+        from perftrail.present.gate import FORMATS
+
+        click.echo(FORMATS["plain"](gate).splitlines()[0], err=True)
+    job.tell(gate, _text(gate, "github") if job.token else "")
+
+
+def _write_one(gate: Gate, form: str, file: Path) -> None:
+    if form not in ("svg", "png"):
+        _write(file, _text(gate, form))
+        return
+    from perftrail.present.gate.image import draw, to_png
+
+    drawn = draw(gate)
+    try:
+        if form == "svg":
+            file.write_text(drawn, encoding="utf-8")
+        else:
+            file.write_bytes(to_png(drawn))
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
+
+
+def _text(gate: Gate, form: str) -> str:
+    from perftrail.present.gate import FORMATS
+
+    return FORMATS["plain" if form == "text" else form](gate)
+
+
+def _write(file: Path, text: str, *, append: bool = False) -> None:
+    try:
+        with file.open("a" if append else "w", encoding="utf-8") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
+
+
+def _within(file: str, workspace: str) -> str:
+    """Name a file relative to the job's repository, where it lies in it."""
+    path = Path(file)
+    return str(path.relative_to(workspace)) if workspace and path.is_relative_to(workspace) else path.name
+
+
+STYLES = {Verdict.SLOWER: "red", Verdict.FASTER: "green", Verdict.UNCLEAR: "dim", Verdict.SAME: ""}
+LONGEST = 400
+MOST_LOST = 10
+
+
+def print_gate(gate: Gate) -> None:
+    """Print the answer in a line, every figure, what could not be had, how sure it is, and what to do next."""
+    console = output()
+    console.print(Text(plain(headline(gate), longest=LONGEST), style="bold"))
+    console.print(Text(f"base {plain(revision(gate.base))}"))
+    console.print(Text(f"head {plain(revision(gate.head))}"))
+    if gate.rows:
+        console.print()
+        console.print(_table(gate))
+        console.print()
+    for lost in gate.lost[:MOST_LOST]:
+        why = f"{lost.failure.stage}: {telling(lost.failure)} (log: {lost.failure.log})"
+        console.print(Text(f"{f'{lost.side} {plain(lost.place)}'.strip()}: {why}", style="yellow"))
+    if len(gate.lost) > MOST_LOST:
+        console.print(Text(f"and {len(gate.lost) - MOST_LOST} more; --json names all", style="yellow"))
+    sure = sureness(gate)
+    console.print(Text(f"{sure[:1].upper()}{sure[1:]}"))
+    told = effort(gate)
+    console.print(Text(f"{told[:1].upper()}{told[1:]}; machine {plain(gate.machine.id)}"))
+    for text in limits(gate):
+        console.print(Text(plain(f"{text[:1].upper()}{text[1:]}", longest=LONGEST)))
+    if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
+        console.print(Text(f"Next: {plain(gate.hunt, longest=LONGEST)}    which change did it", style="dim"))
+
+
+def _table(gate: Gate) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for head in ("metric", "base", "head", "change", "", "verdict"):
+        table.add_column(head, no_wrap=True, justify="right" if head in ("base", "head") else "left")
+    ends = reach(gate)
+    for row in gate.rows:
+        style = STYLES[row.verdict]
+        table.add_row(
+            Text(plain(name(row))),
+            Text(figure(row.base, row.target.unit)),
+            Text(figure(row.head, row.target.unit)),
+            Text(plain(effect(row)), style=style),
+            Text(strip(row, ends) if row.comparison is not None else "", style=style),
+            Text(f"{row.word}{', trips the gate' if gate.trips(row) else ''}", style=style),
+        )
+    return table

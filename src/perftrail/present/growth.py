@@ -1,0 +1,189 @@
+"""How metrics grow along an axis, in plain sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from perftrail.model.quantity import number, percent, probability, quantity
+from perftrail.model.wording import listed
+from perftrail.present.console import output
+from perftrail.present.scaling import told_of_words
+from perftrail.present.speech import plain
+from perftrail.stats.growth import Order
+from perftrail.stats.memory import Leak
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from perftrail.model.subject import Revision
+    from perftrail.results.growth import Along, Growths, Rivals
+    from perftrail.stats.curves import Crossing, Stretch
+    from perftrail.stats.growth import Growth
+    from perftrail.stats.memory import OverTime, PerUnit
+
+
+def print_growth(found: Growths, told: Sequence[Revision]) -> None:
+    """Print what each curve of some revisions says, and of how many others nothing; nothing without a curve."""
+    console = output()
+    if found.curves:
+        console.print(Text("\nGrowth:", style="bold"))
+    for along in found.curves:
+        if along.subject.revision in told:
+            for line in curve_words(along):
+                console.print(Text(f"  {_name(along)}: {line}"), soft_wrap=True)
+    for rivals in found.rivals:
+        for line in rival_words(rivals):
+            console.print(Text(f"  {line}"), soft_wrap=True)
+    if hint := cause_hint(each for each in found.curves if each.subject.revision in told):
+        console.print(Text(f"  {hint}."), soft_wrap=True)
+    if left_out := told_of_words("Growth", told=len(told), measured=len(found.measured)):
+        console.print(Text(f"  {left_out}; --json has every one."), soft_wrap=True)
+
+
+def curve_words(along: Along) -> Iterator[str]:
+    """Say what one curve tells, a sentence each."""
+    axis = plain(along.axis)
+    if along.growth is not None:
+        yield from _growth(along.growth, along, axis)
+    elif along.unit_cost is None and along.leak is None:
+        yield f"{len(along.curve)} values of {axis} are too few to tell how it grows"
+    if along.unit_cost is not None:
+        yield _per_unit(along.unit_cost, along.unit, axis)
+    if along.leak is not None:
+        yield _over_time(along.leak, along.unit, axis)
+    for refused in along.refused:
+        if refused.stage == "timeout":
+            why = f"takes more than {quantity(refused.limit, 's')}"
+        else:
+            why = f"takes more memory than {quantity(refused.limit, 'B')}"
+        yield f"given up at {axis}={_at(refused.x)}, which {why}"
+    if along.skipped:
+        yield f"not started at {axis}={listed(map(_at, along.skipped), 'and')}, beyond what was given up"
+
+
+def rival_words(rivals: Rivals) -> Iterator[str]:
+    """Say which of two subjects is lower where, and where they cross."""
+    names = (plain(rivals.first.subject.variant), plain(rivals.second.subject.variant))
+    first = rivals.first
+    title = f"{first.host.benchmark}.{first.metric}, {names[0]} and {names[1]}"
+    parts = [_stretch(each, names) for each in rivals.comparison.stretches]
+    yield f"{title}: {'; '.join(parts)} ({plain(first.axis)})"
+    for crossing in rivals.comparison.crossings:
+        yield f"{title}: {_crossing(crossing, names, plain(first.axis))}"
+
+
+def _name(along: Along) -> str:
+    fixed = f" at {plain(str(along.fixed))}" if along.fixed.values else ""
+    return f"{along.subject} {along.host.benchmark}.{along.metric}{fixed} along {plain(along.axis)}"
+
+
+def _growth(found: Growth, along: Along, axis: str) -> Iterator[str]:
+    span = f"over {axis}={_at(along.curve.xs[0])} to {_at(along.curve.xs[-1])}"
+    exponent = found.exponent
+    value, low, high = (round(each, 2) + 0.0 for each in (exponent.value, exponent.low, exponent.high))
+    power = f"exponent {value:.2f} [{low:.2f}, {high:.2f}]"
+    grows = "time grows" if along.unit == "s" else "grows"
+    if found.order is Order.CONSTANT:
+        yield f"constant {span}, within 10 % ({power})"
+    elif found.order is not None:
+        yield f"{grows} like {_order(found.order)} {span} ({power}), n for {axis}{_misfit(found)}"
+    elif found.orders:
+        weights = [f"{_order(order)} ({probability(weight)})" for order, weight in found.orders.items()]
+        yield f"{grows} like {listed(weights)} {span} ({power}), n for {axis}{_misfit(found)}"
+    elif found.bend is None:
+        yield f"{grows} like no common order {span}; as a power law it has the {power}"
+    if found.bend is not None:
+        bend = found.bend
+        yield (
+            f"changes its growth near {axis}={_at(bend.x)} (between {_at(bend.low)} and {_at(bend.high)}): "
+            f"exponent {bend.before:.2f} below, {bend.after:.2f} above"
+        )
+    if found.start is not None:
+        yield f"{quantity(found.start, along.unit)} of it do not depend on {axis}"
+    if along.work is not None:
+        yield _work(found, along.work)
+
+
+def _misfit(found: Growth) -> str:
+    if not found.systematic:
+        return ""
+    return f"; no order fits: points lie {percent(found.misfit)} off the nearest, more than samples vary"
+
+
+def _work(time: Growth, work: Growth) -> str:
+    """Compare how time grows with how the instructions do: only these show whether the work itself grows so."""
+    orders = listed(map(_order, work.orders)) or f"a power of {work.exponent.value:.2f}"
+    told = f"its instructions grow like {orders}"
+    if time.exponent.low > work.exponent.high:
+        return f"{told}, less than its time: each takes longer, for example by misses of caches"
+    if time.exponent.high < work.exponent.low:
+        return f"{told}, more than its time"
+    return f"{told}, as its time does: the work itself grows so"
+
+
+def cause_hint(curves: Iterable[Along]) -> str:
+    """Say what would show why time grows, where no instructions were counted; else nothing."""
+    grows = any(
+        each.unit == "s" and each.growth and each.growth.order is not Order.CONSTANT and each.work is None
+        for each in curves
+    )
+    hint = (
+        "This describes how time grows, not why: a benchmark of the same command with "
+        'counters = ["instructions"] shows whether the work grows so'
+    )
+    return hint if grows else ""
+
+
+def _order(order: Order) -> str:
+    return "an exponential of n" if order is Order.EXPONENTIAL else order.value
+
+
+def _per_unit(found: PerUnit, unit: str, axis: str) -> str:
+    note = ""
+    if found.quantum is not None and found.quantum.chunk is not None:
+        note = f"; the heap grows in steps of {quantity(found.quantum.chunk, unit)}, which the interval allows for"
+    elif found.quantum is not None and found.quantum.factor is not None:
+        note = (
+            f"; the heap grows by a factor of {found.quantum.factor:g} at a time, "
+            f"so that up to {percent(1.0 - 1.0 / found.quantum.factor)} of a figure may be unused"
+        )
+    if found.bent:
+        return f"no one figure for each of {axis}, as it does not grow in a straight line{note}"
+    if found.low <= 0.0 <= found.high:
+        return f"no growth can be told: at most {quantity(found.high, unit)} for each of {axis}{note}"
+    each = quantity(found.value, unit, low=found.low, high=found.high)
+    return f"each one more of {axis} takes {each}, beside {quantity(found.base, unit)}{note}"
+
+
+def _over_time(found: OverTime, unit: str, axis: str) -> str:
+    slope = quantity(found.slope, unit, low=found.low, high=found.high)
+    match found.verdict:
+        case Leak.LEAK:
+            return f"a leak: grows by {slope} for each of {axis} at constant load"
+        case Leak.NONE:
+            return f"no leak: at constant load it grows by at most {quantity(found.high, unit)} for each of {axis}"
+        case Leak.LEVELS_OFF:
+            return f"grows with {axis} and levels off: no leak as far as was measured"
+        case _:
+            return f"whether it leaks is unclear: {slope} for each of {axis}; measure longer, or more values"
+
+
+def _stretch(each: Stretch, names: tuple[str, str]) -> str:
+    where = _at(each.first) if each.first == each.last else f"{_at(each.first)} to {_at(each.last)}"
+    if each.lower is None:
+        return f"no difference told at {where}"
+    ratio = each.ratio if each.lower == 0 else 1.0 / each.ratio
+    return f"{names[each.lower]} is lower at {where} ({number(ratio)} times on average)"
+
+
+def _crossing(each: Crossing, names: tuple[str, str], axis: str) -> str:
+    return (
+        f"they cross at {axis}={_at(each.x)} (95 %: {_at(each.low)} to {_at(each.high)}); "
+        f"beyond it {names[each.lower]} is lower"
+    )
+
+
+def _at(x: float) -> str:
+    return str(int(x)) if float(x).is_integer() and abs(x) < 1e7 else number(float(x))

@@ -1,0 +1,136 @@
+"""What the doctor says, for people: what spoils measurements first, then what is fine, then what can be seen."""
+
+from __future__ import annotations
+
+import textwrap
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from perftrail.model.quantity import number, quantity
+from perftrail.present.console import output
+from perftrail.present.speech import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.process.machine.settings import Change
+    from perftrail.verbs.doctor import Finding, Grade, Report
+    from perftrail.verbs.resolution import Resolution
+
+STYLES: dict[Grade, str] = {"spoils": "bold red", "may spoil": "yellow", "unknown": "dim", "fine": "green"}
+LONGEST = 200
+INDENT = 11
+WIDEST = 110
+"""Columns that are easily read; a pipe has a thousand."""
+
+
+@contextmanager
+def looking(*, quick: bool) -> Iterator[None]:
+    """Say on a terminal that it takes some seconds."""
+    console = Console(stderr=True, highlight=False)
+    what = "watching this machine" + ("" if quick else ", then measuring a program against itself")
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{what} …"):
+        yield
+
+
+def print_report(report: Report) -> None:
+    """Print the findings, the worst first; what is fine in a line each; the resolution; what to do next."""
+    console = output()
+    for change in report.put_back:
+        console.print(Text(f"put back what a killed perftrail had left: {_told(change, back=True)}"))
+    counts = {grade: sum(finding.grade == grade for finding in report.findings) for grade in STYLES}
+    console.print(Text(_headline(counts), style="bold"))
+    console.print()
+    for finding in report.findings:
+        console.print(_lines(finding, width=min(console.width, WIDEST)))
+    console.print()
+    if report.resolution is not None:
+        console.print(Text(_wrapped(resolution_line(report.resolution), console), style="bold"))
+    console.print(Text(_wrapped(_next(report), console), style="dim"))
+
+
+def resolution_line(found: Resolution) -> str:
+    """Say what can be told apart here, as it was measured."""
+    each = quantity(found.seconds, "s")
+    line = (
+        f"On this machine, now, {found.pairs} pairs of a {each} program resolve {_percent(found.wall)} in wall "
+        f"and {_percent(found.cpu)} in CPU time."
+    )
+    if found.wall > 0.01:
+        line += f" To see 1 % in wall takes about {found.pairs_for_one_percent} pairs."
+    return line
+
+
+def tell_changes(changes: Sequence[Change], *, until: str) -> None:
+    """Say on stderr what is changed and for how long."""
+    if not changes:
+        click.echo(
+            "nothing here that --fix may change: what it would set is set so, or is not ours to set", err=True
+        )
+    for change in changes:
+        click.echo(f"{_told(change)} {until}", err=True)
+
+
+def tell_put_back(changes: Sequence[Change]) -> None:
+    """Say on stderr that everything is as it was."""
+    if changes:
+        click.echo(f"put back {len(changes)} settings", err=True)
+
+
+def _told(change: Change, *, back: bool = False) -> str:
+    was, now = (change.wanted, change.was) if back else (change.was, change.wanted)
+    return f"{plain(change.file, longest=LONGEST)}: {plain(was)} → {plain(now)}"
+
+
+def _headline(counts: dict[Grade, int]) -> str:
+    if counts["spoils"]:
+        return f"{_things(counts['spoils'], 'spoils', 'spoil')} measurements here"
+    if counts["may spoil"]:
+        return f"nothing spoils measurements now; {_things(counts['may spoil'], 'may', 'may')}"
+    return "this machine is fit to measure on"
+
+
+def _things(count: int, one_does: str, several_do: str) -> str:
+    return f"1 thing {one_does}" if count == 1 else f"{count} things {several_do}"
+
+
+def _lines(finding: Finding, *, width: int) -> Text:
+    """Write one finding: a word for how much it matters, what it is, and below it cost and remedy."""
+    text = Text()
+    text.append(f"{finding.grade:<{INDENT}}", style=STYLES[finding.grade])
+    text.append(finding.name, style="bold")
+    room = width - INDENT
+    text.append(_hung(f"{finding.name}: {plain(finding.here, longest=LONGEST)}", room)[len(finding.name) :])
+    if finding.cost:
+        text.append(f"\n{' ' * INDENT}{_hung(f'cost: {finding.cost} ({finding.source})', room)}", style="dim")
+    if finding.remedy:
+        remedy = f"{finding.remedy}; --fix does, for a while" if finding.fix else finding.remedy
+        text.append(f"\n{' ' * INDENT}{_hung(f'do:   {remedy}', room)}")
+    return text
+
+
+def _hung(told: str, room: int) -> str:
+    """Break a text into lines below each other; what somebody may copy is not broken inside a word."""
+    lines = textwrap.wrap(told, room, break_long_words=False, break_on_hyphens=False)
+    return f"\n{' ' * INDENT}".join(lines)
+
+
+def _wrapped(told: str, console: Console) -> str:
+    return "\n".join(textwrap.wrap(told, min(console.width, WIDEST), break_on_hyphens=False))
+
+
+def _percent(share: float) -> str:
+    return f"{number(share * 100)} %"
+
+
+def _next(report: Report) -> str:
+    if any(finding.fix for finding in report.findings):
+        return "Next: sudo perftrail doctor --fix -- perftrail run (measures with that changed)"
+    return "Next: perftrail run (marks samples taken in noise; see docs/how-to/trustworthy-figures.md)"

@@ -1,0 +1,153 @@
+"""A report as one page that needs nothing else: no network, no file beside it, no trust in what it quotes.
+
+What a page's script draws and unfolds, as inert text: specifications, and long columns for who asks.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from perftrail.charts.frame import config
+from perftrail.present.page_images import bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.model.search_record import Json
+    from perftrail.present.page import Page, Section, Table
+
+
+class Columns:
+    """Columns of tables and figures by number: each is written once, however many show it.
+
+    >>> columns = Columns()
+    >>> [columns.number(["a", "b"]), columns.number([1.5]), columns.number(["a", "b"])]
+    [0, 1, 0]
+    >>> columns.texts
+    ('["a","b"]', '[1.5]')
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, values: Sequence[Json]) -> int:
+        """Keep a column and give its number."""
+        return self._numbers.setdefault(inert_json(list(values)), len(self._numbers))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns as JSON, by number."""
+        return tuple(self._numbers)
+
+    def of_table(self, table: Table) -> list[int]:
+        """Keep a whole table and give the numbers of its columns."""
+        return [self.number(column) for column in zip(*table.rows, strict=True)]
+
+    def of_detail(self, section: Section) -> Mapping[str, int]:
+        """Keep every point of a thinned figure, in the units it is drawn in; give the numbers by what they are."""
+        assert section.figure is not None
+        about = section.figure.spec["usermeta"]
+        assert isinstance(about, dict)
+        divisor = about["divisor"]
+        assert isinstance(divisor, float)
+        points = section.detail
+        columns: dict[str, list[Json]] = {
+            "position": [point.position for point in points],
+            "subject": [point.subject for point in points],
+            "revision": [point.revision for point in points],
+            "value": [_short(point.value / divisor) for point in points],
+            "low": [_short(point.low / divisor) for point in points],
+            "high": [_short(point.high / divisor) for point in points],
+            "count": [point.count for point in points],
+        }
+        return {name: self.number(column) for name, column in columns.items()}
+
+
+def inert_json(data: Json) -> str:
+    r"""Write JSON that ends no script and begins no tag, whatever its texts hold.
+
+    >>> inert_json(["</script>"])
+    '["\\u003c/script\\u003e"]'
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _short(value: float) -> float:
+    """A figure with the digits that can be seen."""
+    return float(f"{value:.5g}")
+
+
+AT_ONCE = 30
+"""So many rows of a table stand in the page; the rest is shown when asked for."""
+
+LARGEST_STILL = 100_000
+"""A still image beyond this is left out of the page: it lies beside it anyway."""
+
+
+def to_html(page: Page, stills: Mapping[str, str]) -> str:
+    """Write a page; `stills` are its figures drawn as SVG, by name, for readers without scripts and for print."""
+    scripts = [Markup(bundle()), Markup(_text("page.js"))]  # noqa: S704 - our own scripts, nothing from a study
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["tied"] = tied
+    template = environment.from_string(_text("page.html"))
+    columns = Columns()
+    return template.render(
+        page=page,
+        at_once=AT_ONCE,
+        style=Markup(_text("page.css")),  # noqa: S704 - as above
+        scripts=scripts,
+        policy=_policy(scripts),
+        stills={name: _data_address(drawn) for name, drawn in stills.items() if len(drawn) <= LARGEST_STILL},
+        specs={figure.name: _inert(figure.spec) for figure in page.figures},
+        looks=_inert({"light": config("light"), "dark": config("dark")}),
+        unfolded={table.name: columns.of_table(table) for table in _long_tables(page)},
+        detail={
+            section.figure.name: columns.of_detail(section)
+            for section in page.every_section
+            if section.figure is not None and section.detail
+        },
+        columns=[Markup(text) for text in columns.texts],  # noqa: S704 - inert_json wrote them
+    )
+
+
+def _long_tables(page: Page) -> Iterator[Table]:
+    """The tables of which only the first rows stand in the page."""
+    for section in page.every_section:
+        yield from (table for table in section.tables if len(table.rows) > AT_ONCE and not table.whole)
+
+
+def _inert(data: Json) -> Markup:
+    return Markup(inert_json(data))  # noqa: S704 - that is what makes it inert
+
+
+def tied(text: str) -> str:
+    """Keep a figure and its sign, and a ratio, on one line."""
+    return text.replace(" %", "\u00a0%").replace("× ", "×\u00a0")
+
+
+def _policy(scripts: list[Markup]) -> str:
+    """Allow the page's own scripts by their digests and nothing else; Vega compiles its expressions itself."""
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _data_address(drawn: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(drawn.encode()).decode()
+
+
+def _text(name: str) -> str:
+    return (files("perftrail.present") / "templates" / name).read_text(encoding="utf-8")

@@ -1,0 +1,150 @@
+"""What a study would take, what trying it showed, and what a first study was made of, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from perftrail.model.quantity import duration
+from perftrail.present.failures import left_out_words, remedy_lines, trouble_lines
+from perftrail.present.speech import after, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.build import Stage
+    from perftrail.model.recipe import Variant
+    from perftrail.model.study import Study
+    from perftrail.results.outlook import Span
+    from perftrail.verbs.check import AttemptReport, Survey
+    from perftrail.verbs.init.start import Begun
+
+LONGEST_LINE = 1000
+TRIED_FIRST = 5
+"""How many revisions are worth trying before anything was made."""
+
+_REMEDIES: Mapping[Stage, str] = {
+    "checkout": "mend [source], or the repository, then ",
+    "build": "mend [build], or install what it lacks, then ",
+    "link": "mend the benchmark's build, then ",
+    "relink": "mend the lines of relink, then ",
+    "start": "mend the benchmark's command, then ",
+    "crash": "mend the benchmark's command, then ",
+    "timeout": "raise the benchmark's timeout, then ",
+    "memory": "raise the benchmark's memory_limit, then ",
+    "metric": "mend the benchmark's metrics, then ",
+}
+"""What to do first when nothing could be started, by the stage at which most failed."""
+
+
+def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
+    """Print what a study asks, what is there already and what the rest takes."""
+    first, last = plan.revisions[0], plan.revisions[-1]
+    to_make = plan.subjects - plan.built - plan.failed
+    lines = [
+        ("revisions", f"{len(plan.revisions)}, {first.short} to {last.short}"),
+        *([("sources", str(plan.pins))] if study.sources else []),
+        ("variants", ", ".join(_variant(name, each) for name, each in study.variants.items())),
+        ("builds", f"{plan.subjects}: {plan.built} made, {plan.failed} failed, {to_make} to make"),
+        *(("skipped", left_out_words(each)) for each in plan.left_out),
+        *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
+        ("points", f"{plan.points}"),
+        ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
+        ("time left", _time(plan)),
+    ]
+    click.echo(click.style(plain(plan.title), bold=True))
+    for name, text in lines:
+        click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
+    for trouble in plan.troubles:
+        for line in trouble_lines(trouble):
+            click.echo(line)
+    made = plan.built + plan.failed
+    if made:
+        _next(study, repeat)
+    else:
+        _say_next(f"check --try {TRIED_FIRST}", repeat)
+
+
+def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str]) -> None:
+    """Print what share could be built and started, what those that failed have in common, and the time."""
+    tried, started = len(report.tried), report.started
+    share = f"{report.built} of {tried} built ({report.built / tried:.0%}), {started} of them started"
+    if report.relinked is not None:
+        share = f"{share}, {report.relinked} of these relinked"
+    click.echo(click.style(share, bold=True))
+    for advised in report.troubles:
+        for line in trouble_lines(advised.trouble):
+            click.echo(line)
+        if advised.trouble.stretch is not None:
+            for line in remedy_lines(advised.trouble.stretch, advised.remedies):
+                click.echo(line)
+    click.echo(f"{'time left':<12} {_time(report.plan)}; {len(report.plan.revisions)} revisions")
+    if report.useful:
+        _next(study, repeat)
+    else:
+        _say_next("check --try 1", repeat, first=_REMEDIES[report.troubles[0].trouble.failure.stage])
+
+
+def print_begun(begun: Begun) -> None:
+    """Print what was found, what is wrong with it, and the next command."""
+    draft = begun.draft
+    history, building = draft.history, draft.building
+    span = f" {history.range}" if history.range else ""
+    count = f", {history.revisions} revisions" if history.revisions else ""
+    lines = [("wrote", str(begun.file)), ("history", f"{history.kind}{span}{count}")]
+    if building is None:
+        lines.append(("build", "no build system was found: write [build] and [benchmark] yourself"))
+    else:
+        place = f" in {draft.directory}" if draft.directory else ""
+        lines.append(("build", f"{building.system}, by {building.manifest}{place}"))
+        others = dict.fromkeys(other.system for other in draft.others if other.system != building.system)
+        if others:
+            lines.append(("", f"found as well: {', '.join(others)}; --build NAME chooses"))
+        lines.append(("benchmark", building.trial.command))
+        lines.append(("", building.trial.why))
+    lines += [("mind", trouble) for trouble in history.troubles]
+    if begun.lacking:
+        lines.append(("mind", f"not installed here: {', '.join(begun.lacking)}"))
+    for name, text in lines:
+        click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
+    _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),))
+
+
+def _next(study: Study, repeat: Sequence[str]) -> None:
+    _say_next("find" if study.find.metric else "run", repeat)
+
+
+def _say_next(command: str, repeat: Sequence[str], *, first: str = "") -> None:
+    where = after(repeat)
+    verb, *options = command.split(" ", 1)
+    text = f"Next: {first}perftrail {' '.join([verb + plain(where, longest=LONGEST_LINE), *options])}"
+    click.echo(click.style(text, dim=True))
+
+
+def _variant(name: str, variant: Variant) -> str:
+    return f"{name} ({variant.directory}/)" if variant.directory else name
+
+
+def _benchmark(name: str, benchmark: Benchmark) -> str:
+    axes = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in benchmark.parameters.items())
+    return f"{name}: {axes}" if axes else name
+
+
+def _counts(span: Span) -> str:
+    least, most = int(span.least), int(span.most)
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _time(plan: Survey) -> str:
+    if plan.seconds is None:
+        return "not known before something was made and measured"
+    if plan.seconds.most == 0:
+        return "none: everything planned has an outcome"
+    least, most = duration(plan.seconds.least), duration(plan.seconds.most)
+    told = least if least == most else f"{least} to {most}"
+    if plan.unseen:
+        some = "1 point was" if plan.unseen == 1 else f"{plan.unseen} points were"
+        return f"{told} or more: {some} never started"
+    return told if least == most else f"{told}, by what was made and measured so far"

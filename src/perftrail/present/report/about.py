@@ -1,0 +1,184 @@
+"""A report's sections on where the figures come from: machine, methods, flags, failures, how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from perftrail import __version__
+from perftrail.model.measurement import NOISE
+from perftrail.model.quantity import format_duration
+from perftrail.present.page import Listing, Section, Table
+from perftrail.present.page_files import log_end, study_text
+from perftrail.present.report.words import LONGEST, revision_title, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perftrail.measure.troubles import Trouble
+    from perftrail.model.subject import Revision
+    from perftrail.present.report.gathered import Gathered
+
+MOST_TROUBLES = 12
+LINES = "\n\t"
+
+
+def about_sections(gathered: Gathered) -> tuple[Section, ...]:
+    """Give what was measured where and how, what could not be had, and how to repeat it."""
+    failures = _failures(gathered)
+    return (_measured(gathered), *([failures] if failures is not None else []), _repeat(gathered))
+
+
+def _measured(gathered: Gathered) -> Section:
+    view = gathered.view
+    if view.study.walked.kind == "samples":
+        return _imported(gathered)
+    study, policy = view.study, view.study.measure
+    known = view.store.machines().get(view.machine.id, view.machine)
+    facts = tuple((shown(name.replace("_", " ")), shown(text)) for name, text in known.facts.items())
+    sandbox = "in a sandbox without network" if study.sandbox.always else "without a sandbox"
+    least, most = policy.invocations.least, policy.invocations.most
+    return Section(
+        name="measured",
+        title="What was measured, where and how",
+        paragraphs=(
+            f"{len(gathered.measured)} of {len(gathered.revisions)} revisions; builds and runs were {sandbox}. "
+            f"Variants: {', '.join(study.variants)}. Benchmarks: {', '.join(study.benchmarks)}.",
+            f"Each point was started {least} to {most} times in {policy.order} order, every start a process of its "
+            f"own with at most {_timeouts(gathered)}; warm-ups do not count. A figure is the median, its interval "
+            "holds the median of what the samples are drawn from (order statistics, no assumption on their shape).",
+            *_flags(gathered),
+            "Samples of different machines are never pooled; these are of one:",
+        ),
+        tables=(
+            Table(name="machine", head=("machine", shown(view.machine.id)), rows=facts),
+            *_other_searches(gathered),
+        ),
+    )
+
+
+def _imported(gathered: Gathered) -> Section:
+    """Say that the samples are others', and what their files say of where they are from."""
+    view = gathered.view
+    facts = tuple((shown(name), shown(text, longest=300)) for name, text in view.machine.facts.items())
+    return Section(
+        name="measured",
+        title="Where the samples are from",
+        paragraphs=(
+            f"perftrail measured none of this: {len(gathered.measured)} revisions were imported from other tools. "
+            f"Variants: {shown(', '.join(view.study.variants))}. "
+            f"Benchmarks: {shown(', '.join(view.study.benchmarks), longest=300)}.",
+            "What was warmed up, in which order it ran and what else the machine did is not known. A figure is the "
+            "median; its interval assumes that the values are independent. Where a file keeps only a mean or a median "
+            "it is marked summary, stands for one value and has no interval.",
+            *_flags(gathered),
+            "Samples of different machines are never pooled, nor with those that perftrail takes:",
+        ),
+        tables=(Table(name="machine", head=("samples", shown(view.machine.id)), rows=facts),),
+    )
+
+
+def _timeouts(gathered: Gathered) -> str:
+    longest = max(each.timeout_seconds for each in gathered.view.study.benchmarks.values())
+    return format_duration(longest)
+
+
+def _flags(gathered: Gathered) -> Iterator[str]:
+    marks = Counter(flag for row in gathered.rows for flag in row.flags)
+    if marks:
+        told = ", ".join(f"{shown(flag)} ({count} figures)" for flag, count in marks.most_common())
+        what = (
+            " Others used the machine while they were taken." if any(flag in NOISE for flag in marks) else ""
+        )
+        yield f"Flags on samples: {told}.{what} The tables say what became of them."
+
+
+def _other_searches(gathered: Gathered) -> Iterator[Table]:
+    if len(gathered.searches) > 1:
+        yield Table(
+            name="searches",
+            title="Searches on this machine",
+            head=("begun", "metric", "from", "to", "answer"),
+            rows=tuple(
+                (
+                    each.started[:16].replace("T", " "),
+                    *(shown(str(each.question[name])) for name in ("metric", "first", "last")),
+                    "not ended"
+                    if each.answer is None
+                    else shown(str(each.answer.get("verdict", "several metrics"))),
+                )
+                for each in gathered.searches
+            ),
+        )
+
+
+def _failures(gathered: Gathered) -> Section | None:
+    """Each cause once, with the end of its log; what the study leaves out. Nothing where there is nothing."""
+    troubles, left_out = gathered.lacking.troubles, gathered.lacking.left_out
+    if not troubles and not left_out:
+        return None
+    rows = tuple(
+        (
+            str(len(trouble.subjects)),
+            trouble.failure.stage,
+            shown(trouble.line, longest=300),
+            shown(", ".join(str(subject) for subject in trouble.subjects[:6]), longest=200),
+        )
+        for trouble in troubles
+    )
+    skipped = tuple(
+        (str(len(each.revisions)), "skipped", shown(each.reason, longest=300), each.revisions[0].short)
+        for each in left_out
+    )
+    table = Table(
+        name="failures",
+        head=("subjects", "stage", "most telling line", "which"),
+        rows=(*rows, *skipped),
+        numbers=frozenset({0}),
+    )
+    logs = tuple(log for trouble in troubles[:MOST_TROUBLES] for log in _log(gathered, trouble))
+    return Section(name="failures", title="What could not be had", tables=(table,), listings=logs)
+
+
+def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:
+    text = log_end(trouble.failure.log, gathered.results) or trouble.failure.message
+    if text.strip():
+        yield Listing(
+            title=f"Log of {revision_title(trouble.subjects[0].revision)}: {shown(trouble.line, longest=LONGEST)}",
+            text=shown(text, longest=8_000, kept=LINES),
+            folded=True,
+        )
+
+
+def _named(revision: Revision) -> str:
+    """Name a revision so that it can be had again, with its label where that is another name."""
+    return shown(" ".join(dict.fromkeys(each for each in (revision.id, revision.label) if each)))
+
+
+def _repeat(gathered: Gathered) -> Section:
+    study = gathered.view.study
+    name = shlex.quote(PurePath(study.directory).name or ".")
+    ends = dict.fromkeys(map(_named, (*gathered.revisions[:1], *gathered.revisions[-1:])))
+    verb = "goes from" if len(ends) > 1 else "is"
+    told = f" The history {verb} {' to '.join(ends)}." if ends else ""
+    command = f"perftrail {'find' if gathered.search is not None else 'run'} {name}\n"
+    if study.walked.kind == "samples":
+        command = ""  # nothing runs; the report is made of the files that there are
+    return Section(
+        name="repeat",
+        title="How to repeat it",
+        paragraphs=(f"Written by perftrail {__version__}.{told}",),
+        listings=(
+            Listing(
+                title="Commands",
+                text=f"{command}perftrail report -o report {name}",
+            ),
+            Listing(
+                title=f"Study file {PurePath(study.file).name}",
+                text=shown(study_text(study.file), longest=70_000, kept=LINES),
+                folded=True,
+            ),
+        ),
+    )

@@ -1,0 +1,433 @@
+"""A report's answer in a sentence: what a search found, or what the figures say where none was asked for.
+
+A report's answer where subjects stand beside each other: how they differ, or what could have been seen.
+
+What a search's stored answer says, part by part: effect, levels, certainty, cost.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from perftrail.find.answer import marked_words
+from perftrail.model.quantity import change as relative
+from perftrail.model.quantity import counted, decimals, duration, percent, probability, quantity
+from perftrail.model.subject import Revision
+from perftrail.present.page import Fact, Verdict
+from perftrail.present.report.words import (
+    certainty_words,
+    effect_words,
+    revision_title,
+    row_figure,
+    row_metric,
+)
+from perftrail.search import Summary, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from perftrail.model.search_record import Json
+    from perftrail.present.page import Tone
+    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.report.side_by_side import Beside
+    from perftrail.results.changes import HistoryChange
+
+
+BUILDS_DIFFER = (
+    "These builds differ; ten layouts would show whether the change does: perftrail compare with [build] relink "
+    "(docs/how-to/layout-noise.md)."
+)
+
+
+def difference(gathered: Gathered, beside: Sequence[Beside], *, notes: tuple[str, ...]) -> Verdict:
+    """Say how the subjects differ: in what the study asks about, else the largest sure difference first."""
+    about = [each for each in beside if each.asked] or beside
+    sure = [each for each in about if each.differs]
+    if not sure:
+        return _alike(beside, about, notes)
+    lead = gathered.lead
+    asked = [each for each in sure if lead and (each.benchmark, each.metric) == (lead.benchmark, lead.metric)]
+    told = asked or sure
+    best = max(told, key=lambda each: each.size)
+    alike = [each for each in told if (each.benchmark, each.metric) == (best.benchmark, best.metric)]
+    found = best.comparison
+    words = ", ".join(f"{each.name} {relative(each.comparison.effect)} ({each.words})" for each in alike)
+    tones: set[Tone] = {"better" if each.words == "better" else "worse" for each in alike}
+    figure = best.figure if best.asked else f"{best.benchmark}.{best.metric}"
+    return Verdict(
+        sentence=f"{figure} against {best.reference}: {words}.",
+        tone=tones.pop() if len(tones) == 1 else "plain",
+        facts=(
+            Fact(
+                label=f"Effect of {best.name}",
+                text=effect_words(found.effect, found.low, found.high, interval="interval"),
+            ),
+            Fact(label="Certainty", text=f"{probability(found.confidence)}, {found.pairs} {_taken(best)}"),
+            _counted(beside),
+            Fact(
+                label="Cost",
+                text=f"{sum(len(row.values) for row in gathered.rows)} values",
+            ),
+        ),
+        notes=(*notes, *_of_builds(gathered, best)),
+    )
+
+
+def _of_builds(gathered: Gathered, best: Beside) -> tuple[str, ...]:
+    """Say of two revisions that differ that two builds do; variants are meant to be other builds."""
+    if len(gathered.variants) > 1 or not best.in_turns:
+        return ()
+    return (BUILDS_DIFFER,)
+
+
+def _alike(beside: Sequence[Beside], about: Sequence[Beside], notes: tuple[str, ...]) -> Verdict:
+    """Say that no difference could be told in what it is about, and what could have been seen."""
+    same = all(each.verdict == "same" for each in about)
+    seen = [each.comparison.smallest_seen for each in about]
+    known = [each for each in seen if each is not None]
+    where = " everywhere" if len(about) > 1 else ""
+    bound = f"{percent(max(known, default=0.0))} would have been seen{where}"
+    if len(known) < len(seen):
+        bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} to say"
+    which = "No difference" if same else "No difference could be told"
+    if any(each.points > 1 for each in about):
+        which += " on the whole"
+    figure = f" in {about[0].figure}" if about[0].asked else ""
+    sentence = f"{which} from {about[0].reference}{figure}; {bound}."
+    if disturbed := [each for each in about if not each.decides]:
+        largest = max(disturbed, key=lambda each: each.size)
+        sentence = (
+            f"{largest.figure} against {largest.reference}: {largest.name} {relative(largest.comparison.effect)}, "
+            "but that decides nothing: something else was at work on the machine."
+        )
+    return Verdict(
+        sentence=sentence,
+        tone="plain" if same else "unclear",
+        facts=(_counted(beside),),
+        notes=notes,
+    )
+
+
+def _counted(beside: Sequence[Beside]) -> Fact:
+    sure = sum(each.differs for each in beside)
+    return Fact(
+        label="Comparisons", text=f"{len(beside)}{f', of which {sure} differ for sure' if sure else ''}"
+    )
+
+
+def _taken(best: Beside) -> str:
+    return "pairs side by side" if best.in_turns else "values of each or more, not taken in turns"
+
+
+MOST_ALSO = 5
+
+
+def answer_by(effect: Json) -> str:
+    """Say by how much, nothing where that is unknown."""
+    return f": {relative(answer_figure(effect['value']))}" if isinstance(effect, dict) else ""
+
+
+def answer_judged(change: Mapping[str, Json], better: str) -> str:
+    """Say whether a change is better or worse, in brackets."""
+    tone = answer_tone(change, better)
+    return f" ({tone})" if tone in ("better", "worse") else ""
+
+
+def answer_tone(change: Mapping[str, Json], better: str) -> Tone:
+    """Whether a change is an improvement, as the study has it."""
+    effect = change.get("effect")
+    if not isinstance(effect, dict):
+        return "plain"
+    return "better" if (answer_figure(effect["value"]) < 1.0) == (better == "lower") else "worse"
+
+
+def answer_effect(change: Mapping[str, Json]) -> str:
+    """The ratio of a change with its interval."""
+    effect = change.get("effect")
+    if not isinstance(effect, dict):
+        return "by how much cannot be told"
+    value, low, high = (answer_figure(effect[name]) for name in ("value", "low", "high"))
+    digits = decimals(value, low, high)
+    return f"× {value:.{digits}f}, 95 % interval {low:.{digits}f} to {high:.{digits}f}"
+
+
+def answer_levels(answer: Mapping[str, Json], change: Mapping[str, Json]) -> str:
+    """The levels on both sides of a change; nothing where they are unknown."""
+    before, after = change.get("before"), change.get("after")
+    if not (isinstance(before, float) and isinstance(after, float)):
+        return ""
+    if answer["metric"] == "works":
+        return f"works with {probability(before)} before, {probability(after)} after"
+    unit = str(answer["unit"])
+    return f"before {quantity(before, unit)}, after {quantity(after, unit)}"
+
+
+def answer_sure(change: Mapping[str, Json]) -> str:
+    """The probability that the culprit is named rightly: of the merge, and of what it brought, together."""
+    sure, inside = answer_figure(change["confidence"]), change.get("inside")
+    while isinstance(inside, dict):
+        sure *= answer_figure(inside["confidence"])
+        inside = inside.get("inside")
+    which = "this one" if len(answer_items(change, "revisions")) == 1 else "one of these"
+    return f"{probability(sure)} that it is {which}"
+
+
+def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
+    """Say what a change, or an answer that nothing changed, rests on, and what that leaves open."""
+    told = of.get("certificate")
+    if not isinstance(told, dict):
+        return ()
+    spread, possible = told.get("spread"), told.get("possible")
+    summary = Summary(
+        blocks=round(answer_figure(told["blocks"])),
+        invocations=round(answer_figure(told["invocations"])),
+        error=answer_figure(told["error"]),
+        layouts=round(answer_figure(told["layouts"])),
+        alone=bool(told["single_change"]),
+        possible=math.inf if possible is None else answer_figure(possible),
+        spread=None if spread is None else answer_figure(spread),
+    )
+    return (words.certified(summary), *(words.reservations(summary) if "revisions" in of else ()))
+
+
+def answer_also(change: Mapping[str, Json]) -> str:
+    """Say what else a change did; nothing where that is nothing."""
+    told = [
+        f"{each['metric']} {relative(answer_figure(effect['value']))}"
+        for each in answer_items(change, "also_changed")
+        if isinstance(each, dict) and isinstance(effect := each.get("effect"), dict)
+    ]
+    return f"It also changed {', '.join(told[:MOST_ALSO])}." if told else ""
+
+
+def answer_cost(answer: Mapping[str, Json]) -> str:
+    """What a search cost."""
+    unusable = answer.get("unbuildable")
+    failed = f", {len(unusable)} of them unusable" if isinstance(unusable, list) and unusable else ""
+    return (
+        f"{answer['builds']} of {answer['revisions']} revisions built{failed}, "
+        f"{answer['invocations']} invocations, {duration(answer_figure(answer['seconds']))}"
+    )
+
+
+def answer_certainty(answer: Mapping[str, Json]) -> str:
+    """How sure an answer is."""
+    return probability(answer_figure(answer.get("confidence", 0.0)))
+
+
+def answer_smallest(answer: Mapping[str, Json]) -> str:
+    """The smallest change that would have been seen."""
+    seen = answer.get("smallest_seen")
+    return percent(seen) if isinstance(seen, float) else "none: nothing could be measured"
+
+
+def answer_items(of: Mapping[str, Json], name: str) -> list[Json]:
+    """A list in an answer; empty where there is none."""
+    found = of.get(name)
+    return found if isinstance(found, list) else []
+
+
+def answer_figure(value: Json) -> float:
+    """A number in an answer; zero where there is none."""
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+MOST_NAMED = 4
+
+
+def verdict(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
+    """Say the answer: of the search where one has ended, else what the figures say."""
+    if gathered.answers:
+        return _searched(gathered)
+    if gathered.largest_change is not None and len(gathered.variants) == 1:
+        return _changed(gathered, gathered.largest_change)
+    if beside:
+        return difference(gathered, beside, notes=_besides(gathered))
+    if gathered.largest_change is not None:
+        return _changed(gathered, gathered.largest_change)
+    return _measured(gathered)
+
+
+def _searched(gathered: Gathered) -> Verdict:
+    names = _Names(gathered)
+    answers = sorted(gathered.answers, key=lambda each: not each.get("changes"))
+    told = [
+        (answer, change)
+        for answer in answers
+        for change in answer_items(answer, "changes")
+        if isinstance(change, dict)
+    ]
+    assert gathered.search is not None
+    assert gathered.search.answer is not None
+    cost = answer_cost(gathered.search.answer)
+    if not told:
+        return Verdict(
+            sentence=_nothing(answers),
+            tone="unclear" if all(each["verdict"] == "unclear" for each in answers) else "plain",
+            facts=(
+                Fact(label="Certainty", text=answer_certainty(answers[0])),
+                Fact(label="Smallest change that would have been seen", text=answer_smallest(answers[0])),
+                *(Fact(label="Evidence", text=_said(each)) for each in answer_certificate(answers[0])[:1]),
+                Fact(label="Cost", text=cost),
+            ),
+            notes=(f"Why it ended: {answers[0].get('reason', '')}.",),
+        )
+    answer, change = told[0]
+    tones = {answer_tone(change, str(answer["better"])) for answer, change in told}
+    sentence = names.sentence(answer, change)
+    if len(told) > 1:
+        sentence = f"{len(told)} changes. The first: {sentence}"
+    facts = [
+        Fact(label="Effect", text=answer_effect(change)),
+        Fact(label="Levels", text=answer_levels(answer, change)),
+        Fact(label="Certainty", text=answer_sure(change)),
+        *(Fact(label="Evidence", text=_said(each)) for each in answer_certificate(change)[:1]),
+        Fact(label="Cost", text=cost),
+    ]
+    return Verdict(
+        sentence=sentence,
+        tone=tones.pop() if len(tones) == 1 else "plain",
+        facts=tuple(fact for fact in facts if fact.text),
+        notes=(
+            *names.inside(change),
+            *(f"{_said(each)}." for each in answer_certificate(change)[1:]),
+            *filter(None, [answer_also(change)]),
+            *(f"Also: {names.sentence(other, each)}" for other, each in told[1:MOST_NAMED]),
+            *_reservations(answers),
+        ),
+    )
+
+
+class _Names:
+    """What revisions are called, also those that only a merge brought."""
+
+    def __init__(self, gathered: Gathered) -> None:
+        self._gathered = gathered
+        self._known = {revision.id: revision for revision in gathered.revisions}
+
+    def title(self, id_: str) -> str:
+        return revision_title(self._known.get(id_, Revision(id=id_)))
+
+    def sentence(self, answer: Mapping[str, Json], change: Mapping[str, Json]) -> str:
+        """Say who changed what, and by how much."""
+        ids = [str(each) for each in answer_items(change, "revisions")]
+        metric = str(answer["metric"])
+        variant = "" if answer["variant"] == "plain" else f" ({answer['variant']})"
+        effect = change.get("effect")
+        inner = self._innermost(change)
+        if len(ids) > 1:
+            span = f"{Revision(id=ids[0]).short} to {Revision(id=ids[-1]).short}"
+            who = f"One of {len(ids)} revisions, {span},"
+            if change.get("kind") == "ramp":
+                slowly = f"changed little by little over {len(ids)} revisions, {span}{answer_by(effect)}"
+                return f"{metric}{variant} {slowly}."
+        elif inner and inner != ids[0]:
+            who = f"{self._of_merge(ids[0], inner)}, which {Revision(id=ids[0]).short} merged,"
+        else:
+            who = self.title(ids[0])
+        if metric == "works":
+            return f"{who} is where it stopped or began to work{variant}."
+        return f"{who} changed {metric}{variant}{answer_by(effect)}{answer_judged(change, str(answer['better']))}."
+
+    def inside(self, change: Mapping[str, Json]) -> Iterable[str]:
+        """Say where a merge had its change from."""
+        inside = change.get("inside")
+        if isinstance(inside, dict):
+            sure = inside.get("origin_confidence")
+            told = f" ({probability(sure)})" if isinstance(sure, float) else ""
+            merge = Revision(id=str(answer_items(change, "revisions")[0])).short
+            yield f"{merge} is a merge; the change came from the {inside['origin']}: {inside['reason']}{told}."
+            yield from self.inside(inside)
+
+    def _innermost(self, change: Mapping[str, Json]) -> str | None:
+        inside = change.get("inside")
+        if not isinstance(inside, dict):
+            return None
+        ids = answer_items(inside, "revisions")
+        return (self._innermost(inside) or str(ids[0])) if len(ids) == 1 else None
+
+    def _of_merge(self, merge: str, id_: str) -> str:
+        """Name a revision of a branch; the source is asked what the merge joined."""
+        known = self._known.get(merge)
+        joined = None if known is None else self._gathered.view.source.merge(known)
+        branches = () if joined is None else joined.branches
+        found = {revision.id: revision for branch in branches for revision in branch.revisions}
+        return revision_title(found.get(id_, Revision(id=id_)))
+
+
+def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
+    point, unit = largest.point, largest.row.unit
+    followed = gathered.followed(largest.row)
+    better: Tone = "better" if (point.effect < 1.0) == (followed.better == "lower") else "worse"
+    where = revision_title(largest.row.subject.revision)
+    who = (
+        where if len(largest.candidates) == 1 else f"One of {len(largest.candidates)} revisions up to {where}"
+    )
+    count = len(gathered.changes)
+    return Verdict(
+        sentence=f"{who} changed {row_metric(largest.row)}: {relative(point.effect)} ({better}).",
+        tone=better,
+        facts=(
+            Fact(label="Effect", text=effect_words(point.effect, point.low, point.high)),
+            Fact(
+                label="Levels",
+                text=f"before {quantity(point.before, unit)}, after {quantity(point.after, unit)}",
+            ),
+            Fact(
+                label="Certainty",
+                text=certainty_words(point),
+            ),
+            Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
+        ),
+        notes=((f"{count} changes in all; the largest of this figure is named here.",) if count > 1 else ()),
+    )
+
+
+def _measured(gathered: Gathered) -> Verdict:
+    lead = gathered.lead
+    known = gathered.rows if lead is None else gathered.rows_of(lead)
+    found = [row for row in known if row.values]
+    if not found:
+        return Verdict(sentence="Nothing has been measured yet.", tone="unclear", facts=())
+    last = found[-1]
+    several = len({row.subject.revision for row in found}) > 1
+    said = "No change was seen along the history. The newest: " if several else ""
+    return Verdict(
+        sentence=f"{said}{row_metric(last)} is {row_figure(last)}.",
+        tone="plain",
+        facts=(
+            Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
+        ),
+        notes=_besides(gathered),
+    )
+
+
+def _besides(gathered: Gathered) -> tuple[str, ...]:
+    """What must be said beside an answer that no search gave."""
+    notes = []
+    if gathered.changes and gathered.largest_change is None:
+        count = counted(len(gathered.changes), "change")
+        notes.append(f"Other figures changed along the history: {count} in all.")
+    if gathered.search is not None:
+        notes.append("A search was begun and has not ended; perftrail find goes on with it.")
+    return tuple(notes)
+
+
+def _nothing(answers: Sequence[Mapping[str, Json]]) -> str:
+    metrics = ", ".join(str(each["metric"]) for each in answers[:MOST_NAMED])
+    if all(each["verdict"] == "none" for each in answers):
+        return f"No revision changed {metrics} by {answer_smallest(answers[0])} or more."
+    return f"Whether {metrics} changed is unclear."
+
+
+def _said(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
+    """What limits the answer."""
+    marked = max((answer_figure(each.get("marked", 0)) for each in answers), default=0.0)
+    none = any(each["verdict"] == "none" for each in answers)
+    yield from (f"{words[0].upper()}{words[1:]}." for words in marked_words(round(marked), none=none))
+    yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "elsewhere"))

@@ -1,0 +1,432 @@
+"""A report's sections of subjects beside each other: against a parameter, and sample by sample.
+
+A report's section of every benchmark: how far each subject lies from the reference, point by point and in all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
+from perftrail.charts.heatmap import MOST_ROWS, Cell, heat
+from perftrail.charts.samples import samples
+from perftrail.model.measurement import FailedInvocation, enough_quiet, weight
+from perftrail.model.plan import cells
+from perftrail.model.quantity import change, decimals, format_duration, format_size
+from perftrail.model.subject import Subject
+from perftrail.present.page import Section, Table
+from perftrail.present.report.gathered import MEMORY
+from perftrail.present.report.side_by_side import comparable, compare_rows
+from perftrail.present.report.words import revision_mark, row_figure, shown, slug
+from perftrail.results.pairs import Shift, Shifts, shifts, sides
+from perftrail.results.rows import by_round
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.model.benchmark import Point, Value
+    from perftrail.model.build import Failure
+    from perftrail.present.report.gathered import Gathered
+    from perftrail.results.rows import Row
+
+
+MOST_SECTIONS = 48
+PARALLEL = re.compile(r"thread|core|cpu|worker|job|proc", re.IGNORECASE)
+"""An axis of such a name should make what is done faster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """The rows of one metric of one benchmark along one axis, all else fixed."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    axis: str
+    fixed: Point
+    rows: tuple[Row, ...]
+
+    @property
+    def title(self) -> str:
+        beside = f" at {shown(str(self.fixed))}" if self.fixed.values else ""
+        return f"{self.benchmark}.{self.metric} against {self.axis}{beside}"
+
+
+def curve_sections(gathered: Gathered) -> tuple[Section, ...]:
+    """Draw each metric against each numeric axis, and the speed-up where the axis is one of threads."""
+    sections: list[Section] = []
+    taken: list[str] = []
+    for family in _families(gathered):
+        if len(sections) >= MOST_SECTIONS:
+            break
+        name = slug(f"curve-{family.benchmark}-{family.metric}-{family.axis}", taken)
+        taken.append(name)
+        sections.extend(_sections(gathered, family, name))
+    return tuple(sections)
+
+
+def samples_section(gathered: Gathered) -> Section | None:
+    """Draw every sample of the figure that the question is about, subject by subject."""
+    lead = gathered.lead
+    rows = [row for row in gathered.rows_of(lead) if row.values] if lead is not None else []
+    if not rows or lead is None or max(len(row.values) for row in rows) < 2:
+        return None
+    several = len(gathered.variants) > 1
+    named = {
+        f"{revision_mark(row.subject.revision)} {row.subject.variant if several else ''}".strip(): row
+        for row in rows
+    }
+    labels = Labels(
+        name="samples", title="Samples", axis="", metric=f"{lead.benchmark}.{lead.metric}", unit=lead.unit
+    )
+    return Section(
+        name="samples",
+        title=f"Every sample of {lead.benchmark}.{lead.metric}",
+        figure=samples(
+            {name: row.values for name, row in named.items()},
+            labels=labels,
+            palette=gathered.palette,
+            kinds={name: row.subject.variant for name, row in named.items()},
+        ),
+    )
+
+
+def _families(gathered: Gathered) -> Iterator[_Family]:
+    rows = gathered.compared_rows
+    for benchmark, metric in dict.fromkeys((row.benchmark, row.metric) for row in rows):
+        own = [row for row in rows if (row.benchmark, row.metric) == (benchmark, metric)]
+        for axis in own[0].point.names:
+            values = {row.point[axis] for row in own if row.values}
+            if len(values) < 2 or not all(isinstance(value, int | float) for value in values):
+                continue
+            for fixed in _fixed(own, axis):
+                yield _Family(
+                    benchmark=benchmark,
+                    metric=metric,
+                    unit=own[0].unit,
+                    axis=axis,
+                    fixed=fixed,
+                    rows=tuple(row for row in own if row.point.without([axis]) == fixed),
+                )
+
+
+def _fixed(rows: Sequence[Row], axis: str) -> list[Point]:
+    """Where the other parameters stand in figures: at each text that one can be, numbers at their largest."""
+    places = dict.fromkeys(row.point.without([axis]) for row in rows if row.values)
+    largest: dict[tuple[tuple[str, Value], ...], Point] = {}
+    for place in sorted(places, key=_size):
+        largest[tuple((name, value) for name, value in place.values if isinstance(value, str))] = place
+    return list(largest.values())
+
+
+def _size(point: Point) -> list[tuple[int, float, str]]:
+    return [_rank(value) for _, value in point.values]
+
+
+def _rank(value: Value) -> tuple[int, float, str]:
+    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, value)
+
+
+def _sections(gathered: Gathered, family: _Family, name: str) -> Iterator[Section]:
+    points = [point for row in family.rows for point in _curve_point(gathered, family, row)]
+    lost = list(_given_up(gathered, family))
+    labels = Labels(name=name, title=family.title, axis=family.axis, metric=family.metric, unit=family.unit)
+    table = _table(gathered, family, lost, name)
+    at = (
+        f"At {revision_mark(gathered.compared[-1])}."
+        if len(gathered.variants) > 1 and len(gathered.measured) > 1
+        else ""
+    )
+    asked = gathered.asked
+    yield Section(
+        name=name,
+        title=family.title,
+        answers=asked is not None and any(asked.is_of(row) for row in family.rows),
+        paragraphs=(at,) if at else (),
+        figure=curve(points, lost, labels=labels, palette=gathered.palette),
+        tables=(table,),
+    )
+    if family.unit == "s" and PARALLEL.search(family.axis) and family.metric != "cpu":
+        title = f"Speed-up of {family.benchmark}.{family.metric} with {family.axis}"
+        faster = Labels(name=f"speed-up-{name}", title=title, axis=family.axis, metric="speed-up", unit="")
+        figure = speed_up(points, labels=faster, palette=gathered.palette)
+        yield Section(name=figure.name, title=title, figure=figure)
+
+
+def _curve_point(gathered: Gathered, family: _Family, row: Row) -> Iterator[CurvePoint]:
+    place, found = row.point[family.axis], row.estimate
+    if found is not None and isinstance(place, int | float):
+        yield CurvePoint(
+            subject=gathered.subject_name(row),
+            at=float(place),
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            count=found.count,
+        )
+
+
+def _given_up(gathered: Gathered, family: _Family) -> Iterator[GivenUp]:
+    """The points that were planned and gave nothing: what failed there, or that larger ones were left out."""
+    study = gathered.view.study
+    benchmark = study.benchmarks[family.benchmark]
+    by_place = {(row.subject, row.point): row for row in family.rows}
+    for subject in dict.fromkeys(row.subject for row in family.rows):
+        gave_up = False
+        for point in _planned(gathered, family, subject):
+            row, place = by_place.get((subject, point)), point[family.axis]
+            if not isinstance(place, int | float) or (row is not None and row.values):
+                continue
+            failure = None if row is None else _failure(gathered, row)
+            if failure is None and not gave_up:
+                continue
+            gave_up = gave_up or (benchmark.give_up and failure is not None)
+            yield GivenUp(
+                subject=subject.variant if len(study.variants) > 1 else revision_mark(subject.revision),
+                at=float(place),
+                why="left out" if failure is None else _why(gathered, family, failure),
+                limit=_limit(gathered, family, failure),
+            )
+
+
+def _planned(gathered: Gathered, family: _Family, subject: Subject) -> list[Point]:
+    points = [
+        cell.point
+        for cell in cells(gathered.view.study, subject)
+        if cell.benchmark == family.benchmark and cell.point.without([family.axis]) == family.fixed
+    ]
+    return sorted(points, key=lambda point: _rank(point[family.axis]))
+
+
+def _failure(gathered: Gathered, row: Row) -> Failure | None:
+    held: Mapping[str, Sequence[object]] = gathered.view.store.outcomes(
+        tuple(row.runnables), gathered.view.machine.id
+    )
+    failed = [each for outcomes in held.values() for each in outcomes if isinstance(each, FailedInvocation)]
+    return failed[-1].failure if failed else None
+
+
+def _why(gathered: Gathered, family: _Family, failure: Failure) -> str:
+    benchmark = gathered.view.study.benchmarks[family.benchmark]
+    if failure.stage == "timeout":
+        return f"over {format_duration(benchmark.timeout_seconds)}"
+    if failure.stage == "memory" and benchmark.memory_limit_bytes is not None:
+        return f"over {format_size(benchmark.memory_limit_bytes)}"
+    return failure.stage
+
+
+def _limit(gathered: Gathered, family: _Family, failure: Failure | None) -> float | None:
+    benchmark = gathered.view.study.benchmarks[family.benchmark]
+    if family.unit == "s" and (failure is None or failure.stage == "timeout"):
+        return benchmark.timeout_seconds
+    limit = benchmark.memory_limit_bytes
+    return float(limit) if family.unit == "B" and limit is not None else None
+
+
+def _table(gathered: Gathered, family: _Family, lost: Sequence[GivenUp], name: str) -> Table:
+    """Places down, subjects across."""
+    names = list(dict.fromkeys(gathered.subject_name(row) for row in family.rows))
+    texts = {
+        (gathered.subject_name(row), _number(row.point[family.axis])): row_figure(row) for row in family.rows
+    }
+    texts |= {(each.subject, each.at): each.why for each in lost}
+    places = sorted({place for _, place in texts})
+    return Table(
+        name=name,
+        head=(family.axis, *names),
+        rows=tuple((f"{place:g}", *(texts.get((each, place), "–") for each in names)) for place in places),
+        numbers=frozenset(range(len(names) + 1)),
+    )
+
+
+def _number(value: Value) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+LONGEST_LABEL = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A row of the figure: one point, or all points of a benchmark, with each subject's shift by its name."""
+
+    label: str
+    whole: bool
+    shifts: Mapping[str, Shift]
+
+    @property
+    def size(self) -> float:
+        """How far the subject that differs most lies from the reference; nothing where none does for sure."""
+        told = (abs(math.log(each.comparison.effect)) for each in self.shifts.values() if each.differs)
+        return max(told, default=0.0)
+
+
+def heat_section(gathered: Gathered) -> Section | None:
+    """Draw every benchmark at every point, subject by subject, where there are several of both."""
+    rows = [row for row in gathered.compared_rows if row.metric != MEMORY]
+    opposite = list(sides(rows, gathered.variants))
+    places = {(row.benchmark, row.metric, row.point) for row in rows}
+    if len(places) < 2 or not opposite:
+        return None
+    found = _apart(gathered, opposite) if _lacks_turns(gathered) else _in_turns(gathered, opposite)
+    lines = list(_lines(gathered, rows, found))
+    columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))
+    reference = gathered.subject_name(opposite[0][0])
+    drawn = that_differ_most(lines)
+    figure = heat(
+        [_cell(line, column) for line in drawn for column in columns],
+        reference=reference,
+        name="heat-every-benchmark",
+        left_out=len(lines) - len(drawn),
+    )
+    return Section(
+        name="heat",
+        title=figure.title,
+        paragraphs=(_counted(found),),
+        figure=figure,
+        tables=tuple(_tables(lines)),
+    )
+
+
+def _lacks_turns(gathered: Gathered) -> bool:
+    """Whether nothing says that the samples were taken in turns: others took them, or a search did."""
+    searched = gathered.search is not None and len(gathered.variants) < 2
+    return searched or gathered.view.study.walked.kind == "samples"
+
+
+def _in_turns(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
+    return shifts(gathered.view, gathered.measured_here, opposite)
+
+
+def _apart(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
+    """Compare all values of the one with all of the other, point by point: nothing pairs them."""
+    known = [each for each in opposite if comparable(*each)]
+    return Shifts(
+        at=tuple(
+            Shift(
+                reference=first.subject,
+                row=row,
+                points=(row.point,),
+                comparison=compare_rows(first, row, comparisons=len(known)),
+                decides=row.unit != "s" or not any(_disturbed(gathered, each) for each in (first, row)),
+            )
+            for first, row in known
+        ),
+        over=(),
+    )
+
+
+def _disturbed(gathered: Gathered, row: Row) -> bool:
+    """Whether a row's values have some among them that were taken while something else was at work."""
+    marks = by_round(gathered.view, gathered.measured_here, row).values()
+    quiet = sum(weight(each.flags) > 0.0 for each in marks)
+    return quiet < len(marks) and not enough_quiet(quiet, least=gathered.view.study.measure.invocations.least)
+
+
+def _lines(gathered: Gathered, rows: Sequence[Row], found: Shifts) -> Iterator[Line]:
+    """Give the rows of the figure, grouped by benchmark: above its points the benchmark as a whole."""
+    at: dict[tuple[str, str, Point], dict[str, Shift]] = {}
+    over: dict[tuple[str, str], dict[str, Shift]] = {}
+    for each in found.at:
+        row = each.row
+        at.setdefault((row.benchmark, row.metric, row.point), {})[gathered.subject_name(row)] = each
+    for each in found.over:
+        over.setdefault((each.row.benchmark, each.row.metric), {})[gathered.subject_name(each.row)] = each
+    groups: dict[str, dict[str, dict[Point, None]]] = {}
+    for row in rows:
+        groups.setdefault(row.benchmark, {}).setdefault(row.metric, {})[row.point] = None
+    several = len({metric for metrics in groups.values() for metric in metrics}) > 1
+    for benchmark, metrics in groups.items():
+        for metric, points in metrics.items():
+            name = f"{benchmark}.{metric}" if several else benchmark
+            if len(points) > 1:
+                yield Line(
+                    label=_label(f"{name}: all {len(points)}"),
+                    whole=True,
+                    shifts=over.get((benchmark, metric), {}),
+                )
+            for point in points:
+                label = _label(f"{name} {_point_name(point)}")
+                yield Line(label=label, whole=False, shifts=at.get((benchmark, metric, point), {}))
+
+
+def _label(text: str) -> str:
+    return shown(text.strip(), longest=LONGEST_LABEL)
+
+
+def _point_name(point: Point) -> str:
+    """Name a point: texts by themselves, numbers with what they are of."""
+    return " ".join(value if isinstance(value, str) else f"{name}={value}" for name, value in point.values)
+
+
+def that_differ_most(lines: Sequence[Line]) -> list[Line]:
+    """Give all lines, or as many as are drawn: benchmarks as a whole, and the points that differ most."""
+    if len(lines) <= MOST_ROWS:
+        return list(lines)
+    kept = set(sorted(range(len(lines)), key=lambda at: (not lines[at].whole, -lines[at].size))[:MOST_ROWS])
+    return [line for at, line in enumerate(lines) if at in kept]
+
+
+def _cell(line: Line, column: str) -> Cell:
+    shift = line.shifts.get(column)
+    if shift is None:
+        return Cell(row=line.label, column=column, ratio=None, whole=line.whole, why="no value")
+    found = shift.comparison
+    return Cell(
+        row=line.label,
+        column=column,
+        ratio=found.effect,
+        low=found.low,
+        high=found.high,
+        standing="differs" if shift.differs else "same" if shift.verdict == "same" else "unclear",
+        whole=line.whole,
+    )
+
+
+def _counted(found: Shifts) -> str:
+    """Say how many benchmarks and points differ."""
+    differ = [sum(each.differs for each in some) for some in (found.over, found.at)]
+    points = f"{differ[1]} of {len(found.at)} points differ for sure"
+    if not found.over:
+        return f"{points}. Nothing was taken in turns: all values of one subject are held against all of the other."
+    return (
+        f"{differ[0]} of {len(found.over)} benchmarks as a whole and {points}. A benchmark as a whole is the geometric "
+        "mean of its points' ratios, of pairs that were taken in turns."
+    )
+
+
+def _tables(lines: Sequence[Line]) -> Iterator[Table]:
+    """A table of benchmarks as a whole, and one of every point."""
+    subjects = {name for line in lines for name in line.shifts}
+    head = (
+        "benchmark",
+        *(("subject",) if len(subjects) > 1 else ()),
+        "times",
+        "interval",
+        "pairs",
+        "verdict",
+    )
+    for name, title, whole in (("by-benchmark", "By benchmark", True), ("heat", "At every point", False)):
+        rows = tuple(
+            (line.label, *((subject,) if len(subjects) > 1 else ()), *_texts(shift))
+            for line in lines
+            for subject, shift in line.shifts.items()
+            if line.whole == whole
+        )
+        if rows:
+            numbers = frozenset(range(len(head) - 4, len(head) - 1))
+            yield Table(name=name, title=title, head=head, rows=rows, numbers=numbers)
+
+
+def _texts(shift: Shift) -> tuple[str, ...]:
+    found = shift.comparison
+    digits = decimals(found.effect, found.low, found.high)
+    return (
+        f"× {found.effect:.{digits}f}",
+        f"{found.low:.{digits}f} to {found.high:.{digits}f}",
+        str(found.pairs),
+        change(found.effect) if shift.differs else shift.words,
+    )

@@ -1,0 +1,289 @@
+"""What a report is made of: everything a store holds of a study, read once."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from perftrail.charts.frame import Palette
+from perftrail.local_engine import LocalEngine
+from perftrail.measure.session import not_had
+from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
+from perftrail.present.report.words import revision_mark, shown
+from perftrail.results.changes import answers_of, looked_for
+from perftrail.results.measured import MeasuredHere
+from perftrail.results.rows import in_order, rows_by_benchmark
+from perftrail.results.show import searches, steps
+from perftrail.stats.changepoints import load_detector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from perftrail.measure.session import NotHad, View
+    from perftrail.model.benchmark import Point
+    from perftrail.model.metrics import Better
+    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.subject import Revision
+    from perftrail.ports import Engine, Pending
+    from perftrail.results.changes import HistoryChange, HistoryChanges
+    from perftrail.results.rows import Row
+
+MEMORY = "peak_memory"
+MOST_REVISIONS = 6
+"""So many revisions are drawn as subjects beside each other at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """One figure along a history: which metric of which benchmark at which point, and its unit."""
+
+    benchmark: str
+    metric: str
+    point: Point
+    unit: str
+    better: Better
+
+    def is_of(self, row: Row) -> bool:
+        """Whether a row measures it."""
+        return (row.benchmark, row.metric, row.point) == (self.benchmark, self.metric, self.point)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a study's question is about: a metric of a benchmark, at a point, or at each where that is left open."""
+
+    benchmark: str
+    metric: str
+    point: Point | None
+
+    def is_of(self, row: Row) -> bool:
+        """Whether a row measures it."""
+        return (row.benchmark, row.metric) == (self.benchmark, self.metric) and self.point in (
+            None,
+            row.point,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """Everything a report is made of; `search` is the one whose answer it tells, with its steps.
+
+    Change points are still being looked for while what does not depend on them is made.
+    """
+
+    view: View
+    results: Path
+    revisions: tuple[Revision, ...]
+    measured_here: MeasuredHere
+    rows: tuple[Row, ...]
+    looking: Pending[HistoryChanges]
+    lacking: NotHad
+    searches: tuple[SearchRecord, ...]
+    search: SearchRecord | None
+    steps: Sequence[StepRecord]
+
+    @cached_property
+    def along_history(self) -> HistoryChanges:
+        """Every change along the history of every metric but memory."""
+        return self.looking.outcome()
+
+    @cached_property
+    def changes(self) -> tuple[HistoryChange, ...]:
+        """The changes along the history that are at the alert level."""
+        return self.along_history.alerts
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Where each revision stands in the history."""
+        return {revision.id: position for position, revision in enumerate(self.revisions)}
+
+    @cached_property
+    def revision_texts(self) -> Mapping[str, tuple[str, str, str]]:
+        """How each revision stands in a table: its place in the history, its name, its message."""
+        return {
+            each.id: (str(position), revision_mark(each), shown(each.summary))
+            for position, each in enumerate(self.revisions)
+        }
+
+    @cached_property
+    def by_figure(self) -> Mapping[tuple[str, str, Point], Sequence[Row]]:
+        """The rows of each benchmark, metric and point, in the order of the history."""
+        found: dict[tuple[str, str, Point], list[Row]] = {}
+        for row in self.rows:
+            found.setdefault((row.benchmark, row.metric, row.point), []).append(row)
+        return found
+
+    def rows_of(self, followed: Followed) -> Sequence[Row]:
+        """The rows that measure a figure."""
+        return self.by_figure.get((followed.benchmark, followed.metric, followed.point), ())
+
+    @cached_property
+    def measured(self) -> tuple[Revision, ...]:
+        """The revisions with values, oldest first."""
+        ids = {row.subject.revision.id for row in self.rows if row.values}
+        return tuple(revision for revision in self.revisions if revision.id in ids)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The study's variants."""
+        return tuple(self.view.study.variants)
+
+    @cached_property
+    def compared(self) -> tuple[Revision, ...]:
+        """The revisions that are drawn as subjects: both ends, and both sides of what changed, as fit."""
+        if len(self.variants) > 1:
+            return self.measured[-1:]
+        ends = [*self.measured[:1], *self.measured[-1:]]
+        sides = [each for change in self.changes for each in (change.previous, change.row.subject.revision)]
+        wanted = list(dict.fromkeys([*ends, *sides, *(self.measured if len(self.measured) <= 6 else ())]))
+        return tuple(sorted(wanted[:MOST_REVISIONS], key=lambda revision: self.positions.get(revision.id, 0)))
+
+    @cached_property
+    def compared_rows(self) -> tuple[Row, ...]:
+        """The rows of the revisions that are drawn as subjects."""
+        ids = {revision.id for revision in self.compared}
+        return tuple(row for row in self.rows if row.subject.revision.id in ids)
+
+    @cached_property
+    def palette(self) -> Palette:
+        """One colour for each variant and for each revision that is drawn as a subject."""
+        return Palette((*self.variants, *(revision_mark(revision) for revision in self.compared)))
+
+    def subject_name(self, row: Row) -> str:
+        """What a row's subject is called where subjects are beside each other."""
+        return row.subject.variant if len(self.variants) > 1 else revision_mark(row.subject.revision)
+
+    @cached_property
+    def answers(self) -> tuple[Mapping[str, Json], ...]:
+        """What the search answered, one for each metric; nothing before it has ended."""
+        return () if self.search is None else answers_of(self.search)
+
+    @cached_property
+    def asked(self) -> Asked | None:
+        """What the study says that it asks about: the metric of `find`, else the first derived one."""
+        study = self.view.study
+        for text in (*study.find.metric, *study.derived):
+            found = self._resolved(text, None)
+            if found is not None:
+                return Asked(benchmark=found.benchmark, metric=found.metric, point=found.point)
+            with suppress(TargetError):
+                open_ = claimed_figure(study, text)
+                assert open_.benchmark is not None
+                return Asked(benchmark=open_.benchmark, metric=open_.name, point=None)
+        return None
+
+    @cached_property
+    def told_of_asked(self) -> tuple[Row, ...]:
+        """The rows with values of what the study asks about, in the order of the history."""
+        asked = self.asked
+        if asked is None:
+            return ()
+        return tuple(row for row in self.rows if asked.is_of(row) and row.values)
+
+    @cached_property
+    def largest_change(self) -> HistoryChange | None:
+        """The largest change along the history: of what the study asks about, of anything where that has no values."""
+        asked = self.asked if self.told_of_asked else None
+        own = [change for change in self.changes if asked is None or asked.is_of(change.row)]
+        return max(own, key=lambda each: abs(math.log(each.point.effect)), default=None)
+
+    @cached_property
+    def lead(self) -> Followed | None:
+        """The figure that the study's question is about."""
+        answered = sorted(self.answers, key=lambda each: not each.get("changes"))
+        texts = [(str(each["metric"]), str(each["variant"])) for each in answered]
+        if not texts and self.search is not None:
+            texts = [(str(self.search.question["metric"]), str(self.search.question["variant"]))]
+        for text, variant in texts:
+            found = self._resolved(text, variant or None)
+            if found is not None:
+                return found
+        if self.told_of_asked:
+            return self.followed(self.told_of_asked[-1])
+        if self.largest_change is not None:
+            return self.followed(self.largest_change.row)
+        told = [row for row in self.rows if row.values]
+        first = next((row for row in told if row.metric != MEMORY), told[0] if told else None)
+        return None if first is None else self.followed(first)
+
+    def followed(self, row: Row) -> Followed:
+        """What a row measures, as something that can be followed."""
+        study = self.view.study
+        declared = study.derived.get(row.metric) or study.benchmarks[row.benchmark].metrics.get(row.metric)
+        known = declared or study.benchmarks[row.benchmark].measured.get(row.metric)
+        return Followed(
+            benchmark=row.benchmark,
+            metric=row.metric,
+            point=row.point,
+            unit=row.unit,
+            better="lower" if known is None else known.better,
+        )
+
+    def _resolved(self, text: str, variant: str | None) -> Followed | None:
+        """What a text names in a variant, or in the first that has it; nothing where none has."""
+        study = self.view.study
+        for each in study.variants if variant is None else (variant,):
+            with suppress(TargetError):
+                target = resolve(study, text, each)
+                return Followed(
+                    benchmark=target.benchmark,
+                    metric=parse_metric(text).name,
+                    point=target.open_point,
+                    unit=target.unit,
+                    better=target.better,
+                )
+        return None
+
+
+def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gathered:
+    """Read everything that a report is made of. Makes and measures nothing.
+
+    `engine` looks for change points; without one, that is done here.
+    """
+    thinker = engine or LocalEngine()
+    known = searches(view)
+    ended = [record for record in known if record.answer is not None]
+    candidates = ended or list(known)
+    chosen = candidates[-1] if candidates else None
+    measured = MeasuredHere(view)
+    thinker.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
+    found: list[Sequence[Row]] = []
+    looking = looked_for(measured.history, _along(view, measured, _metrics(view, known), found), thinker)
+    return Gathered(
+        view=view,
+        results=results,
+        revisions=measured.history,
+        measured_here=measured,
+        rows=in_order(measured, found),
+        looking=looking,
+        lacking=not_had(view, measured.history),
+        searches=known,
+        search=chosen,
+        steps=() if chosen is None else steps(view, chosen),
+    )
+
+
+def _along(
+    view: View, measured: MeasuredHere, metrics: Sequence[str], kept: list[Sequence[Row]]
+) -> Iterator[Sequence[Row]]:
+    """Give all rows but those of memory, benchmark by benchmark; all are kept as they are made."""
+    for part in rows_by_benchmark(view, measured, metrics, (MEMORY,)):
+        kept.append(part)
+        yield [row for row in part if row.metric != MEMORY]
+
+
+def _metrics(view: View, known: Sequence[SearchRecord]) -> list[str]:
+    """Every metric that is told of beside memory: those that lead, and those that were searched for."""
+    study = view.study
+    names = [name for benchmark in study.benchmarks.values() for name in benchmark.leading]
+    for record in known:
+        for text in str(record.question["metric"]).split(", "):
+            try:
+                names.append(parse_metric(text).name)
+            except TargetError:
+                continue
+    return list(dict.fromkeys([*names, *study.derived]))

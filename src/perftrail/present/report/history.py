@@ -1,0 +1,352 @@
+"""A report's sections along the history: each metric with what happened on the way.
+
+What happened along a history, as its figure marks it: changes, releases, failures, stretches, steps.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from perftrail.charts.curve import Labels
+from perftrail.charts.frame import MOST, Along
+from perftrail.charts.history import Events, Gap, Mark, history
+from perftrail.model.quantity import change, counted, quantity
+from perftrail.present.page import Section, Table
+from perftrail.present.report.words import (
+    correlation_words,
+    effect_words,
+    revision_mark,
+    revision_title,
+    row_figure,
+    shown,
+    size_words,
+    slug,
+)
+from perftrail.stats.estimate import estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from perftrail.charts.frame import Figure
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Revision
+    from perftrail.present.report.gathered import Followed, Gathered
+    from perftrail.results.rows import Row
+
+
+def events(gathered: Gathered, followed: Followed) -> Events:
+    """What happened along the history: found and seen changes, releases, what failed, the search's steps."""
+    is_lead = followed == gathered.lead
+    told = [
+        Mark(position=gathered.positions[id_], word=word)
+        for id_, word in (_told(gathered) if is_lead else ())
+        if id_ in gathered.positions
+    ]
+    seen = [
+        Mark(
+            position=each.point.position,
+            word=f"{each.row.subject.revision.short} {change(each.point.effect)}",
+        )
+        for each in gathered.changes
+        if followed.is_of(each.row)
+    ]
+    return Events(
+        length=len(gathered.revisions),
+        changes=tuple(told or seen),
+        releases=tuple(_releases(gathered.revisions)),
+        failed=tuple(_failed(gathered)),
+        gaps=tuple(_gaps(gathered)),
+        steps=tuple(_steps(gathered)) if is_lead else (),
+    )
+
+
+def _told(gathered: Gathered) -> Iterator[tuple[str, str]]:
+    """The culprits of the answers: of a range, its last revision."""
+    lead = gathered.lead
+    for answer in gathered.answers:
+        if lead is not None and str(answer["benchmark"]) != lead.benchmark:
+            continue
+        for each in records(answer.get("changes")):
+            ids, effect = each["revisions"], each.get("effect")
+            if isinstance(ids, list) and ids:
+                value = effect["value"] if isinstance(effect, dict) else None
+                size = f" {change(value)}" if isinstance(value, float) else ""
+                yield str(ids[-1]), f"{str(ids[-1])[:10]}{size}"
+
+
+def culprits(gathered: Gathered) -> list[int]:
+    """Where the culprits of the answers stand in the history."""
+    return [gathered.positions[id_] for id_, _ in _told(gathered) if id_ in gathered.positions]
+
+
+def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
+    """Where the label changes along the history."""
+    before = ""
+    for position, revision in enumerate(revisions):
+        if revision.label not in {"", before, revision.id}:
+            yield Mark(position=position, word=shown(revision.label, longest=24))
+            before = revision.label
+
+
+def _failed(gathered: Gathered) -> Iterator[Mark]:
+    for trouble in gathered.lacking.troubles:
+        for subject in trouble.subjects:
+            if subject.revision.id in gathered.positions and trouble.failure.stage != "skipped":
+                position = gathered.positions[subject.revision.id]
+                yield Mark(position=position, word=f"{subject.revision.short}: {trouble.failure.stage}")
+
+
+def _gaps(gathered: Gathered) -> Iterator[Gap]:
+    """Stretches that could not be had: those that a search met, and those that the study leaves out."""
+    for answer in gathered.answers[:1]:
+        for each in records(answer.get("broke")):
+            ends = each.get("revisions")
+            if isinstance(ends, list) and all(str(end) in gathered.positions for end in ends):
+                first, last = (gathered.positions[str(end)] for end in ends)
+                yield Gap(first=first, last=last, why=f"{each['stage']}, {each['tried']} tried")
+    for left_out in gathered.lacking.left_out:
+        places = sorted(gathered.positions[revision.id] for revision in left_out.revisions)
+        yield from _runs(places, f"skipped: {shown(left_out.reason)}")
+
+
+def _runs(places: Sequence[int], why: str) -> Iterator[Gap]:
+    first = 0
+    for number, place in enumerate(places):
+        if number + 1 == len(places) or places[number + 1] != place + 1:
+            yield Gap(first=places[first], last=place, why=why)
+            first = number + 1
+
+
+def _steps(gathered: Gathered) -> Iterator[Mark]:
+    """In which step of the search each revision was measured first."""
+    seen: set[str] = set()
+    for step in gathered.steps:
+        id_ = str(step.action.get("measure"))
+        if id_ in gathered.positions and id_ not in seen:
+            seen.add(id_)
+            yield Mark(position=gathered.positions[id_], word=str(step.number))
+
+
+def records(value: Json) -> list[dict[str, Json]]:
+    """Give the objects of a list in JSON."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+LEAST = 3
+"""A history of fewer measured revisions is no history."""
+
+MOST_SECTIONS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawn:
+    """What was measured along the history, and the figure of it."""
+
+    followed: Followed
+    points: Sequence[Along]
+    figure: Figure
+
+
+def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[Along]]:
+    """Estimate what is drawn of the first figures whatever changed, while it is still looked for what did."""
+    first = islice(gathered.by_figure.values(), MOST_SECTIONS - 1)
+    return {
+        (followed := gathered.followed(rows[0])): along_history(gathered, followed)
+        for rows in first
+        if any(row.values for row in rows)
+    }
+
+
+def history_sections(
+    gathered: Gathered, *, known: Callable[[Figure], None] | None = None
+) -> tuple[Section, ...]:
+    """Give each metric that was measured along the history, the one that the question is about first.
+
+    `known` is told of each figure before any table is made.
+    """
+    ahead, lead = _points_ahead(gathered), gathered.lead
+    every = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
+    ordered = [*([lead] if lead is not None else []), *(each for each in every if each != lead)]
+    drawn: list[_Drawn] = []
+    for followed in ordered:
+        if len(drawn) >= MOST_SECTIONS:
+            break
+        points = ahead[followed] if followed in ahead else along_history(gathered, followed)
+        if len({point.position for point in points}) >= LEAST:
+            name = slug(
+                f"history-{followed.benchmark}-{followed.metric}-{followed.point}",
+                [each.figure.name for each in drawn],
+            )
+            figure = _figure(gathered, followed, points, name)
+            drawn.append(_Drawn(followed=followed, points=points, figure=figure))
+            if known is not None:
+                known(figure)
+    sections = [_section(gathered, each) for each in drawn]
+    if len(sections) == MOST_SECTIONS and len(ordered) > MOST_SECTIONS:
+        sections.append(_overview(gathered, ordered))
+    return tuple(sections)
+
+
+def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
+    """One line for each figure, where there are more than can be drawn."""
+    rows = []
+    for followed in every:
+        found = [row for row in gathered.rows_of(followed) if row.values]
+        changes = [each for each in gathered.changes if followed.is_of(each.row)]
+        last = changes[-1] if changes else None
+        rows.append(
+            (
+                shown(f"{followed.benchmark}.{followed.metric} {followed.point}".strip()),
+                row_figure(found[-1]) if found else "no value",
+                str(len(changes)),
+                ""
+                if last is None
+                else f"{revision_mark(last.row.subject.revision)} {change(last.point.effect)}",
+            )
+        )
+    return Section(
+        name="histories",
+        title="Every figure along the history",
+        paragraphs=(f"Drawn are {MOST_SECTIONS} of {len(every)}; each is here with its newest value.",),
+        tables=(
+            Table(
+                name="histories",
+                head=("figure", "newest [95 % interval]", "changes", "last change"),
+                rows=tuple(rows),
+                numbers=frozenset({1, 2}),
+            ),
+        ),
+    )
+
+
+def _figure(gathered: Gathered, followed: Followed, points: Sequence[Along], name: str) -> Figure:
+    point = f" at {shown(str(followed.point))}" if followed.point.values else ""
+    title = f"{followed.benchmark}.{followed.metric}{point} along the history"
+    labels = Labels(
+        name=name, title=title, axis="position in the history", metric=followed.metric, unit=followed.unit
+    )
+    return history(points, events(gathered, followed), labels=labels, palette=gathered.palette)
+
+
+def _section(gathered: Gathered, drawn: _Drawn) -> Section:
+    return Section(
+        name=drawn.figure.name,
+        title=drawn.figure.title,
+        answers=bool(gathered.told_of_asked) and drawn.followed == gathered.lead,
+        paragraphs=tuple(_changes(gathered, drawn.followed)),
+        figure=drawn.figure,
+        tables=(_table(gathered, drawn),),
+        detail=tuple(drawn.points) if len(drawn.points) > MOST else (),
+    )
+
+
+def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
+    for each in gathered.changes:
+        if followed.is_of(each.row):
+            point = each.point
+            where = revision_title(each.row.subject.revision)
+            if len(each.candidates) > 1:
+                where = f"one of {len(each.candidates)} revisions from {each.candidates[0].short} to {where}"
+            variant = f" ({each.row.subject.variant})" if len(gathered.variants) > 1 else ""
+            effect = effect_words(point.effect, point.low, point.high)
+            yield f"Changed{variant} at {where}: {effect}, {size_words(point)}."
+    seen = gathered.along_history
+    if small := sum(followed.is_of(each.row) and not each.point.alert for each in seen.points):
+        yield f"{counted(small, 'more change')} below the alert level; perftrail show lists them all."
+    for series in seen.correlated:
+        if followed.is_of(series.row):
+            variant = f" ({series.row.subject.variant})" if len(gathered.variants) > 1 else ""
+            words = correlation_words(series.correlation)
+            yield f"{words[0].upper()}{words[1:]}{variant}."
+
+
+def _texts(gathered: Gathered, followed: Followed, points: Sequence[Along]) -> Sequence[tuple[str, ...]]:
+    """The figures that are drawn; from the search's steps where the rows of the store are of other builds."""
+    rows = gathered.rows_of(followed)
+    if rows:
+        return [
+            (
+                *gathered.revision_texts[row.subject.revision.id],
+                row.subject.variant,
+                row_figure(row),
+                str(len(row.values)),
+            )
+            for row in rows
+        ]
+    return [
+        (
+            *gathered.revision_texts[gathered.revisions[point.position].id],
+            point.subject,
+            quantity(point.value, followed.unit, low=point.low, high=point.high),
+            str(point.count),
+        )
+        for point in points
+    ]
+
+
+def _table(gathered: Gathered, drawn: _Drawn) -> Table:
+    texts = _texts(gathered, drawn.followed, drawn.points)
+    head = ("position", "revision", "message", "variant", "median [95 % interval]", "n")
+    kept = [column for column in range(len(head)) if column != 3 or len(gathered.variants) > 1]
+    columns = itemgetter(*kept)
+    return Table(
+        name=drawn.figure.name,
+        head=columns(head),
+        rows=tuple(map(columns, texts)),
+        numbers=frozenset(number for number, column in enumerate(kept) if column in (0, 4, 5)),
+    )
+
+
+def along_history(gathered: Gathered, followed: Followed) -> list[Along]:
+    """Give a figure at each revision that was measured, in the order of the rows."""
+    rows = [row for row in gathered.rows_of(followed) if row.values]
+    if not rows and followed == gathered.lead:
+        return _searched_points(gathered)
+    return [_point(gathered, row) for row in rows]
+
+
+def _point(gathered: Gathered, row: Row) -> Along:
+    assert row.estimate is not None
+    position = gathered.positions[row.subject.revision.id]
+    return Along(
+        position=position,
+        subject=row.subject.variant,
+        revision=gathered.revision_texts[row.subject.revision.id][1],
+        value=row.estimate.value,
+        low=row.estimate.low,
+        high=row.estimate.high,
+        count=row.estimate.count,
+        last=position,
+    )
+
+
+def _searched_points(gathered: Gathered) -> list[Along]:
+    """What the search read, where the store has nothing under today's builds (another toolchain, for instance)."""
+    assert gathered.search is not None or not gathered.steps
+    read: dict[str, list[float]] = {}
+    for step in gathered.steps:
+        values = step.news.get("values")
+        if isinstance(values, list) and str(step.action.get("measure")) in gathered.positions:
+            numbers = [float(value) for value in values if isinstance(value, int | float)]
+            read.setdefault(str(step.action["measure"]), []).extend(numbers)
+    variant = "" if gathered.search is None else str(gathered.search.question["variant"])
+    points = []
+    for id_, values_read in sorted(read.items(), key=lambda item: gathered.positions[item[0]]):
+        found, position = estimate(values_read), gathered.positions[id_]
+        points.append(
+            Along(
+                position=position,
+                subject=variant,
+                revision=revision_mark(gathered.revisions[position]),
+                value=statistics.median(values_read),
+                low=found.low,
+                high=found.high,
+                count=found.count,
+                last=position,
+            )
+        )
+    return points

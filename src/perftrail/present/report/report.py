@@ -1,0 +1,108 @@
+"""`report`: everything a store holds of a study, put together as one page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perftrail import __version__
+from perftrail.errors import NoAnswer
+from perftrail.present.page import Fact, Page
+from perftrail.present.report.about import about_sections
+from perftrail.present.report.answer import verdict
+from perftrail.present.report.claims import claims_section
+from perftrail.present.report.curves import curve_sections, heat_section, samples_section
+from perftrail.present.report.gathered import gather
+from perftrail.present.report.history import history_sections
+from perftrail.present.report.search import search_section
+from perftrail.present.report.side_by_side import beside_section, compare_subjects
+from perftrail.present.report.words import shown
+from perftrail.results.measured import uncollected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from perftrail.charts.frame import Figure
+    from perftrail.measure.session import View
+    from perftrail.ports import Engine
+    from perftrail.present.page import Section, Verdict
+    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.report.side_by_side import Beside
+
+
+@uncollected()
+def make_report(
+    view: View,
+    results: Path,
+    *,
+    findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
+    engine: Engine | None = None,
+    known: Callable[[Figure], None] | None = None,
+) -> Page:
+    """Put a report together. Makes and measures nothing.
+
+    `results` is the directory whose logs it quotes, `findings` gives what is told after the figures. `engine` looks
+    for change points; `known` is told of figures as soon as they are, before what stands around them. Raises
+    `NoAnswer` when there is nothing to tell of.
+    """
+    return report_of(gather(view, results, engine=engine), findings=findings, known=known)
+
+
+def report_of(
+    gathered: Gathered,
+    *,
+    findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
+    known: Callable[[Figure], None] | None = None,
+) -> Page:
+    """Put a report together of what was gathered already, as `make_report` does."""
+    if not gathered.rows and not gathered.searches:
+        raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
+    histories = history_sections(gathered, known=known)
+    beside, curves = compare_subjects(gathered), curve_sections(gathered)
+    others = [beside_section(gathered, beside), heat_section(gathered), samples_section(gathered)]
+    drawn = [section for section in others if section is not None]
+    first = _by_question(gathered, histories, curves, drawn)
+    claims = claims_section(gathered)
+    search = search_section(gathered)
+    lead = first[0] if first else None
+    return Page(
+        question=shown(gathered.view.study.title or "What does it cost?", longest=200),
+        verdict=_answer(gathered, beside, claims),
+        lead=lead,
+        sections=(
+            *([claims] if claims is not None else []),
+            *([search] if search is not None else []),
+            *first[1:],
+            *findings(gathered),
+            *about_sections(gathered),
+        ),
+        made_by=f"Made by perftrail {__version__}",
+        answer=gathered.search.answer if gathered.search is not None else None,
+    )
+
+
+def _answer(gathered: Gathered, beside: Sequence[Beside], claims: Section | None) -> Verdict:
+    """The answer, with what became of the study's claims where it has any."""
+    told = verdict(gathered, beside)
+    if claims is None:
+        return told
+    return replace(told, facts=(*told.facts, Fact(label="Claims", text=claims.paragraphs[0])))
+
+
+def _by_question(
+    gathered: Gathered, histories: tuple[Section, ...], curves: tuple[Section, ...], drawn: list[Section]
+) -> list[Section]:
+    """Order the figures: a search's along the history, a run's along the axis it has, or beside each other.
+
+    What the study's question is about comes first.
+    """
+    if gathered.search is not None:
+        return [*histories, *curves, *drawn]
+    several = len(gathered.variants) > 1
+    if several or (curves and not any(section.answers for section in histories)):
+        ordered = [*curves, *drawn, *histories]
+    else:
+        ordered = [*histories, *curves, *drawn]
+    lead = next((section for section in ordered if section.answers), None)
+    return ordered if lead is None else [lead, *(section for section in ordered if section is not lead)]

@@ -1,0 +1,304 @@
+"""Subjects beside each other: pairs of invocations that ran in turns, and what they say.
+
+Subjects beside each other whose samples others took, so that nothing pairs them: one sample against another.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.charts.comparison import Against, against
+from perftrail.model.quantity import decimals, percent
+from perftrail.present.page import Section, Table
+from perftrail.results.pairs import BUSY, decides, paired, sides, telling_over, values_of
+from perftrail.results.rows import by_block
+from perftrail.stats.comparison import FAMILY_ERROR, Verdict
+from perftrail.stats.ratios import compare_apart, compare_over
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.metrics import Better
+    from perftrail.present.report.gathered import Gathered
+    from perftrail.results.pairs import Pair
+    from perftrail.results.rows import Row
+    from perftrail.stats.comparison import Comparison
+
+    Taken = tuple[tuple[Row, Row], list[Pair]]
+    """A point of two subjects: the reference's row and the other's, and the pairs of both."""
+
+
+def comparable(first: Row, second: Row) -> bool:
+    """Whether two rows have samples that can be compared as ratios."""
+    return all(len(row.values) > 1 and min(row.values) > 0.0 for row in (first, second))
+
+
+def compare_rows(first: Row, second: Row, *, comparisons: int) -> Comparison:
+    """Compare two rows' samples, one of so many comparisons in a report, which share its error."""
+    return compare_apart(first.values, second.values, level=FAMILY_ERROR / comparisons)
+
+
+def ratios_apart(first: Row, second: Row) -> Sequence[float]:
+    """Give the second row's values as ratios to the median of the first's."""
+    middle = statistics.median(first.values)
+    return tuple(value / middle for value in second.values)
+
+
+LEAST_PAIRS = 3
+MOST_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A subject compared with the reference in one metric of one benchmark, over every point both have.
+
+    Over several points the effect is the geometric mean of the points' own.
+    Where nothing was taken `in_turns` it is at one point, of all values of the one against all of the other.
+    `decides`: not where a time was taken while something else was at work. `asked`: it is what the study's question
+    is about.
+    """
+
+    name: str
+    where: str
+    reference: str
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    ratios: tuple[float, ...]
+    comparison: Comparison
+    points: int = 1
+    in_turns: bool = True
+    decides: bool = True
+    asked: bool = False
+
+    @property
+    def figure(self) -> str:
+        """What is compared: benchmark, metric and where."""
+        return f"{self.benchmark}.{self.metric} {self.where}".strip()
+
+    @property
+    def verdict(self) -> str:
+        """The verdict's word; unclear where the samples decide nothing."""
+        return str(self.comparison.verdict if self.decides else Verdict.UNCLEAR)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two differ for sure."""
+        return self.verdict in ("faster", "slower")
+
+    @property
+    def size(self) -> float:
+        """How far apart the two are: the larger over the smaller."""
+        return max(self.comparison.effect, 1.0 / self.comparison.effect)
+
+    @property
+    def counted(self) -> str:
+        """What the comparison's numbers count."""
+        return "pairs" if self.in_turns else "values"
+
+    @property
+    def words(self) -> str:
+        """The verdict as people read it."""
+        found = self.comparison
+        if self.differs:
+            good = (found.effect < 1.0) == (self.better == "lower")
+            return "better" if good else "worse"
+        if not self.decides:
+            return BUSY
+        if found.smallest_seen is None:
+            return f"too few {self.counted} to say"
+        return f"{self.verdict}; {percent(found.smallest_seen)} would have been seen"
+
+
+def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
+    """Compare the subjects with the first: variants at one revision, else the newest revision with the oldest.
+
+    Only what `run` measured in one block can be paired; a search's invocations cannot, so after one there are none.
+    """
+    several = len(gathered.variants) > 1
+    if not gathered.compared or (gathered.search is not None and not several):
+        return ()
+    if gathered.view.study.walked.kind == "samples":
+        return _apart(gathered, gathered.compared_rows)
+    measured = [taken_in_turns(gathered, points) for points in _groups(gathered)]
+    enough = [each for each in measured if pairs_in(each) >= LEAST_PAIRS]
+    return by_metric([beside_of(gathered, each, comparisons=len(enough)) for each in enough])
+
+
+def by_metric(found: Sequence[Beside]) -> tuple[Beside, ...]:
+    """Put what is asked first, then metric after metric, those of times before others."""
+    metrics = list(dict.fromkeys(each.metric for each in found))
+    return tuple(
+        sorted(found, key=lambda each: (not each.asked, each.unit != "s", metrics.index(each.metric)))
+    )
+
+
+def most_telling(found: Sequence[Beside]) -> list[Beside]:
+    """Choose the comparisons that there is room for: what is asked, then what differs most for sure; in their order."""
+    order = sorted(
+        range(len(found)),
+        key=lambda at: (not found[at].asked, -found[at].size if found[at].differs else 0.0),
+    )
+    return [found[at] for at in sorted(order[:MOST_ROWS])]
+
+
+def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
+    """Each figure of each subject with its points; what the question is about first, and its own point alone."""
+    asked = gathered.asked
+    own: dict[str, list[tuple[Row, Row]]] = {}
+    found: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
+    for first, second in sides(gathered.compared_rows, gathered.variants):
+        name = gathered.subject_name(second)
+        found.setdefault((second.benchmark, second.metric, name), []).append((first, second))
+        if asked is not None and asked.is_of(second):
+            own.setdefault(name, []).append((first, second))
+    return [*own.values(), *(points for points in found.values() if points not in own.values())]
+
+
+def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[Beside, ...]:
+    """Compare imported samples, which nothing says were taken in turns, at each point."""
+    pairs = [(first, second) for first, second in sides(rows, gathered.variants) if comparable(first, second)]
+    return by_metric([apart_of(gathered, *pair, comparisons=len(pairs)) for pair in pairs])
+
+
+def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> Beside:
+    """Compare two rows whose samples were not taken in turns; one of `comparisons`, which share an error."""
+    asked = gathered.asked
+    return Beside(
+        name=gathered.subject_name(second),
+        where=str(second.point),
+        reference=gathered.subject_name(first),
+        benchmark=second.benchmark,
+        metric=second.metric,
+        unit=second.unit,
+        better=gathered.followed(second).better,
+        ratios=tuple(ratios_apart(first, second)),
+        comparison=compare_rows(first, second, comparisons=comparisons),
+        in_turns=False,
+        asked=asked is not None and asked.is_of(second),
+    )
+
+
+def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | None:
+    """Draw the comparisons, with their table; nothing where there are none."""
+    if not beside:
+        return None
+    drawn = most_telling(beside)
+    reference, several = beside[0].reference, len({(each.benchmark, each.metric) for each in drawn}) > 1
+    rows = [
+        Against(
+            row=_row_name(each, several=several or not each.in_turns),
+            subject=each.name,
+            ratios=each.ratios,
+            effect=each.comparison.effect,
+            low=each.comparison.low,
+            high=each.comparison.high,
+            verdict=each.words,
+        )
+        for each in drawn
+    ]
+    title = f"Against {reference}"
+    apart = {} if beside[0].in_turns else {"dots": "values", "taken": "not measured in turns"}
+    return Section(
+        name="against",
+        title=title,
+        answers=any(each.asked for each in beside),
+        paragraphs=(_of_how_many(beside),) if len(drawn) < len(beside) else (),
+        figure=against(
+            rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
+        ),
+        tables=(
+            Table(
+                name="against",
+                head=(
+                    "subject",
+                    "metric",
+                    "effect",
+                    "interval",
+                    beside[0].counted,
+                    "verdict",
+                ),
+                rows=tuple(_texts(each) for each in beside),
+                numbers=frozenset({2, 3, 4}),
+            ),
+        ),
+    )
+
+
+def _of_how_many(beside: Sequence[Beside]) -> str:
+    """Say what is drawn of more comparisons than there is room for."""
+    sure = sum(each.differs for each in beside)
+    return (
+        f"Of {len(beside)} comparisons {sure} differ for sure. Drawn are {MOST_ROWS}: what is asked, then what differs "
+        "most; the table has all."
+    )
+
+
+def _row_name(each: Beside, *, several: bool) -> str:
+    """Name a row of the figure: with what it compares, where `several` figures are compared."""
+    figure = f"{each.benchmark}.{each.metric}" if several else ""
+    return " ".join(part for part in (each.name, figure, "" if each.in_turns else each.where) if part)
+
+
+def _texts(each: Beside) -> tuple[str, ...]:
+    found = each.comparison
+    digits = decimals(found.effect, found.low, found.high)
+    return (
+        each.name,
+        each.figure,
+        f"× {found.effect:.{digits}f}",
+        f"{found.low:.{digits}f} to {found.high:.{digits}f}",
+        str(found.pairs),
+        each.words,
+    )
+
+
+def taken_in_turns(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Taken]:
+    """Give the points that have pairs of the same block, each with those that tell something."""
+    view, measured = gathered.view, gathered.measured_here
+    every = [(rows, paired(*(by_block(view, measured, row) for row in rows))) for rows in points]
+    found = [(rows, pairs) for rows, pairs in every if pairs]
+    return [
+        (rows, pairs)
+        for (rows, _), pairs in zip(found, telling_over([each for _, each in found]), strict=True)
+    ]
+
+
+def pairs_in(taken: Sequence[Taken]) -> int:
+    """How many pairs some points have together."""
+    return sum(len(pairs) for _, pairs in taken)
+
+
+def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -> Beside:
+    """Compare by pairs of the same block over some points; one of `comparisons`, which share an error."""
+    points = [rows for rows, _ in taken]
+    groups = [pairs for _, pairs in taken]
+    pairs = [pair for each in groups for pair in each]
+    first, second = points[0]
+    asked = gathered.asked
+    return Beside(
+        name=gathered.subject_name(second),
+        where=_where(gathered, points),
+        reference=gathered.subject_name(first),
+        benchmark=second.benchmark,
+        metric=second.metric,
+        unit=second.unit,
+        better=gathered.followed(second).better,
+        ratios=tuple(pair.second / pair.first for pair in pairs),
+        comparison=compare_over(values_of(groups), comparisons=comparisons),
+        points=len(points),
+        decides=decides(second.unit, pairs),
+        asked=asked is not None and all(asked.is_of(row) for _, row in points),
+    )
+
+
+def _where(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> str:
+    """Say over how many points a comparison goes, or which one was picked of several."""
+    if len(points) > 1:
+        return f"over {len(points)} points"
+    asked = gathered.asked
+    picked = asked is not None and asked.point is not None and asked.is_of(points[0][1])
+    return str(points[0][1].point) if picked else ""

@@ -1,0 +1,100 @@
+"""What a report says of revisions, rows and figures: names that stay text, short enough to be read."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from perftrail.model.quantity import change as relative
+from perftrail.model.quantity import decimals, quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from perftrail.model.subject import Revision
+    from perftrail.results.rows import Row
+    from perftrail.stats.changepoints import ChangePoint, Correlation
+
+LONGEST = 100
+
+
+def shown(text: str, *, longest: int = LONGEST, kept: str = "") -> str:
+    r"""Write hostile text without control and direction characters, but those in `kept`; length cut.
+
+    >>> shown("right" + chr(0x202e) + "left")
+    'right\\u202eleft'
+    """
+    safe = text if text.isprintable() else "".join(_safe(letter, kept) for letter in text)
+    return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
+
+
+def _safe(letter: str, kept: str) -> str:
+    return letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1]
+
+
+def revision_title(revision: Revision) -> str:
+    """Name a revision in a sentence: short id, label, and what its message says."""
+    label = f" ({shown(revision.label)})" if revision.label and revision.label != revision.id else ""
+    told = revision.summary and revision.id not in revision.summary
+    return f"{revision.short}{label}{f' “{shown(revision.summary)}”' if told else ''}"
+
+
+def revision_mark(revision: Revision) -> str:
+    """Name a revision where there is little room: its label and its short id."""
+    label = revision.label if revision.label != revision.id else ""
+    return shown(f"{revision.short} {label}".strip(), longest=40)
+
+
+def row_metric(row: Row) -> str:
+    """Name what a row measures: benchmark, metric, point."""
+    point = f" at {shown(str(row.point))}" if row.point.values else ""
+    return f"{row.benchmark}.{row.metric}{point}"
+
+
+def row_figure(row: Row) -> str:
+    """Write a row's median with its interval, or that there is none."""
+    found = row.estimate
+    if found is None:
+        return "no value"
+    if found.count == 1:
+        return quantity(found.value, row.unit)
+    return quantity(found.value, row.unit, low=found.low, high=found.high)
+
+
+def effect_words(value: float, low: float, high: float, *, interval: str = "95 % interval") -> str:
+    """Write an effect: direction, ratio, interval."""
+    digits = decimals(value, low, high)
+    return f"{relative(value)} (× {value:.{digits}f}, {interval} {low:.{digits}f} to {high:.{digits}f})"
+
+
+def size_words(point: ChangePoint) -> str:
+    """Write how large a change is compared with the noise."""
+    low, high = point.size_low, point.size_high
+    digits = decimals(point.size, low, high)
+    return f"{point.size:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}] times the noise of one revision"
+
+
+def certainty_words(point: ChangePoint) -> str:
+    """Write how sure a change along the history is."""
+    return f"{size_words(point)}; a false alarm with probability {max(point.p_value, 1e-300):.1g} at most"
+
+
+def correlation_words(found: Correlation) -> str:
+    """Write that neighbouring revisions resemble each other, and what follows."""
+    return (
+        f"neighbouring revisions resemble each other: correlation {found.value:.2f} "
+        f"[{found.low:.2f}, {found.high:.2f}]. Small changes cannot be separated from such noise"
+    )
+
+
+def slug(text: str, taken: Collection[str] = ()) -> str:
+    """Make a file name of any text: letters, digits and dashes, unlike those taken.
+
+    >>> slug("../../etc/passwd"), slug("mt real", {"mt-real"})
+    ('etc-passwd', 'mt-real-2')
+    """
+    name = re.sub(r"[^A-Za-z0-9]+", "-", text)[:60].strip("-").lower() or "figure"
+    number, unique = 2, name
+    while unique in taken:
+        unique, number = f"{name}-{number}", number + 1
+    return unique

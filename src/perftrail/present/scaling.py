@@ -1,0 +1,238 @@
+"""How a benchmark scales with its threads, and what keeps it from scaling better, in sentences."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from perftrail.model.quantity import decimals, number, percent
+from perftrail.model.wording import listed
+from perftrail.present.console import output
+from perftrail.present.finding import revision_name
+from perftrail.present.speech import plain
+from perftrail.stats.contention import Cause, Outcome
+from perftrail.stats.scaling import Law
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.results.scaling import ThreadScaling, ThreadScalings
+    from perftrail.stats.contention import Contention, Telltale
+    from perftrail.stats.ratios import Interval
+    from perftrail.stats.scaling import Parameter, Scaling
+
+CAUSES = {
+    Cause.LOCK: "a lock",
+    Cause.HANDOVER: (
+        "a queue or a barrier at which threads wait for each other, or a lock that the program makes of one"
+    ),
+    Cause.HIDDEN_LOCK: (
+        "a wait that is not counted: a lock of malloc or of the kernel, or what the program makes of futexes, pipes "
+        "or sleeps"
+    ),
+    Cause.SERIAL: "work that is not shared out among the threads",
+    Cause.SPINNING: "threads that spin on a lock",
+    Cause.FALSE_SHARING: "cache lines that several threads write",
+    Cause.MEMORY: "memory or a cache that cannot serve more",
+    Cause.SLOWER_CORES: "cores that slow one another down (shared units, a lower clock)",
+    Cause.KERNEL: "the kernel, in system calls or page faults",
+    Cause.MORE_WORK: "more work with more threads, which a throughput metric would tell",
+}
+
+FIGURES = {
+    "waiting": "threads waiting",
+    "burning": "CPU time beyond that of one thread",
+    "cpu_growth": "CPU time",
+    "instructions": "instructions",
+    "system": "system time beyond that of one thread",
+    "switches": "voluntary switches beyond those of one thread",
+    "switch_rate": "voluntary switches beyond those of one thread",
+    "preemption_rate": "involuntary switches beyond those of one thread",
+    "contended_locks": "locks found held",
+    "lock_wait": "time waited for locks",
+    "handover_wait": "time waited at condition variables, barriers and semaphores",
+    "join_wait": "time waited for threads to end",
+    "spin_wait": "time spent at spin locks",
+    "ready": "time that something was ready and had no processor",
+    "uncounted_wait": "waiting at no lock, queue or barrier that is counted",
+    "uncounted_switches": "voluntary switches that no counted wait made",
+    "joins": "threads waited for until they ended",
+    "counted_processes": "processes",
+}
+
+
+LITTLE = 0.05
+"""Shares below this are told together."""
+
+
+def print_scalings(scalings: ThreadScalings) -> None:
+    """Print a section about each thread axis; nothing where there is none."""
+    console = output()
+    for each in scalings.found:
+        console.print(Text(f"\n{_title(each)}", style="bold"), soft_wrap=True)
+        for line in scaling_lines(each.scaling, each.contention, axis=each.axis):
+            console.print(Text(f"  {line}"), soft_wrap=True)
+    if (left_out := left_out_words(scalings)) and scalings.found:
+        console.print(Text(f"\n{left_out}; --json has every one."), soft_wrap=True)
+
+
+def left_out_words(scalings: ThreadScalings) -> str:
+    """Say of which revisions it is told how they scale, where these are not all; else nothing."""
+    return told_of_words("Scaling", told=len(scalings.told), measured=len(scalings.measured))
+
+
+def told_of_words(what: str, *, told: int, measured: int) -> str:
+    """Say of how many of the measured revisions something is told, where that is not of all; else nothing.
+
+    >>> told_of_words("Growth", told=2, measured=40)
+    'Growth is told of 2 of 40 revisions: the first and the last that were measured'
+    """
+    if told == measured:
+        return ""
+    named = " and what a search named" if told > 2 else ""
+    return (
+        f"{what} is told of {told} of {measured} revisions: the first and the last that were measured{named}"
+    )
+
+
+def _title(each: ThreadScaling) -> str:
+    others = each.point.without([each.axis])
+    where = f" at {plain(str(others))}" if others.values else ""
+    variant = "" if each.subject.variant == "plain" else f" ({each.subject.variant})"
+    return (
+        f"Scaling of {each.benchmark}.{each.scaling.metric}{where} with {each.axis}: "
+        f"{revision_name(each.subject.revision)}{variant}"
+    )
+
+
+def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "threads") -> Iterator[str]:
+    """Say it all, one sentence or point a line."""
+    for point in scaling.points:
+        if point.threads == scaling.base:
+            continue
+        beyond = ""
+        if point.beyond:
+            beyond = f"; more {axis} than processors ({scaling.processors.count})"
+        elif point.shares_cores:
+            beyond = f"; more {axis} than cores ({scaling.processors.cores}), so that some share one"
+        yield (
+            f"{counted(point.threads, axis)}: {_interval(point.speed_up)} times as fast as {scaling.base}, "
+            f"efficiency {_interval(point.efficiency)}{_reached(point.speed_up)}{beyond}"
+        )
+    yield _best(scaling, axis)
+    yield from _fits(scaling, axis)
+    yield from contention_lines(contention, axis=axis)
+
+
+def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[str]:
+    """Say what keeps the threads from bringing more, with the evidence."""
+    at = f" at {counted(found.threads, axis)}" if found.threads else ""
+    if found.outcome is Outcome.SCALES:
+        yield f"What is lost{at} needs no explanation."
+    elif found.outcome is Outcome.LIKELY:
+        yield f"Likely the cause{at}: {CAUSES[found.candidates[0]]}. Evidence:"
+        yield from _evidence(found.evidence)
+    else:
+        causes = "; or ".join(CAUSES[each] for each in found.candidates)
+        yield f"What limits it cannot be told here{at}: {found.because}{': ' if causes else ''}{causes}."
+        if causes:
+            yield from _evidence(found.evidence)
+        if found.next_step:
+            yield f"  Next: {found.next_step}."
+
+
+def _evidence(told: Sequence[Telltale]) -> Iterator[str]:
+    """Say each figure in a line, and those that are next to nothing in one."""
+    small = [
+        each
+        for each in told
+        if each.unit == "share" and -LITTLE < each.figure.low <= each.figure.high < LITTLE
+    ]
+    yield from (f"  {evidence(each)}" for each in told if each not in small)
+    if small:
+        yield f"  below {percent(LITTLE)}: {'; '.join(FIGURES[each.name] for each in small)}"
+
+
+def evidence(told: Telltale) -> str:
+    """Say one telltale with its figure, interval, and what it speaks for."""
+    figure = told.figure
+    if told.unit == "share":
+        value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
+        of = "" if told.name == "contended_locks" else " of the time with one thread"
+    else:
+        value, of = _interval(figure), f" {told.unit}".rstrip()
+    return f"{FIGURES[told.name]}: {value}{of}{_reached(figure)}; much of it speaks for {told.speaks_for}"
+
+
+def counted(count: int, axis: str) -> str:
+    """Say how many of what an axis counts.
+
+    >>> counted(1, "threads"), counted(2, "n_threads")
+    ('1 thread', '2 threads')
+    """
+    name = axis.removeprefix("n_")
+    return f"{count} {name.removesuffix('s') if count == 1 else name}"
+
+
+def _best(scaling: Scaling, axis: str) -> str:
+    best = scaling.best
+    alike = "" if best.low == best.high else f", not to be told apart from {best.low} to {best.high}"
+    said = f"Throughput measured is highest at {counted(best.threads, axis)}{alike}"
+    return f"{said}; the peak may be beyond what was measured." if best.open else f"{said}."
+
+
+def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
+    fits, processors = scaling.fits, scaling.processors
+    shared = [point.threads for point in scaling.points if point.shares_cores]
+    if shared:
+        listed_counts = listed(map(str, shared), "and")
+        yield f"No fit uses {listed_counts} {axis}: on {counted(processors.alone, 'cores')}, some share one."
+    if fits.chosen is None:
+        yield f"No law of scaling: {fits.because}."
+        return
+    kind = "processors" if processors.cores is None else "cores"
+    within = f"{axis} up to the {processors.alone} {kind} there are"
+    if fits.chosen is Law.AMDAHL:
+        assert fits.amdahl is not None
+        more = f"; {fits.because}" if fits.because else ""
+        yield f"Amdahl's law fits ({within}): serial share {_parameter(fits.amdahl.contention)}{more}."
+        return
+    assert fits.usl is not None
+    assert fits.usl.coherency is not None
+    limit = "; it assumes that no processors share a core, which this machine does not show"
+    limit = limit if processors.cores is None else ""
+    yield (
+        f"The Universal Scalability Law fits ({within}): contention {_parameter(fits.usl.contention)}, "
+        f"coherency {_parameter(fits.usl.coherency)}{limit}."
+    )
+    if (peak := scaling.peak) is not None:
+        most = max(p.threads for p in scaling.points if not (p.beyond or p.shares_cores))
+        where = ""
+        if peak.value > processors.alone:
+            where = f", beyond the {processors.alone} {kind} that there are"
+        elif peak.value > most:
+            where = ", beyond what was measured"
+        yield f"By it, throughput peaks at {_parameter(peak)} {axis}{where}."
+
+
+def _parameter(found: Parameter) -> str:
+    if not math.isfinite(found.high):
+        return f"{number(found.value)} [{number(found.low)}, no upper bound]"
+    return f"{number(found.value)} [{number(found.low)}, {number(found.high)}]"
+
+
+def _interval(found: Interval) -> str:
+    digits = decimals(found.value, found.low, found.high)
+    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+
+
+def _reached(found: Interval) -> str:
+    if found.confidence >= 0.9495:
+        return ""
+    return (
+        " (one pair of samples, no interval)"
+        if found.pairs == 1
+        else f" (only {found.confidence * 100:.0f} %)"
+    )

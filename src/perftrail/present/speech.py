@@ -1,0 +1,70 @@
+"""Text from elsewhere, made fit for a terminal: what others wrote never becomes a control sequence.
+
+What a change changes, for people.
+
+What the next command has to repeat of the last one, so that it looks at the same thing.
+
+Says how old an answer is that was kept, beside what rests on it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from perftrail.model.quantity import counted, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.patch import FileChange
+
+
+LONGEST = 72
+
+
+def first_line(text: str, *, longest: int = LONGEST) -> str:
+    """The first line of a hostile text that has several, fit for a terminal."""
+    lines = text.strip().splitlines()
+    return plain(lines[0], longest=longest) if lines else ""
+
+
+def plain(text: str, *, longest: int = LONGEST) -> str:
+    r"""Write hostile text so that it stays text: control and direction characters escaped, length cut.
+
+    >>> plain("a" + chr(27) + "[31mb")
+    'a\\x1b[31mb'
+    """
+    safe = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
+
+
+def change_words(files: Sequence[FileChange]) -> str:
+    """Say how much a change changes.
+
+    >>> from perftrail.model.patch import FileChange
+    >>> change_words([FileChange(path="a.c", added=3, removed=1), FileChange(path="b.png", added=None, removed=None)])
+    '2 files, 3 lines added, 1 removed'
+    """
+    added, removed = sum(each.added or 0 for each in files), sum(each.removed or 0 for each in files)
+    return f"{counted(len(files), 'file')}, {counted(added, 'line')} added, {removed:,} removed"
+
+
+def after(words: Sequence[str]) -> str:
+    """Write words as they follow a command in a shell."""
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def say_how_old(view: View) -> None:
+    """Say how long ago a source was asked that answers from what it said then; nothing of one that was just asked."""
+    if asked := view.asked():
+        seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(asked)).total_seconds()
+        click.echo(
+            f"what the source has is as it said {duration(max(0.0, seconds))} ago, at {asked}; "
+            "perftrail run and find ask it again",
+            err=True,
+        )

@@ -1,0 +1,327 @@
+"""Tables of what was measured and of how a search went.
+
+What limits a figure of a table, in words.
+
+A table of alternatives: one revision in several variants, a column for each.
+
+How far variants lie from the first one, benchmark by benchmark, as a table.
+
+A study's claims and what became of them, for the terminal and for a page of Markdown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from perftrail.model.measurement import NOISE
+from perftrail.model.quantity import change, decimals, quantity
+from perftrail.model.quantity import change as relative
+from perftrail.model.source import ALONE, pins_asked
+from perftrail.model.subject import Revision
+from perftrail.present.console import output
+from perftrail.present.finding import LONGEST_LINE, pins_words, revision_name
+from perftrail.present.page_markdown import inert
+from perftrail.present.report.claims import claim_words, counted_words, found_words
+from perftrail.present.report.words import correlation_words, size_words
+from perftrail.present.speech import plain
+from perftrail.results.claims import ClaimVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import Console
+
+    from perftrail.model.benchmark import Point
+    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.source import Pins
+    from perftrail.results.changes import HistoryChange, HistoryChanges
+    from perftrail.results.claims import Judgement
+    from perftrail.results.pairs import Shift
+    from perftrail.results.rows import Row
+    from perftrail.stats.estimate import Estimate
+
+
+def row_notes(row: Row) -> list[str]:
+    """Say what is to be known of a figure: its marks, noise, failures, and an interval that says less."""
+    found = row.estimate
+    notes = [flag for flag in row.flags if flag not in NOISE]
+    notes += [row.noise] if row.noise else []
+    notes += [f"{row.failures} failed"] if row.failures else []
+    reached = found.confidence if found else 0.0
+    if found and found.count == 1:
+        notes.append("one value, no interval")
+    elif found and reached < 0.9495:
+        notes.append(f"interval only {reached * 100:.0f} %")
+    return notes
+
+
+Place = tuple[str, "Point", str]
+"""A benchmark, a point of it, and a metric: a line of the table."""
+
+
+def side_by_side(rows: Sequence[Row]) -> Table | None:
+    """Give rows as a table with a column for each variant; `None` when they are of several revisions or one variant.
+
+    Beside a figure stands how it compares with the first variant's where their intervals do not overlap. What
+    limits a figure stands below it.
+    """
+    variants = list(dict.fromkeys(row.subject.variant for row in rows))
+    if len({row.subject.revision.id for row in rows}) != 1 or len(variants) < 2:
+        return None
+    places: dict[Place, dict[str, Row]] = {}
+    for row in rows:
+        places.setdefault((row.benchmark, row.point, row.metric), {})[row.subject.variant] = row
+    several = len({benchmark for benchmark, _, _ in places}) > 1
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    heads = [*(["benchmark"] if several else []), "point", "metric"]
+    for head in heads:
+        table.add_column(head, no_wrap=True)
+    for variant in variants:
+        table.add_column(variant, no_wrap=True)
+    for (benchmark, point, metric), found in places.items():
+        named = [*([benchmark] if several else []), plain(str(point)), metric]
+        cells = [_cell(variant, found, variants[0]) for variant in variants]
+        table.add_row(*map(Text, (*named, *cells)))
+    return table
+
+
+def fits(table: Table, console: Console) -> bool:
+    """Whether a table can be read without lines being cut."""
+    return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width
+
+
+def _cell(variant: str, found: Mapping[str, Row], first: str) -> str:
+    row = found.get(variant)
+    if row is None:
+        return "not measured"
+    if row.estimate is None:
+        return "\n".join(["no value", *row_notes(row)])
+    each = row.estimate
+    told = quantity(each.value, row.unit, low=each.low, high=each.high)
+    base = found.get(first)
+    if variant != first and base is not None and base.estimate is not None and _apart(each, base.estimate):
+        told += f", {relative(each.value / base.estimate.value)}"
+    return "\n".join([told, *row_notes(row)])
+
+
+def _apart(one: Estimate, other: Estimate) -> bool:
+    """Whether two estimates are certain enough to be told in relation to each other."""
+    overlap = one.low <= other.high and other.low <= one.high
+    return min(one.count, other.count) > 1 and other.value > 0.0 and not overlap
+
+
+def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
+    """Print one line for each metric of each subject at each point; alternatives beside each other.
+
+    `pins` say which of several sources was walked.
+    """
+    for line in pins_words(pins):
+        output().print(Text(line))
+    beside = side_by_side(rows)
+    if beside is not None and fits(beside, output()):
+        output().print(beside)
+        return
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    columns = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
+    shown = [name for name in columns if _needed(name, rows)]
+    for name in shown:
+        table.add_column(name, justify="right" if name == "n" else "left", no_wrap=True)
+    for row in rows:
+        texts = _row_texts(row)
+        table.add_row(*(Text(texts[name]) for name in shown))
+    output().print(table)
+
+
+def print_changes(found: HistoryChanges) -> None:
+    """Print at which revisions each metric changed, by rank, and which series have correlated neighbours."""
+    console, ranked = output(), list(enumerate(found.ranked, start=1))
+    for alert, title in (
+        (True, "Changes along the history, by size compared with the noise:"),
+        (False, "Changes that are small, shown by one build only, or returned soon:"),
+    ):
+        lines = [(rank, each) for rank, each in ranked if each.point.alert is alert]
+        if lines:
+            console.print(Text(f"\n{title}", style="bold"))
+        for rank, each in lines:
+            line = f"  {rank:>2}. {_changed_metric(each.row)}: {_change(each)}; {size_words(each.point)}"
+            console.print(Text(line), soft_wrap=True)
+    if found.correlated:
+        console.print(Text("\nCorrelated noise:", style="bold"))
+    for series in found.correlated:
+        line = f"  {_changed_metric(series.row)}: {correlation_words(series.correlation)}."
+        console.print(Text(line), soft_wrap=True)
+
+
+def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
+    """List the searches that there are, and say which of them follows."""
+    console = output()
+    console.print(Text(f"{len(records)} searches; {shown} follows, --search N shows another:"))
+    for number, record in enumerate(records, start=1):
+        first, last = (Revision(id=str(record.question[end])).short for end in ("first", "last"))
+        asked = ", ".join(
+            (f"{record.question['metric']}, {first} to {last}", *pins_words(pins_asked(record.question)))
+        )
+        line = f"{number:>3}  {record.started[:16].replace('T', ' ')}  {asked}: {_verdicts(record.answer)}"
+        console.print(Text(plain(line, longest=LONGEST_LINE), style="bold" if number == shown else ""))
+    console.print()
+
+
+def print_search(record: SearchRecord, steps: Sequence[StepRecord]) -> None:
+    """Replay a search in words."""
+    console = output()
+    question = record.question
+    asked = f"What changed {question['metric']} between {question['first']} and {question['last']}?"
+    console.print(Text(asked, style="bold"))
+    for line in pins_words(pins_asked(question)):
+        console.print(Text(line))
+    for step in steps:
+        console.print(Text(f"{step.number:>3}  {step.words}"))
+    if record.answer is None:
+        console.print(Text("not ended; perftrail find goes on from here", style="dim"))
+    else:
+        for line in _ended(record.answer):
+            console.print(Text(f"     {line}"))
+
+
+def _verdicts(answer: Mapping[str, Json] | None) -> str:
+    """Say how a search ended in a word or two, or that it has not."""
+    if answer is None:
+        return "not ended"
+    several = answer.get("metrics")
+    if not isinstance(several, list):
+        return str(answer["verdict"])
+    verdicts = Counter(str(each["verdict"]) for each in several if isinstance(each, dict))
+    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+
+
+def _ended(answer: Mapping[str, Json]) -> Iterator[str]:
+    """Say how a search ended: in one answer, or in one about each metric."""
+    several = answer.get("metrics")
+    if isinstance(several, list):
+        for each in several:
+            assert isinstance(each, dict)
+            yield f"{each['metric']}: {each['verdict']}: {each['reason']}"
+    else:
+        yield f"{answer['verdict']}: {answer['reason']}"
+
+
+def _needed(name: str, rows: Sequence[Row]) -> bool:
+    """A column that would say the same in every line, or nothing, is left out."""
+    if name in ("variant", "benchmark"):
+        return len({_row_texts(row)[name] for row in rows}) > 1
+    if name in ("point", "notes"):
+        return any(_row_texts(row)[name] for row in rows)
+    return True
+
+
+def _row_texts(row: Row) -> dict[str, str]:
+    found = row.estimate
+    label = row.subject.revision.label
+    return {
+        "revision": f"{row.subject.revision.short}{f' {plain(label)}' if label else ''}",
+        "variant": row.subject.variant,
+        "benchmark": row.benchmark,
+        "point": plain(str(row.point)),
+        "metric": row.metric,
+        "median [95 % interval]": _estimate(row),
+        "n": str(found.count if found else 0),
+        "notes": ", ".join(row_notes(row)),
+    }
+
+
+def _changed_metric(row: Row) -> str:
+    variant = "" if row.subject.variant == "plain" else f" ({row.subject.variant})"
+    point = f" at {plain(str(row.point))}" if row.point.values else ""
+    return f"{row.benchmark}.{row.metric}{variant}{point}"
+
+
+def _change(each: HistoryChange) -> str:
+    point = each.point
+    where = f"at {revision_name(each.row.subject.revision)}"
+    if len(each.candidates) > 1:
+        where = (
+            f"between {each.previous.short} and {revision_name(each.row.subject.revision)}, "
+            f"one of {len(each.candidates)} revisions"
+        )
+    doubt = ""
+    if point.earliest < each.point.previous + 1 or point.latest > point.position:
+        doubt = f", or from {each.earliest.short} to {each.latest.short} (95 %)"
+    digits = decimals(point.effect, point.low, point.high)
+    return (
+        f"{change(point.effect)} (× {point.effect:.{digits}f}, "
+        f"95 % interval {point.low:.{digits}f} to {point.high:.{digits}f}) {where}{doubt}"
+    )
+
+
+def _estimate(row: Row) -> str:
+    found = row.estimate
+    if found is None:
+        return "no value"
+    if found.count == 1:
+        return quantity(found.value, row.unit)
+    return quantity(found.value, row.unit, low=found.low, high=found.high)
+
+
+def print_by_benchmark(found: Sequence[Shift]) -> None:
+    """Print a line for each benchmark of each variant; nothing where nothing was compared."""
+    if not found:
+        return
+    console = output()
+    reference = found[0].reference.variant
+    title = f"\nChange by benchmark, against {reference}: geometric means over the points, taken in turns"
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    columns = ("variant", "benchmark", "metric", "points", "times", "verdict")
+    texts = [_shift_texts(each) for each in found]
+    shown = [name for name in columns if name not in ("variant", "metric") or _several(texts, name)]
+    for name in shown:
+        table.add_column(name, justify="right" if name == "points" else "left", no_wrap=True)
+    for each in texts:
+        table.add_row(*(Text(each[name]) for name in shown))
+    console.print(table)
+
+
+def _several(texts: Sequence[dict[str, str]], name: str) -> bool:
+    return len({each[name] for each in texts}) > 1
+
+
+def _shift_texts(shift: Shift) -> dict[str, str]:
+    found = shift.comparison
+    digits = decimals(found.effect, found.low, found.high)
+    return {
+        "variant": shift.row.subject.variant,
+        "benchmark": shift.row.benchmark,
+        "metric": shift.row.metric,
+        "points": str(len(shift.points)),
+        "times": f"{found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]",
+        "verdict": change(found.effect) if shift.differs else shift.words,
+    }
+
+
+_STYLES = {
+    ClaimVerdict.REPRODUCED: "green",
+    ClaimVerdict.NOT_REPRODUCED: "red",
+    ClaimVerdict.UNCLEAR: "yellow",
+    ClaimVerdict.CANNOT: "dim",
+}
+
+
+def print_claims(judged: Sequence[Judgement]) -> None:
+    """Print each claim with its verdict and what was found, and how many there are of each."""
+    console = output()
+    for each in judged:
+        verdict = (f"{each.verdict}: ", _STYLES[each.verdict])
+        console.print(Text.assemble(verdict, claim_words(each)), soft_wrap=True)
+        console.print(Text(f"  {found_words(each)}"), soft_wrap=True)
+    console.print(Text(counted_words(judged), style="bold"))
+
+
+def claims_markdown(judged: Sequence[Judgement]) -> str:
+    """Write the claims as a table in Markdown."""
+    rows = [("Claim", "Found", "Verdict"), ("---", "---", "---")]
+    rows += [(inert(each.claim.says), inert(found_words(each)), str(each.verdict)) for each in judged]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,0 +1,442 @@
+"""What a trial found, in words and tables that fit 80 columns.
+
+What a trial found, in words: warm-ups, marks, ends and verdicts.
+"""
+
+from __future__ import annotations
+
+import string
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from perftrail.model.quantity import duration, number, percent, quantity
+from perftrail.present.console import output
+from perftrail.present.curves import Series, Spot, curve
+from perftrail.present.speech import plain
+from perftrail.present.trial_markdown import ratio
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.trial import Why
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.measure.trial import Tried
+    from perftrail.model.trial import Trial
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.trial import Contrast, Figure, Finding, Findings
+
+
+MOST_SUGGESTED = 10_000
+
+
+def progress_words(event: Tried, trial: Trial) -> str:
+    """Say what is measured now and how much is left: between the next look and the most."""
+    outlook = event.outlook
+    shell = event.taken.entry == len(trial.entries)
+    name = "the shell" if shell else plain(trial.entries[event.taken.entry].name, longest=30)
+    least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
+    span = least if least == most else f"{least} to {most}"
+    left = f", {span} left" if outlook.starts_most else ""
+    return f"measuring {name}: {outlook.done} runs{left}"
+
+
+def warmup_words(result: Finding) -> str:
+    """Say how many warm-ups were left out, and how the first one compares."""
+    warmup = result.warmup
+    if warmup.count == 0:
+        return "" if warmup.level else "too few runs to tell a warm-up"
+    count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} left out"
+    first = "it" if warmup.count == 1 else "the first"
+    said = f"{count}, {first} took {number(warmup.first)} times as long" if warmup.first != 1.0 else count
+    return said if warmup.level else f"{said}; the rest is not level either"
+
+
+def flag_words(result: Finding) -> str:
+    """Say how many runs are marked, and how."""
+    return ", ".join(f"{count} of them marked {flag}" for flag, count in result.flags.items())
+
+
+def end_words(result: Finding, found: Findings) -> str:
+    """Say why it ended when that limits the answer, and what would lift it."""
+    wall, pace = result.figures.get("wall"), found.trial.pace
+    if wall is None:
+        return ""
+    width = wall.estimate.relative_half_width
+    alone = not any(group.others for group in found.trial.groups)
+    if result.why is Why.BUDGET and result.runs < pace.least:
+        return (
+            f"no more fitted into {duration(pace.budget_seconds)} for each command:"
+            f" --budget {_seconds(pace.budget_seconds * pace.least / max(1, result.runs) * 1.2)}"
+            f" for all {pace.least}"
+        )
+    if result.why is Why.BUDGET:
+        return f"stopped after {duration(pace.budget_seconds)} for each command (--budget)"
+    if alone and result.why is Why.MOST and pace.least < pace.most and width > pace.precision:
+        return (
+            f"within ± {percent(width)}, ± {percent(pace.precision)} would take"
+            f" about --max-runs {_rounded(result.runs * (width / pace.precision) ** 2)}"
+        )
+    return ""
+
+
+def sentence(contrast: Contrast, found: Findings) -> str:
+    """Say what a comparison says, in words: verdict, ratio with interval, or what would have been seen."""
+    compared = contrast.comparison
+    memory = contrast.metric == "peak_memory"
+    effect = f"{ratio(compared)} times as {'much' if memory else 'long'}"
+    pairs = f"{compared.pairs} pair{'s' if compared.pairs != 1 else ''}"
+    match compared.verdict:
+        case Verdict.SAME:
+            bound = max(compared.high - 1.0, 1.0 - compared.low)
+            return f"same: no difference of {percent(bound)} or more ({pairs})"
+        case Verdict.UNCLEAR:
+            return f"unclear: {effect}; {_unseen(contrast, pairs, found)}"
+        case Verdict.SLOWER:
+            return f"{'more' if memory else 'slower'}: {effect} ({pairs})"
+        case Verdict.FASTER:
+            inverse = "" if memory else f", {number(1.0 / compared.effect)} times as fast"
+            return f"{'less' if memory else 'faster'}: {effect}{inverse} ({pairs})"
+
+
+def _unseen(contrast: Contrast, pairs: str, found: Findings) -> str:
+    smallest = contrast.comparison.smallest_seen
+    if smallest is None:
+        return f"{pairs}, too few for any verdict{_enough(contrast, found)}"
+    more = _more_pairs(contrast, found)
+    return f"a change below {percent(smallest)} would not have been seen in {pairs}{more}"
+
+
+def _enough(contrast: Contrast, found: Findings) -> str:
+    """What gives at least so many pairs that they can tell something."""
+    pace, needed = found.trial.pace, contrast.comparison.needed_pairs
+    if found.results[contrast.entry].why is not Why.MOST:
+        return f": {needed} are needed"
+    return f": {'--runs' if pace.least == pace.most else '--max-runs'} {max(needed, 2 * pace.most)}"
+
+
+def _more_pairs(contrast: Contrast, found: Findings) -> str:
+    """What would make an unclear answer clearer, given why this one ended."""
+    pace = found.trial.pace
+    why = found.results[contrast.entry].why
+    if why is Why.BUDGET:
+        return f"; more: --budget {_seconds(4.0 * pace.budget_seconds)}"
+    if why is Why.SETTLED:
+        return f"; more: --min-runs {pace.most}"
+    if why is Why.MOST:
+        option = "--runs" if pace.least == pace.most else "--max-runs"
+        return f"; more: {option} {4 * pace.most}"
+    return ""
+
+
+def cell(compared: Comparison | None, metric: str) -> str:
+    """Say what a comparison says in a cell of a table."""
+    if compared is None:
+        return "no ratio"
+    if compared.verdict is Verdict.SAME:
+        return "same"
+    if compared.verdict is Verdict.UNCLEAR:
+        if compared.smallest_seen is None:
+            return "too few pairs"
+        return f"unclear ({percent(compared.smallest_seen)})"
+    word = str(compared.verdict)
+    if metric == "peak_memory":
+        word = "less" if compared.verdict is Verdict.FASTER else "more"
+    return f"× {number(compared.effect)} {word}"
+
+
+def interval(figure: Figure) -> str:
+    """Write a figure with its interval, where it has one."""
+    lies = figure.estimate
+    if lies.count == 1:
+        return quantity(lies.value, figure.unit)
+    return quantity(lies.value, figure.unit, low=lies.low, high=lies.high)
+
+
+def _seconds(seconds: float) -> str:
+    """A duration as the command line takes it, not finer than people would write it."""
+    minutes = -(-seconds // 60)
+    return f"{minutes:.0f}min" if seconds > 60 else f"{-(-seconds // 1):.0f}s"
+
+
+def _rounded(count: float) -> int:
+    """A count upwards to one leading digit, and not beyond what anybody waits for."""
+    size = 10 ** (len(str(int(count))) - 1)
+    return min(MOST_SUGGESTED, int(-(-count // size) * size))
+
+
+WIDTH = 80
+MOST_BLOCKS = 3
+"""Up to so many commands are told one after another; more stand in a table."""
+
+MOST_SERIES = 6
+SHOWN = {"wall": "wall", "cpu": "cpu", "peak_memory": "peak memory"}
+TREE = "peak_memory_tree"
+MORE_IN_TREE = 1.05
+ENOUGH_FOR_A_CURVE = 3
+
+_PLAINER = {"×": "x", "µ": "u", "…": "...", "–": "-", "±": "+-", "→": "->", "│": "|"}
+
+
+def print_findings(found: Findings) -> None:
+    """Print every command's figures, the curve where a parameter was varied, and the comparisons."""
+    for line, style in lines(found, braille=_can_show("⣿×µ…")):
+        output().print(Text(_encodable(line), style=style))
+
+
+def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
+    """Give the answer line by line, each with its style."""
+    measured = [result for result in found.results if result.figures]
+    if not measured:
+        return [("nothing was measured", "bold")]
+    names = _letters(len(found.results))
+    answer: list[tuple[str, str]] = []
+    if len(found.results) <= MOST_BLOCKS and not _varied(found):
+        for letter, result in zip(names, found.results, strict=True):
+            answer += [*_block(result, letter if len(names) > 1 else "", found), ("", "")]
+        answer += _sentences(found, names)
+    else:
+        answer += [*_table(found, names), ("", "")]
+        answer += [(line, "") for line in _curve(found, names, braille=braille)]
+        answer += _verdicts(found, names)
+        answer += _notes(found, names)
+    if found.shell is not None and found.shell.figures:
+        answer += [(line, "") for line in _shell(found.shell)]
+    if found.stopped:
+        answer.append(("interrupted: this is what was measured until then", "yellow"))
+    while answer and not answer[-1][0]:
+        answer.pop()
+    return answer
+
+
+def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str]]:
+    indent = "   " if letter else "  "
+    head = textwrap.wrap(
+        plain(result.entry.name, longest=400),
+        WIDTH,
+        initial_indent=f"{letter}  " if letter else "",
+        subsequent_indent=indent,
+        break_long_words=True,
+    )
+    block = [(line, "bold") for line in head or [letter]]
+    if result.entry.name != result.entry.command:
+        block.append((f"{indent}{plain(result.entry.command, longest=WIDTH - 4)}", "dim"))
+    for metric, shown in SHOWN.items():
+        if figure := result.figures.get(metric):
+            block.append((f"{indent}{shown:<13}{interval(figure)}", ""))
+    tree, largest = result.figures.get(TREE), result.figures.get("peak_memory")
+    if tree and largest and tree.estimate.value > MORE_IN_TREE * largest.estimate.value:
+        block.append((f"{indent}{'all processes':<13} {interval(tree)} ({tree.method})", ""))
+    block += [(f"{indent}{line}", "dim") for line in _wrapped(_told(result, found), len(indent))]
+    return block
+
+
+def _told(result: Finding, found: Findings) -> str:
+    """How often a command ran, what was left out, what marks it, and why that was enough."""
+    runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
+    said = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
+    return "; ".join(text for text in said if text)
+
+
+def _sentences(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
+    answer: list[tuple[str, str]] = []
+    for pair, contrasts in _by_pair(found).items():
+        entry, against = pair
+        answer.append((f"{names[entry]} against {names[against]}", "bold"))
+        for contrast in contrasts:
+            shown = f"{SHOWN[contrast.metric]:<13}"
+            first, *rest = _wrapped(sentence(contrast, found), 3 + len(shown)) or [""]
+            answer.append((f"   {shown}{first}", _style(contrast.comparison)))
+            answer += [(f"   {'':<13}{line}", _style(contrast.comparison)) for line in rest]
+        answer.append(("", ""))
+    return answer
+
+
+def _table(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
+    labels = _labels(found)
+    rows = [["", "", "wall", "cpu", "memory", "runs"]]
+    for letter, label, result in zip(names, labels, found.results, strict=True):
+        wall, cpu, memory = (result.figures.get(metric) for metric in SHOWN)
+        rows.append(
+            [
+                letter,
+                label,
+                interval(wall) if wall else "not measured",
+                quantity(cpu.estimate.value, "s") if cpu else "",
+                quantity(memory.estimate.value, "B") if memory else "",
+                str(result.runs),
+            ]
+        )
+    head, *body = _columns(rows, right=(3, 4, 5), flexible=1)
+    title = _common_command(found)
+    return [*([(title, "bold")] if title else []), (head, "dim"), *((line, "") for line in body)]
+
+
+def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
+    """One line for each comparison, a column for each metric."""
+    if not found.contrasts:
+        return []
+    rows = [["", "", *SHOWN.values(), "pairs"]]
+    for (entry, against), contrasts in _by_pair(found).items():
+        by_metric = {contrast.metric: contrast.comparison for contrast in contrasts}
+        cells = [cell(by_metric.get(metric), metric) for metric in SHOWN]
+        pairs = max(compared.pairs for compared in by_metric.values())
+        rows.append([names[entry], f"against {names[against]}", *cells, str(pairs)])
+    head, *body = _columns(rows, right=(5,), flexible=1)
+    told = "×: the ratio; unclear: a change below the one in brackets would not be seen"
+    return [(head, "dim"), *((line, "") for line in body), (told, "dim"), ("", "")]
+
+
+def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
+    """What a table has no room for: warm-ups, flags and why it ended, the same words once."""
+    told: dict[str, list[str]] = {}
+    for letter, result in zip(names, found.results, strict=True):
+        said = [warmup_words(result), end_words(result, found)]
+        text = "; ".join(part for part in said if part)
+        if text:
+            told.setdefault(text, []).append(letter)
+    texts = [f"{', '.join(letters)}: {text}" for text, letters in told.items()]
+    for flag in dict.fromkeys(flag for result in found.results for flag in result.flags):
+        marked = sum(result.flags.get(flag, 0) for result in found.results)
+        texts.append(f"{marked} of {sum(result.runs for result in found.results)} runs marked {flag}")
+    return [(line, "dim") for text in texts for line in _wrapped(text, 0)]
+
+
+def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]:
+    """Draw wall time against the first numeric parameter of at least three values."""
+    axis = _numeric_axis(found)
+    if axis is None:
+        return []
+    series: dict[object, list[tuple[str, Spot]]] = {}
+    for letter, result in zip(names, found.results, strict=True):
+        wall, value = result.figures.get("wall"), result.entry.point.as_dict().get(axis)
+        if wall is None or not isinstance(value, int | float):
+            continue
+        lies = wall.estimate
+        spot = Spot(x=float(value), value=lies.value, low=lies.low, high=lies.high)
+        rest = (result.entry.point.without([axis]), _command_number(found, letter, names))
+        series.setdefault(rest, []).append((letter, spot))
+    drawn = [
+        Series(
+            mark="o" if len(series) == 1 else string.ascii_lowercase[number],
+            spots=tuple(sorted((spot for _, spot in spots), key=lambda spot: spot.x)),
+        )
+        for number, spots in enumerate(series.values())
+    ][:MOST_SERIES]
+    told = [
+        _middle_cut(f"  {each.mark}: {', '.join(letter for letter, _ in spots)}", WIDTH)
+        for each, spots in zip(drawn, series.values(), strict=False)
+    ]
+    drawing = curve(drawn, axis=axis, unit="s", width=WIDTH, braille=braille)
+    return [*drawing, *(told if len(drawn) > 1 else []), ""]
+
+
+def _command_number(found: Findings, letter: str, names: Sequence[str]) -> int:
+    """Which of the commands an entry is of, by its place in its group."""
+    number = names.index(letter)
+    for group in found.trial.groups:
+        members = (group.reference, *group.others)
+        if number in members and len(found.trial.groups) > 1:
+            return members.index(number)
+    return 0
+
+
+def _numeric_axis(found: Findings) -> str | None:
+    values: dict[str, set[object]] = {}
+    for result in found.results:
+        for name, value in result.entry.point.values:
+            values.setdefault(name, set()).add(value)
+    for name, several in values.items():
+        if len(several) >= ENOUGH_FOR_A_CURVE and all(isinstance(each, int | float) for each in several):
+            return name
+    return None
+
+
+def _shell(shell: Finding) -> list[str]:
+    wall = shell.figures["wall"]
+    text = (
+        f"The shell alone takes {interval(wall)} ({shell.runs} runs of {plain(shell.entry.command)!r} in"
+        " between). That is in every wall time above; nothing was subtracted."
+    )
+    return _wrapped(text, 0)
+
+
+def _by_pair(found: Findings) -> dict[tuple[int, int], list[Contrast]]:
+    pairs: dict[tuple[int, int], list[Contrast]] = {}
+    for contrast in found.contrasts:
+        pairs.setdefault((contrast.entry, contrast.against), []).append(contrast)
+    return pairs
+
+
+def _varied(found: Findings) -> bool:
+    return any(result.entry.point.values for result in found.results)
+
+
+def _labels(found: Findings) -> list[str]:
+    if _common_command(found):
+        return [plain(str(result.entry.point)) for result in found.results]
+    return [plain(result.entry.name, longest=400) for result in found.results]
+
+
+def _common_command(found: Findings) -> str:
+    """The one command whose parameters were varied, empty when there are several."""
+    own_names = any(result.entry.name != result.entry.command for result in found.results)
+    if own_names or not _varied(found):
+        return ""
+    written = {result.entry.written for result in found.results}
+    return plain(written.pop(), longest=WIDTH) if len(written) == 1 else ""
+
+
+def _letters(count: int) -> list[str]:
+    if count <= len(string.ascii_uppercase):
+        return list(string.ascii_uppercase[:count])
+    return [str(number + 1) for number in range(count)]
+
+
+def _columns(rows: Sequence[Sequence[str]], *, right: Sequence[int], flexible: int) -> list[str]:
+    """Align rows; the flexible column gives way so that lines fit."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    spare = WIDTH - sum(widths) - 2 * (len(widths) - 1)
+    widths[flexible] = max(8, widths[flexible] + min(0, spare))
+    return [
+        "  ".join(
+            _middle_cut(cell, width).rjust(width) if at in right else _middle_cut(cell, width).ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _middle_cut(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    return textwrap.wrap(text, WIDTH - indent)
+
+
+def _style(compared: Comparison) -> str:
+    return {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNCLEAR: "yellow"}.get(
+        compared.verdict, ""
+    )
+
+
+def _can_show(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _encodable(line: str) -> str:
+    """The line with nothing in it that the output's encoding lacks."""
+    if _can_show(line):
+        return line
+    plainer = "".join(_PLAINER.get(letter, letter) for letter in line)
+    return plainer.encode(sys.stdout.encoding or "ascii", errors="replace").decode("ascii", errors="replace")

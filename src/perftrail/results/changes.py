@@ -1,0 +1,227 @@
+"""At which revisions a metric changed, from the samples along a history.
+
+Of many revisions, those that are worth a section of their own: both ends, and what a search named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.local_engine import LocalEngine
+from perftrail.results.rows import interval_json
+from perftrail.stats.changepoints import SampleColumns, changes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.model.search_record import Json, SearchRecord
+    from perftrail.model.subject import Revision
+    from perftrail.ports import Engine, Pending
+    from perftrail.results.rows import Row
+    from perftrail.stats.changepoints import ChangePoint, Changes, Correlation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryChange:
+    """A change point of the metric of `row`, which is the first measured with the new level.
+
+    `candidates` are the revisions that may have made it, oldest first: the row's own, and those between it and
+    the one measured before, `previous`. `earliest` and `latest` bound where it is with 95 %.
+    """
+
+    row: Row
+    previous: Revision
+    candidates: tuple[Revision, ...]
+    earliest: Revision
+    latest: Revision
+    point: ChangePoint
+
+    def as_json(self) -> dict[str, Json]:
+        """The change as `show --json` prints it with its row."""
+        return {
+            "previous": self.previous.id,
+            "revisions": [revision.id for revision in self.candidates],
+            "earliest": self.earliest.id,
+            "latest": self.latest.id,
+            "before": self.point.before,
+            "after": self.point.after,
+            "effect": interval_json(self.point.effect, self.point.low, self.point.high),
+            "p_value": self.point.p_value,
+            "size": interval_json(self.point.size, self.point.size_low, self.point.size_high),
+            "alert": self.point.alert,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrelatedSeries:
+    """A series whose neighbours surely resemble each other; `row` is its last one."""
+
+    row: Row
+    correlation: Correlation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryChanges:
+    """The change points of several series, series by series, and the series whose neighbours are correlated."""
+
+    points: tuple[HistoryChange, ...] = ()
+    correlated: tuple[CorrelatedSeries, ...] = ()
+
+    @property
+    def alerts(self) -> tuple[HistoryChange, ...]:
+        """The changes that are worth someone's attention."""
+        return tuple(each for each in self.points if each.point.alert)
+
+    @property
+    def ranked(self) -> tuple[HistoryChange, ...]:
+        """The changes by rank: the largest compared with the noise first."""
+        return tuple(sorted(self.points, key=lambda each: -each.point.size))
+
+
+def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> HistoryChanges:
+    """Find the change points of every metric in every variant at every point, each in the order of history.
+
+    `revisions` are the whole history, measured or not.
+    """
+    return looked_for(revisions, [rows], LocalEngine()).outcome()
+
+
+def looked_for(revisions: Sequence[Revision], parts: Iterable[Iterable[Row]], engine: Engine) -> LookedFor:
+    """Let an engine find the change points that `history_changes` returns.
+
+    All rows of a series are in the same part: its points are searched while the next part is read.
+    """
+    positions = {revision.id: position for position, revision in enumerate(revisions)}
+    return LookedFor(
+        revisions=revisions,
+        begun=tuple(begun for part in parts for begun in _begin(positions, part, engine)),
+    )
+
+
+def _begin(positions: Mapping[str, int], rows: Iterable[Row], engine: Engine) -> Iterator[_Begun]:
+    series: dict[tuple[object, ...], dict[int, Row]] = {}
+    for row in rows:
+        name = (row.subject.variant, row.benchmark, row.point, row.metric)
+        series.setdefault(name, {})[positions[row.subject.revision.id]] = row
+    for along in series.values():
+        yield _begun(dict(sorted(along.items())), engine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedFor:
+    """The change points of several series, each under way; `revisions` are the whole history."""
+
+    revisions: Sequence[Revision]
+    begun: tuple[_Begun, ...]
+
+    def outcome(self) -> HistoryChanges:
+        """Wait for all of them."""
+        found = [(each, each.found.outcome()) for each in self.begun]
+        return HistoryChanges(
+            points=tuple(
+                HistoryChange(
+                    row=each.along[point.position],
+                    previous=self.revisions[point.previous],
+                    candidates=tuple(self.revisions[point.previous + 1 : point.position + 1]),
+                    earliest=self.revisions[point.earliest],
+                    latest=self.revisions[point.latest],
+                    point=point,
+                )
+                for each, changes in found
+                for point in each.placed(changes)
+            ),
+            correlated=tuple(
+                CorrelatedSeries(row=list(each.along.values())[-1], correlation=changes.correlation)
+                for each, changes in found
+                if changes.correlation is not None and changes.correlation.sure
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """Rows by position, and the changes among their levels; `lasts` is where a level ends, by its first."""
+
+    along: Mapping[int, Row]
+    lasts: Mapping[int, int]
+    found: Pending[Changes]
+
+    def placed(self, changes: Changes) -> Iterator[ChangePoint]:
+        """Place each point after the last revision of the level before it."""
+        for point in changes.points:
+            yield replace(
+                point,
+                previous=self.lasts[point.previous],
+                earliest=self.lasts.get(point.earliest - 1, point.earliest - 1) + 1,
+            )
+
+
+def _begun(along: Mapping[int, Row], engine: Engine) -> _Begun:
+    """Let an engine find the change points of rows by position, of which neighbours may share their samples.
+
+    Equal artefacts are one level, or one odd sample would count for each of them.
+    """
+    positions, rows = list(along), list(along.values())
+    levels = stretches([row.runnables for row in rows])
+    firsts = [positions[level[0]] for level in levels]
+    lasts = {positions[level[0]]: positions[level[-1]] for level in levels}
+    samples = [rows[level[0]].values for level in levels]
+    values = np.fromiter(chain.from_iterable(samples), np.float64)
+    columns = SampleColumns(
+        positions=np.array(firsts),
+        counts=np.fromiter(map(len, samples), np.int64),
+        # of zero or less, which has no ratio to others, there is no logarithm
+        logs=np.log(values, out=np.full_like(values, np.nan), where=values > 0.0),
+    )
+    return _Begun(along=along, lasts=lasts, found=engine.begin(changes_of, columns))
+
+
+def stretches(runnables: Sequence[frozenset[str]]) -> list[range]:
+    """Put neighbours that share their samples together; give the places of each such stretch.
+
+    >>> one, other = frozenset({"a"}), frozenset({"b"})
+    >>> stretches([one, one, other, one])
+    [range(0, 2), range(2, 3), range(3, 4)]
+    """
+    starts = [place for place, each in enumerate(runnables) if place == 0 or each != runnables[place - 1]]
+    return [range(first, end) for first, end in pairwise([*starts, len(runnables)])]
+
+
+FEW = 3
+"""So many revisions are all told of."""
+
+
+def answers_of(record: SearchRecord) -> tuple[Mapping[str, Json], ...]:
+    """What a search answered, one for each metric; nothing before it has ended."""
+    if record.answer is None:
+        return ()
+    several = record.answer.get("metrics")
+    if isinstance(several, list):
+        return tuple(each for each in several if isinstance(each, dict))
+    return (record.answer,)
+
+
+def culprit_ids(records: Iterable[SearchRecord]) -> frozenset[str]:
+    """Name the culprits of some searches: of a range, its last revision."""
+    found: set[str] = set()
+    for record in records:
+        for answer in answers_of(record):
+            changes = answer.get("changes")
+            for change in changes if isinstance(changes, list) else []:
+                ids = change.get("revisions") if isinstance(change, dict) else None
+                if isinstance(ids, list) and ids:
+                    found.add(str(ids[-1]))
+    return frozenset(found)
+
+
+def worth_telling(measured: Sequence[Revision], records: Iterable[SearchRecord]) -> tuple[Revision, ...]:
+    """Choose of measured revisions, oldest first: all of a few, else the first, the last and the culprits."""
+    if len(measured) <= FEW:
+        return tuple(measured)
+    named = culprit_ids(records)
+    ends = {measured[0].id, measured[-1].id}
+    return tuple(revision for revision in measured if revision.id in ends | named)

@@ -1,0 +1,280 @@
+"""Judges a study's claims by what was measured: ratios of pairs, exponents of growth, how far something goes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+from typing import TYPE_CHECKING, assert_never
+
+from perftrail.model.build import Failure
+from perftrail.model.measurement import Samples
+from perftrail.model.study import read_band
+from perftrail.model.subject import Subject
+from perftrail.model.target import claimed_figure
+from perftrail.results.growth import grown
+from perftrail.results.measured import MeasuredHere
+from perftrail.results.pairs import decides, paired, telling_over, values_of
+from perftrail.results.rows import by_block, rows
+from perftrail.stats.ratios import compare_over
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.benchmark import Point
+    from perftrail.model.search_record import Json
+    from perftrail.model.study import Claim
+    from perftrail.model.subject import Revision
+    from perftrail.results.rows import Row
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.growth import Interval
+
+    ClaimedRows = Mapping[tuple[str, str, str], Sequence[Row]]
+    """The rows of one revision by benchmark, metric and variant."""
+
+
+class ClaimVerdict(StrEnum):
+    """What becomes of a claim."""
+
+    REPRODUCED = "reproduced"
+    NOT_REPRODUCED = "not reproduced"
+    UNCLEAR = "unclear"
+    CANNOT = "cannot be had"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """One variant against another: the geometric mean of the ratios at the points that both have.
+
+    `disturbed`: samples taken while something else was at work are among them; `decides`: not where those are times.
+    """
+
+    comparison: Comparison
+    points: tuple[Point, ...]
+    disturbed: bool
+    decides: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """The exponent of a metric's growth with its 95 % interval, from so many values between two ends of the axis."""
+
+    exponent: Interval
+    values: int
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The largest value of an axis that gave figures, and what happened at the first beyond it that was tried."""
+
+    largest: float
+    refused: float | None
+    stage: str
+
+
+Evidence = Ratio | Power | Reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A claim, what was found, and what becomes of it; `reason` says why nothing was found."""
+
+    name: str
+    claim: Claim
+    verdict: ClaimVerdict
+    evidence: Evidence | None = None
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Json]:
+        """The judgement as `show --claims --json` prints it."""
+        return {
+            "name": self.name,
+            "says": self.claim.says,
+            "verdict": str(self.verdict),
+            "reason": self.reason,
+            **_evidence_json(self.evidence),
+        }
+
+
+def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgement, ...]:
+    """Judge every claim of a study on its last revision that was measured here; ratios share an error of 1 %.
+
+    `measured` is what was read of the study already.
+    """
+    known = MeasuredHere(view) if measured is None else measured
+    last = next((cell.subject.revision for cell, _ in reversed(known.cells)), None)
+    bench = _Bench(view=view, measured=known, revision=last, rows=_claimed_rows(view, known, last))
+    return tuple(bench.judged(name, claim) for name, claim in view.study.claims.items())
+
+
+def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None) -> ClaimedRows:
+    """Read what the claims are about at a revision, all of it at once."""
+    asked = [each for each in view.study.claims.values() if (each.ratio or each.exponent) and not each.cannot]
+    metrics = dict.fromkeys(claimed_figure(view.study, each.metric).name for each in asked)
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows(view, metrics=tuple(metrics), measured=measured) if metrics else ():
+        if row.subject.revision == revision:
+            found.setdefault((row.benchmark, row.metric, row.subject.variant), []).append(row)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """What was measured of one revision, and how each way of judging looks at it."""
+
+    view: View
+    measured: MeasuredHere
+    revision: Revision | None
+    rows: ClaimedRows
+
+    def judged(self, name: str, claim: Claim) -> Judgement:
+        if claim.cannot:
+            return Judgement(name=name, claim=claim, verdict=ClaimVerdict.CANNOT, reason=claim.cannot)
+        if (failure := self._failure(claim)) is not None:
+            reason = f"{failure.stage}: {failure.message}"
+            return Judgement(name=name, claim=claim, verdict=ClaimVerdict.CANNOT, reason=reason)
+        found = self._found(claim)
+        if isinstance(found, str):
+            return Judgement(name=name, claim=claim, verdict=ClaimVerdict.UNCLEAR, reason=found)
+        return Judgement(name=name, claim=claim, verdict=verdict_of(claim, found), evidence=found)
+
+    def _failure(self, claim: Claim) -> Failure | None:
+        """Why one of a claim's variants cannot be had at all: its build failed."""
+        for variant in filter(None, (claim.variant, claim.against)):
+            if self.revision is not None:
+                known = self.view.workshop.known_build(Subject(revision=self.revision, variant=variant))
+                if isinstance(known, Failure):
+                    return known
+        return None
+
+    def _found(self, claim: Claim) -> Evidence | str:
+        figure = claimed_figure(self.view.study, claim.metric)
+        assert figure.benchmark is not None
+        if claim.ratio:
+            return self._ratio(claim, figure.benchmark, figure.name)
+        if claim.exponent:
+            return self._power(claim, figure.benchmark, figure.name)
+        return self._reach(claim, figure.benchmark, figure.name)
+
+    def _ratio(self, claim: Claim, benchmark: str, metric: str) -> Ratio | str:
+        """Compare invocations of the same block at every point that both variants have."""
+        mine, others = (
+            {row.point: row for row in self._rows(claim, variant, benchmark, metric)}
+            for variant in (claim.variant, claim.against)
+        )
+        found = {
+            point: pairs
+            for point in mine.keys() & others.keys()
+            if (
+                pairs := paired(*(by_block(self.view, self.measured, each[point]) for each in (others, mine)))
+            )
+        }
+        if not found:
+            return "not measured at any point that both variants have"
+        points = tuple(point for point in mine if point in found)
+        used = telling_over([found[point] for point in points])
+        many = sum(bool(each.ratio) for each in self.view.study.claims.values())
+        return Ratio(
+            comparison=compare_over(values_of(used), comparisons=many),
+            points=points,
+            disturbed=not all(pair.quiet for pairs in used for pair in pairs),
+            decides=decides(mine[points[0]].unit, chain.from_iterable(used)),
+        )
+
+    def _rows(self, claim: Claim, variant: str, benchmark: str, metric: str) -> list[Row]:
+        """The rows of a variant at the points that count, of a derived metric too."""
+        return [row for row in self.rows.get((benchmark, metric, variant), ()) if _belongs(row.point, claim)]
+
+    def _power(self, claim: Claim, benchmark: str, metric: str) -> Power | str:
+        found = self._rows(claim, claim.variant, benchmark, metric)
+        curves = grown(self.view.study.benchmarks[benchmark], found, claim.along)
+        if len(curves) != 1:
+            return (
+                "too few values to tell how it grows"
+                if not curves
+                else "the claim's at leaves several curves"
+            )
+        [(curve, growth)] = curves
+        return Power(exponent=growth.exponent, values=len(curve), first=curve.xs[0], last=curve.xs[-1])
+
+    def _reach(self, claim: Claim, benchmark: str, metric: str) -> Reach | str:
+        """The largest value that gave figures; beyond one that was refused, others may have been skipped."""
+        mine = self._samples(claim, claim.variant, benchmark, metric)
+        had = [_place(point, claim) for point, samples in mine.items() if samples.values]
+        if not had:
+            return "not measured"
+        refused = {
+            _place(point, claim): samples.failures[0]
+            for point, samples in mine.items()
+            if samples.failures and not samples.values and _place(point, claim) > max(had)
+        }
+        first = min(refused, default=None)
+        return Reach(largest=max(had), refused=first, stage="" if first is None else refused[first])
+
+    def _samples(self, claim: Claim, variant: str, benchmark: str, metric: str) -> dict[Point, Samples]:
+        held = self.measured.samples(benchmark, (metric,))
+        subject = None if self.revision is None else Subject(revision=self.revision, variant=variant)
+        return {
+            cell.point: held[key]
+            for cell, key in self.measured.cells
+            if key in held
+            and cell.subject == subject
+            and cell.benchmark == benchmark
+            and _belongs(cell.point, claim)
+        }
+
+
+def _place(point: Point, claim: Claim) -> float:
+    value = point[claim.along]
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _belongs(point: Point, claim: Claim) -> bool:
+    return all(
+        str(point[name]) in map(str, values) for name, values in claim.at.items() if name in point.names
+    )
+
+
+def verdict_of(claim: Claim, found: Evidence) -> ClaimVerdict:
+    """Say what becomes of a claim, given what was found."""
+    match found:
+        case Ratio(comparison=effect):
+            enough = found.decides and effect.pairs >= effect.needed_pairs
+            low, high = (effect.low, effect.high) if enough else (0.0, math.inf)
+            band = read_band(claim.ratio)
+        case Power(exponent=exponent):
+            low, high, band = exponent.low, exponent.high, read_band(claim.exponent)
+        case Reach():
+            # where nothing was refused, it may go further than was tried
+            low, high = found.largest, math.inf if found.refused is None else found.largest
+            band = read_band(claim.reaches)
+        case _:
+            assert_never(found)
+    if band.holds(low, high):
+        return ClaimVerdict.REPRODUCED
+    return ClaimVerdict.NOT_REPRODUCED if band.misses(low, high) else ClaimVerdict.UNCLEAR
+
+
+def _evidence_json(found: Evidence | None) -> dict[str, Json]:
+    match found:
+        case None:
+            return {}
+        case Ratio(comparison=effect):
+            return {
+                "ratio": {"value": effect.effect, "low": effect.low, "high": effect.high},
+                "confidence": effect.confidence,
+                "pairs": effect.pairs,
+                "points": [dict(point.values) for point in found.points],
+                "disturbed": found.disturbed,
+            }
+        case Power(exponent=exponent):
+            interval: dict[str, Json] = {"value": exponent.value, "low": exponent.low, "high": exponent.high}
+            return {"exponent": interval, "values": found.values, "first": found.first, "last": found.last}
+        case Reach():
+            return {"reaches": found.largest, "refused": found.refused, "stage": found.stage}
+        case _:
+            assert_never(found)

@@ -1,0 +1,372 @@
+"""What the samples along a benchmark's numeric parameters say: how metrics grow, and which subject wins where.
+
+A curve along an axis as plain data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from perftrail.model.benchmark import Point
+from perftrail.results.rows import interval_json, rows
+from perftrail.results.scaling import THREAD_AXES
+from perftrail.stats.curves import Bound, crossings, curve_of
+from perftrail.stats.growth import growth
+from perftrail.stats.memory import over_time, per_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Revision, Subject
+    from perftrail.results.measured import MeasuredHere
+    from perftrail.results.rows import Row
+    from perftrail.stats.curves import Comparison, Curve
+    from perftrail.stats.growth import Growth
+    from perftrail.stats.memory import OverTime, PerUnit
+
+
+def as_json(along: Along) -> dict[str, Json]:
+    """Return a curve as `show --json` prints it; what is unknown is null."""
+    return {
+        "axis": along.axis,
+        "metric": along.metric,
+        "unit": along.unit,
+        "values": along.curve.xs.tolist(),
+        "order": _growth(along.growth) if along.growth else None,
+        "work": _growth(along.work) if along.work else None,
+        "per_unit": _per_unit(along.unit_cost) if along.unit_cost else None,
+        "over_time": _over_time(along.leak) if along.leak else None,
+        "given_up": [{"value": each.x, "stage": each.stage, "limit": each.limit} for each in along.refused],
+        "not_started": list(along.skipped),
+    }
+
+
+def _growth(found: Growth) -> dict[str, Json]:
+    exponent, bend = found.exponent, found.bend
+    return {
+        "order": found.order.value if found.order else None,
+        "candidates": {order.value: weight for order, weight in found.orders.items()},
+        "exponent": interval_json(exponent.value, exponent.low, exponent.high),
+        "start": found.start,
+        "misfit": found.misfit,
+        "systematic": found.systematic,
+        "break": None
+        if bend is None
+        else {
+            **interval_json(bend.x, bend.low, bend.high),
+            "exponent_before": bend.before,
+            "exponent_after": bend.after,
+        },
+    }
+
+
+def _per_unit(found: PerUnit) -> dict[str, Json]:
+    quantum = found.quantum
+    return {
+        **interval_json(found.value, found.low, found.high),
+        "base": found.base,
+        "linear": not found.bent,
+        "quantum": None if quantum is None else {"chunk": quantum.chunk, "factor": quantum.factor},
+    }
+
+
+def _over_time(found: OverTime) -> dict[str, Json]:
+    return {
+        "verdict": found.verdict.value,
+        "slope": interval_json(found.slope, found.low, found.high),
+        "p_value": found.p_value,
+    }
+
+
+def rivals_json(rivals: Rivals) -> dict[str, Json]:
+    """Give which of two curves is lower where, and where they cross, as `show --json` prints it with the first."""
+    variants = [each.subject.variant for each in (rivals.first, rivals.second)]
+    return {
+        "variant": variants[1],
+        "stretches": [
+            {
+                "first": each.first,
+                "last": each.last,
+                "lower": None if each.lower is None else variants[each.lower],
+                "ratio": each.ratio,
+            }
+            for each in rivals.comparison.stretches
+        ],
+        "crossings": [
+            {**interval_json(each.x, each.low, each.high), "lower": variants[each.lower]}
+            for each in rivals.comparison.crossings
+        ],
+    }
+
+
+LEAST_VALUES = 4
+"""An axis with fewer values says nothing of growth."""
+
+DURATIONS = ("seconds", "minutes", "duration", "iterations", "rounds", "repetitions", "repeats")
+"""Axes along which only the time grows, not what is asked for at a time: memory that grows is a leak."""
+
+MEMORY = "peak_memory"
+INSTRUCTIONS = "instructions"
+RESOLUTION_BYTES = 131072.0
+"""The kernel counts a process's pages in batches for each CPU: its figure is no closer than this."""
+
+MOST_COMPARED = 6
+"""So many curves at most are compared with each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A value of the axis that was given up: at which stage, and the limit in seconds or bytes."""
+
+    x: float
+    stage: str
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Along:
+    """One metric of one subject along one axis, all other parameters fixed.
+
+    `host` is the row of the largest value measured. `skipped` were not started, since smaller ones were given up.
+    `work` is how the instructions of the same command grow, of a time whose study counts them.
+    """
+
+    host: Row
+    axis: str
+    fixed: Point
+    metric: str
+    unit: str
+    curve: Curve
+    growth: Growth | None
+    unit_cost: PerUnit | None
+    leak: OverTime | None
+    refused: tuple[Refused, ...]
+    skipped: tuple[float, ...]
+    work: Growth | None = None
+
+    @property
+    def subject(self) -> Subject:
+        """The subject that was measured."""
+        return self.host.subject
+
+    def as_json(self) -> dict[str, Json]:
+        """The curve as `show --json` prints it with its row."""
+        return as_json(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rivals:
+    """Two curves of one metric along one axis, and which is lower where."""
+
+    first: Along
+    second: Along
+    comparison: Comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growths:
+    """The curves of `told` revisions of all that were `measured` so, and those of the last compared with each other."""
+
+    curves: tuple[Along, ...] = ()
+    rivals: tuple[Rivals, ...] = ()
+    told: tuple[Revision, ...] = ()
+    measured: tuple[Revision, ...] = ()
+
+    def at(self, row: Row) -> tuple[Along, ...]:
+        """The curves that end at a row."""
+        return tuple(each for each in self.curves if each.host is row)
+
+    def as_json(self, row: Row) -> list[Json]:
+        """The curves that end at a row as `show --json` prints them, each with those that it is compared with."""
+        return [
+            {
+                **each.as_json(),
+                "against": [rivals_json(those) for those in self.rivals if those.first is each],
+            }
+            for each in self.at(row)
+        ]
+
+
+def growth_along(
+    view: View,
+    found: Sequence[Row],
+    *,
+    metrics: Sequence[str] | None = None,
+    measured: MeasuredHere | None = None,
+    choose: Callable[[Sequence[Revision]], Sequence[Revision]] = tuple,
+) -> Growths:
+    """Analyse every numeric axis of at least four values; memory too, unless `metrics` chooses.
+
+    `measured` is what was read of the study already; `choose` picks of the revisions with such an axis, in the order
+    of history, those that are worth the work.
+    """
+    axes = {name: _axes(benchmark) for name, benchmark in view.study.benchmarks.items()}
+    if not any(axes.values()):
+        return Growths()
+    more = () if metrics else rows(view, metrics=(MEMORY,), measured=measured)
+    known = {(row.subject, row.benchmark, row.point, row.metric) for row in found}
+    extra = [row for row in more if (row.subject, row.benchmark, row.point, row.metric) not in known]
+    hosts = {(row.subject, row.benchmark, row.point): row for row in reversed(found)}
+    groups = [
+        (axis, group)
+        for name, its in axes.items()
+        for axis in its
+        for group in _groups([row for row in (*found, *extra) if row.benchmark == name], axis)
+        if _tells(axis, group)
+    ]
+    grown = {group[0].subject.revision for _, group in groups}
+    revisions = [each for each in dict.fromkeys(row.subject.revision for row in found) if each in grown]
+    told = tuple(choose(revisions))
+    ids, lasts = {each.id for each in told}, {_place(*each): each[1][0].subject.revision for each in groups}
+    curves = [
+        _along(view.study.benchmarks[group[0].benchmark], axis, group, hosts)
+        for axis, group in groups
+        if group[0].subject.revision.id in ids or group[0].subject.revision == lasts[_place(axis, group)]
+    ]
+    return Growths(
+        curves=tuple(_with_work(view, curves, each) for each in curves if each.subject.revision.id in ids),
+        rivals=tuple(_rivals(curves)),
+        told=told,
+        measured=tuple(revisions),
+    )
+
+
+def grown(benchmark: Benchmark, found: Iterable[Row], axis: str) -> tuple[tuple[Curve, Growth], ...]:
+    """Say how what is in rows of one benchmark grows along an axis that was asked for, be it of threads."""
+    curves = (
+        _curve(benchmark, {float(row.point[axis]): row for row in group}) for group in _groups(found, axis)
+    )
+    return tuple((curve, known) for curve in curves if (known := growth(curve)) is not None)
+
+
+def _with_work(view: View, curves: Sequence[Along], along: Along) -> Along:
+    """Add how the instructions grow to a curve of time: a benchmark of their own counts those of a command."""
+    if along.unit != "s":
+        return along
+    command = view.study.benchmarks[along.host.benchmark].command
+    place = (along.subject, along.axis, along.fixed)
+    for each in curves:
+        same = (each.subject, each.axis, each.fixed) == place
+        if (
+            same
+            and each.metric == INSTRUCTIONS
+            and view.study.benchmarks[each.host.benchmark].command == command
+        ):
+            return replace(along, work=each.growth)
+    return along
+
+
+def _axes(benchmark: Benchmark) -> list[str]:
+    return [
+        name
+        for name, values in benchmark.parameters.items()
+        if len({value for value in values if isinstance(value, int | float)}) >= LEAST_VALUES
+    ]
+
+
+def _groups(found: Iterable[Row], axis: str) -> list[list[Row]]:
+    """Rows that differ only in the axis."""
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in found:
+        if axis in row.point.names and not isinstance(row.point[axis], str):
+            groups.setdefault((row.subject, row.point.without((axis,)), row.metric), []).append(row)
+    return list(groups.values())
+
+
+def _place(axis: str, group: Sequence[Row]) -> tuple[str, str, Point, str]:
+    """What a curve is of, whichever subject's it is."""
+    first = group[0]
+    return first.benchmark, axis, first.point.without((axis,)), first.metric
+
+
+def _tells(axis: str, group: Sequence[Row]) -> bool:
+    """Whether rows that differ only in an axis are a curve; of threads, `scaling` tells but for memory."""
+    measured = {float(row.point[axis]) for row in group if row.values}
+    return len(measured) > 1 and (axis not in THREAD_AXES or group[0].unit == "B")
+
+
+def _along(
+    benchmark: Benchmark, axis: str, group: Sequence[Row], hosts: Mapping[tuple[Subject, str, Point], Row]
+) -> Along:
+    by_x = {float(row.point[axis]): row for row in group}
+    measured = {x: row.values for x, row in sorted(by_x.items()) if row.values}
+    first = group[0]
+    memory = first.unit == "B"
+    refused = tuple(_refused(benchmark, by_x))
+    resolution = _resolution(first.metric)
+    curve = _curve(benchmark, by_x)
+    lasting = memory and axis in DURATIONS
+    fixed = first.point.without((axis,))
+    top = by_x[max(measured)]
+    wanted = {
+        float(point[axis])
+        for point in benchmark.points(first.subject.variant)
+        if point.without((axis,)) == fixed and not isinstance(point[axis], str)
+    }
+    limit = min((each.x for each in refused), default=float("inf"))
+    return Along(
+        host=hosts[top.subject, top.benchmark, top.point],
+        axis=axis,
+        fixed=fixed,
+        metric=first.metric,
+        unit=first.unit,
+        curve=curve,
+        growth=growth(curve) if axis not in THREAD_AXES else None,
+        unit_cost=per_unit(curve, resolution=resolution) if memory and not lasting else None,
+        leak=over_time(
+            [(x, value) for x, values in measured.items() for value in values], resolution=resolution
+        )
+        if lasting
+        else None,
+        refused=refused,
+        skipped=tuple(sorted(x for x in wanted - by_x.keys() if x > limit)),
+    )
+
+
+def _curve(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Curve:
+    """The levels of rows that differ only in an axis, and the limit beyond them where that bounds the metric."""
+    metric = next(iter(by_x.values())).metric
+    limits = (each for each in _refused(benchmark, by_x) if _bounds(each, metric))
+    return curve_of(
+        [(x, row.values) for x, row in sorted(by_x.items()) if row.values],
+        resolution=_resolution(metric),
+        beyond=next((Bound(x=each.x, least=each.limit) for each in limits), None),
+    )
+
+
+def _resolution(metric: str) -> float:
+    return RESOLUTION_BYTES if metric.startswith(MEMORY) else 0.0
+
+
+def _refused(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Iterable[Refused]:
+    for x, row in sorted(by_x.items()):
+        if row.values:
+            continue
+        if "timeout" in row.stages:
+            yield Refused(x=x, stage="timeout", limit=benchmark.timeout_seconds)
+        elif "memory" in row.stages and benchmark.memory_limit_bytes is not None:
+            yield Refused(x=x, stage="memory", limit=float(benchmark.memory_limit_bytes))
+
+
+def _bounds(refused: Refused, metric: str) -> bool:
+    """Whether a limit bounds a metric: wall time is what a timeout ends, the tree's memory what a limit ends."""
+    return (refused.stage, metric) in {("timeout", "wall"), ("memory", "peak_memory_tree")}
+
+
+def _rivals(curves: Sequence[Along]) -> Iterable[Rivals]:
+    """Compare the variants of the last revision that has any."""
+    places: dict[tuple[str, str, Point, str], list[Along]] = {}
+    for each in curves:
+        places.setdefault((each.host.benchmark, each.axis, each.fixed, each.metric), []).append(each)
+    for group in places.values():
+        last = group[-1].subject.revision
+        beside = [each for each in group if each.subject.revision == last][:MOST_COMPARED]
+        for first, second in combinations(beside, 2):
+            comparison = crossings(first.curve, second.curve)
+            if comparison is not None:
+                yield Rivals(first=first, second=second, comparison=comparison)

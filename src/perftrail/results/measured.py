@@ -1,0 +1,219 @@
+"""Everything that was measured of a study on this machine: its cells looked up once, their samples read once.
+
+What is known of all cells of a history at once: what is alike at every revision is worked out once.
+
+Making very many values at once without looking for cycles among them, which takes a third of the time.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING
+
+from perftrail.model.build import Built, Prepared
+from perftrail.model.measurement import Runnable, Samples
+from perftrail.model.plan import Cell, RunnableKeys, cells, mentioning, subjects
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.measure.subjects import Link
+    from perftrail.model.benchmark import Point
+    from perftrail.model.build import Recipe
+    from perftrail.model.subject import Revision, Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Like:
+    """A benchmark at a point in a variant, as it is at every revision; `link` is `None` where that differs."""
+
+    benchmark: str
+    point: Point
+    link: Link | None
+    keys: RunnableKeys
+
+
+class Recollection:
+    """Looks cells up by what the store knows of builds. Makes nothing."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        view.workshop.recall()
+        self._known: dict[tuple[str, int], tuple[Recipe, list[_Like]]] = {}
+
+    def cells(self, revisions: Sequence[Revision]) -> Iterator[tuple[Cell, str]]:
+        """Give every cell of some revisions that is made, with the key of its runnable."""
+        for subject in subjects(self._view.study, revisions):
+            built = self._view.workshop.known_build(subject)
+            if isinstance(built, Built):
+                yield from self._of(subject, built)
+
+    def _of(self, subject: Subject, built: Built) -> Iterator[tuple[Cell, str]]:
+        workshop = self._view.workshop
+        made: dict[int, Prepared | None] = {}
+        for like in self._alike(subject):
+            cell = Cell(subject=subject, benchmark=like.benchmark, point=like.point)
+            if like.link is None:
+                known = workshop.known_runnable(cell)
+                if isinstance(known, Runnable):
+                    yield cell, known.key
+                continue
+            name = id(like.link)
+            if name not in made:
+                made[name] = workshop.known_link(built, like.link)
+            prepared = made[name]
+            if prepared is not None:
+                yield cell, like.keys.key(prepared, subject.revision)
+
+    def _alike(self, subject: Subject) -> list[_Like]:
+        how = self._view.workshop.makings.recipe(subject)
+        if how.sources:
+            return self._likes_of(subject, how)
+        name = (subject.variant, id(how))
+        if name not in self._known:
+            # the recipe is kept along, or another could get its id
+            self._known[name] = (how, self._likes_of(subject, how))
+        return self._known[name][1]
+
+    def _likes_of(self, subject: Subject, how: Recipe) -> list[_Like]:
+        links: list[Link] = []
+        likes = []
+        for cell in cells(self._view.study, subject):
+            link = None if self._differs(cell, how) else self._view.workshop.makings.link(cell)
+            if link is not None and link in links:
+                link = links[links.index(link)]
+            elif link is not None:
+                links.append(link)
+            keys = RunnableKeys(self._view.study, cell)
+            likes.append(_Like(benchmark=cell.benchmark, point=cell.point, link=link, keys=keys))
+        return likes
+
+    def _differs(self, cell: Cell, how: Recipe) -> bool:
+        """Whether what a benchmark is built of names the revision, or the tree of another source."""
+        study = self._view.study
+        lines = study.benchmarks[cell.benchmark].build
+        parts = study.variants[cell.subject.variant].run.parts.values()
+        texts = (*lines, *parts, *how.env.values(), *mentioning(study, cell))
+        return bool(how.sources) or any("{revision}" in text or "{source." in text for text in texts)
+
+
+class MeasuredHere:
+    """The cells of a study that were measured, in the order of `history`, each with the key of its runnable."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        known = view.store.revisions()
+        self.history = view.source.history()
+        revisions = [revision for revision in self.history if revision.id in known]
+        self.cells = tuple(Recollection(view).cells(revisions))
+        self._of: dict[str, list[tuple[Cell, str]]] = {}
+        for measured in self.cells:
+            self._of.setdefault(measured[0].benchmark, []).append(measured)
+        self._metrics: dict[str, frozenset[str]] = {}
+        self._samples: dict[str, Samples] = {}
+
+    @cached_property
+    def by_subject(self) -> Mapping[Subject, Mapping[tuple[str, Point], str]]:
+        """The key of the runnable of each benchmark at each point, subject by subject."""
+        found: dict[Subject, dict[tuple[str, Point], str]] = {}
+        for cell, key in self.cells:
+            found.setdefault(cell.subject, {})[cell.benchmark, cell.point] = key
+        return found
+
+    def of(self, benchmark: str) -> Sequence[tuple[Cell, str]]:
+        """Give the cells of one benchmark alone."""
+        return self._of.get(benchmark, ())
+
+    @property
+    def read(self) -> Collection[Samples]:
+        """Everything that was read so far."""
+        return self._samples.values()
+
+    def samples(self, benchmark: str, metrics: Collection[str]) -> Mapping[str, Samples]:
+        """Give the samples of a benchmark's cells in at least these metrics, by runnable; none of what never ran.
+
+        What was read of other benchmarks is among them.
+        """
+        return self.all_samples({benchmark: metrics})
+
+    def all_samples(self, wanted: Mapping[str, Collection[str]]) -> Mapping[str, Samples]:
+        """Give the samples of several benchmarks, each in at least its metrics: those that lack the same, at once."""
+        asked: dict[frozenset[str], list[str]] = {}
+        for name, metrics in wanted.items():
+            lacking = frozenset(metrics) - self._metrics.get(name, frozenset())
+            if lacking or name not in self._metrics:
+                asked.setdefault(lacking, []).append(name)
+        for lacking, names in asked.items():
+            keys = {key for name in names for _, key in self.of(name)}
+            self._add(self._view.store.samples(keys, self._view.machine.id, lacking))
+            for name in names:
+                self._metrics[name] = lacking | self._metrics.get(name, frozenset())
+        return self._samples
+
+    def _add(self, read: Mapping[str, Samples]) -> None:
+        """Keep what was read with what is known of the same runnables."""
+        again = {key: _joined(self._samples[key], read[key]) for key in self._samples.keys() & read.keys()}
+        self._samples.update(read)
+        self._samples.update(again)
+
+
+def _joined(one: Samples, other: Samples) -> Samples:
+    return replace(other, values={**one.values, **other.values})
+
+
+COSTLY_SECONDS = 1.0
+"""Looking through what was made in less CPU time than this holds nobody up."""
+
+ALL_EVERY = 100
+"""After so many costly makings everything is looked through once, for what each leaves of cycles is lost till then."""
+
+_NEVER = 1_000_000_000
+_costly = count(1)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep the garbage collector from running meanwhile; what has no cycle is freed all the same."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+@contextmanager
+def kept_out() -> Iterator[None]:
+    """Make values that stay for long, in a process whose other threads must not be held up by the collector.
+
+    Meanwhile it looks at what is young alone, and later never at what was made here: walking over the values of ten
+    million samples takes more than a second, in which no other thread runs. They are freed as soon as nobody
+    has them. Only one thread may be in here at a time.
+    """
+    young, middle, old = gc.get_threshold()
+    gc.set_threshold(young, middle, _NEVER)
+    began = time.thread_time()
+    try:
+        yield
+    finally:
+        if time.thread_time() - began > COSTLY_SECONDS:
+            if next(_costly) % ALL_EVERY == 0:
+                gc.unfreeze()
+                gc.collect()
+            gc.collect(1)
+            gc.freeze()
+        gc.set_threshold(young, middle, old)
+
+
+def crumble(pieces: list[list[object]], *, at_once: int = 500) -> None:
+    """Free what only some lists have, so many at a time: all at once, no other thread would run until it is done."""
+    for piece in pieces:
+        while piece:
+            del piece[-at_once:]

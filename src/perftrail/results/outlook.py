@@ -1,0 +1,204 @@
+"""What is left of a plan: which cells, how many starts of each, and about how long they take."""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_left, insort
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.model.plan import larger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from perftrail.measure.bench import Standing
+    from perftrail.model.benchmark import Benchmark, Point
+    from perftrail.model.plan import Cell
+    from perftrail.model.subject import Subject
+
+    Like = tuple[str, str, Point]
+    """What cells of different revisions have in common: the variant, the benchmark and the point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """At least, and at most."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """How many starts are done and how many left, and how long these take; `None` as long as nothing says.
+
+    So many points are `unseen`: they were started at no revision, and the time is that of others, if need be
+    smaller ones.
+    """
+
+    done: int
+    starts: Span
+    seconds: Span | None
+    unseen: int
+
+
+class Outlook:
+    """Where the cells of a plan stand. Of a cell that is put again, only what it changes is worked out anew."""
+
+    def __init__(self, benchmarks: Mapping[str, Benchmark]) -> None:
+        self._benchmarks = benchmarks
+        self._shares: dict[Cell, _Share] = {}
+        self._beside: dict[tuple[Subject, str], list[Cell]] = {}
+        self._left_out: set[Cell] = set()
+        self._seen = _Sum()
+        self._unseen: dict[Like, _Sum] = {}
+        self._usual = _Usual()
+
+    @property
+    def left_out(self) -> AbstractSet[Cell]:
+        """The cells that are not started, since smaller ones ran into a limit."""
+        return self._left_out
+
+    def put(self, cell: Cell, standing: Standing) -> None:
+        """Take in where a cell stands, for the first time or again."""
+        if cell not in self._shares:
+            self._beside.setdefault((cell.subject, cell.benchmark), []).append(cell)
+        least, most = (0, 0) if cell in self._left_out else standing.left
+        share = _Share(
+            done=len(standing.known),
+            least=least,
+            most=most,
+            seconds=standing.seconds_each or None,
+            gave_up=standing.gave_up,
+        )
+        self._change(cell, share)
+
+    def wants(self, cell: Cell) -> bool:
+        """Whether a cell is to be started."""
+        return self._shares[cell].most > 0
+
+    def give_up(self, cell: Cell) -> tuple[Cell, ...]:
+        """Leave out what is larger than a cell that ran into a limit, where the study says so; give what that is."""
+        if not (self._benchmarks[cell.benchmark].give_up and self._shares[cell].gave_up):
+            return ()
+        beside = self._beside[cell.subject, cell.benchmark]
+        beyond = tuple(each for each in beside if each not in self._left_out and larger(each, cell))
+        self._left_out.update(beyond)
+        for each in beyond:
+            self._change(each, replace(self._shares[each], least=0, most=0))
+        return beyond
+
+    def left(self) -> Left:
+        """Say what is left of all cells."""
+        open_likes = {like: each for like, each in self._unseen.items() if each.most}
+        usual = self._usual.seconds(open_likes)
+        every = (self._seen, *open_likes.values())
+        starts = Span(least=sum(each.least for each in every), most=sum(each.most for each in every))
+        return Left(
+            done=self._seen.done,
+            starts=starts,
+            seconds=self._seconds(open_likes, usual) if starts.most else Span(least=0.0, most=0.0),
+            unseen=sum(each.open for like, each in open_likes.items() if like not in self._usual),
+        )
+
+    def _seconds(self, unseen: Mapping[Like, _Sum], usual: Mapping[Like, float]) -> Span | None:
+        if unseen.keys() - usual.keys():
+            return None
+        return Span(
+            least=self._seen.seconds_least + sum(each.least * usual[like] for like, each in unseen.items()),
+            most=self._seen.seconds_most + sum(each.most * usual[like] for like, each in unseen.items()),
+        )
+
+    def _change(self, cell: Cell, share: _Share) -> None:
+        like = _like(cell)
+        if (before := self._shares.get(cell)) is not None:
+            self._sum(like, before).add(before, -1)
+            if before.seconds is not None:
+                self._usual.remove(like, before.seconds)
+        self._shares[cell] = share
+        self._sum(like, share).add(share, 1)
+        if share.seconds is not None:
+            self._usual.add(like, share.seconds)
+
+    def _sum(self, like: Like, share: _Share) -> _Sum:
+        return self._unseen.setdefault(like, _Sum()) if share.seconds is None else self._seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """What one cell adds: starts done and left, and what one takes, `None` before the first."""
+
+    done: int
+    least: int
+    most: int
+    seconds: float | None
+    gave_up: bool
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Of several cells: the starts and the time; `open` are those that want any."""
+
+    done: int = 0
+    open: int = 0
+    least: int = 0
+    most: int = 0
+    seconds_least: float = 0.0
+    seconds_most: float = 0.0
+
+    def add(self, share: _Share, times: int) -> None:
+        seconds = share.seconds or 0.0
+        self.done += times * share.done
+        self.open += times * (share.most > 0)
+        self.least += times * share.least
+        self.most += times * share.most
+        self.seconds_least += times * share.least * seconds
+        self.seconds_most += times * share.most * seconds
+
+
+class _Usual:
+    """What starts take where any was made: medians over the cells that are alike."""
+
+    def __init__(self) -> None:
+        self._known: dict[Like, list[float]] = {}
+
+    def __contains__(self, like: Like) -> bool:
+        return bool(self._known.get(like))
+
+    def add(self, like: Like, seconds: float) -> None:
+        insort(self._known.setdefault(like, []), seconds)
+
+    def remove(self, like: Like, seconds: float) -> None:
+        own = self._known[like]
+        del own[bisect_left(own, seconds)]
+
+    def seconds(self, wanted: Iterable[Like]) -> Mapping[Like, float]:
+        """Give what is usual for each, else the longest of those it is larger than, else that of its benchmark.
+
+        Of nothing where nothing was started.
+        """
+        medians = {like: own[len(own) // 2] for like, own in self._known.items() if own}
+        if not medians:
+            return {}
+        beside: dict[tuple[str, str], list[tuple[Point, float]]] = {}
+        benchmarks: dict[str, list[float]] = {}
+        for (variant, benchmark, point), seconds in medians.items():
+            beside.setdefault((variant, benchmark), []).append((point, seconds))
+            benchmarks.setdefault(benchmark, []).append(seconds)
+        typical = {name: statistics.median(each) for name, each in benchmarks.items()}
+        every = statistics.median(medians.values())
+
+        def usual(like: Like) -> float:
+            variant, benchmark, point = like
+            smaller = [
+                seconds for than, seconds in beside.get((variant, benchmark), ()) if point.exceeds(than)
+            ]
+            return max(smaller) if smaller else typical.get(benchmark, every)
+
+        return {like: medians[like] if like in medians else usual(like) for like in wanted}
+
+
+def _like(cell: Cell) -> Like:
+    return cell.subject.variant, cell.benchmark, cell.point

@@ -1,0 +1,209 @@
+"""Values of two subjects that were taken in the same blocks, and which of them tell something.
+
+Subjects held against a reference, in pairs: at every point, and over all points of a benchmark together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from perftrail.model.measurement import weight
+from perftrail.model.quantity import percent
+from perftrail.results.rows import by_block, interval_json
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.ratios import compare_over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.benchmark import Point
+    from perftrail.model.measurement import Marked
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Subject
+    from perftrail.results.measured import MeasuredHere
+    from perftrail.results.rows import Row
+    from perftrail.stats.comparison import Comparison
+
+
+Blocks = tuple[str, ...]
+"""The names of the blocks of the samples that a value is read from."""
+
+BUSY = "unclear: the machine was busy"
+"""What is said where pairs decide nothing, see `decides`."""
+
+ENOUGH_QUIET_PAIRS = 10
+"""So many pairs that nothing disturbed are used alone; of fewer, the disturbed ones are used, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Values of two subjects in the same blocks, both above zero; `quiet`: nothing else disturbed either."""
+
+    first: float
+    second: float
+    quiet: bool
+
+
+def paired(first: Mapping[Blocks, Marked], second: Mapping[Blocks, Marked]) -> list[Pair]:
+    """Pair the values of two subjects block by block, in the order of the first subject's."""
+    return [
+        Pair(
+            first=first[at].value,
+            second=second[at].value,
+            quiet=all(weight(each[at].flags) > 0.0 for each in (first, second)),
+        )
+        for at in first
+        if at in second
+        if first[at].value > 0.0 and second[at].value > 0.0
+    ]
+
+
+def telling_over(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
+    """Choose the pairs of some points that nothing disturbed, if they are enough and each point has any, else all."""
+    quiet = [[pair for pair in pairs if pair.quiet] for pairs in points]
+    enough = all(quiet) and sum(map(len, quiet)) >= ENOUGH_QUIET_PAIRS
+    return quiet if enough else [list(pairs) for pairs in points]
+
+
+def values_of(points: Sequence[Sequence[Pair]]) -> list[list[tuple[float, float]]]:
+    """Give the values of the pairs of some points, as they are compared."""
+    return [[(pair.first, pair.second) for pair in pairs] for pairs in points]
+
+
+def decides(unit: str, pairs: Iterable[Pair]) -> bool:
+    """Whether pairs of values with this unit decide anything: not times taken while something else was at work."""
+    return unit != "s" or all(pair.quiet for pair in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """How far a subject lies from a reference in one metric of a benchmark: at one point, or over several.
+
+    Over several points the effect is the geometric mean of the points' own. `row` is the subject's, at the first of
+    the points. `decides`: not where a time was taken while something else was at work.
+    """
+
+    reference: Subject
+    row: Row
+    points: tuple[Point, ...]
+    comparison: Comparison
+    decides: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict, less being faster; unclear where the samples decide nothing."""
+        return self.comparison.verdict if self.decides else Verdict.UNCLEAR
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two differ for sure."""
+        return self.verdict in (Verdict.FASTER, Verdict.SLOWER)
+
+    @property
+    def words(self) -> str:
+        """The verdict as people read it; what differs says so by its figure."""
+        found = self.comparison
+        if self.differs:
+            return "more" if found.effect > 1.0 else "less"
+        if not self.decides:
+            return BUSY
+        if found.smallest_seen is None:
+            return f"unclear: too few pairs, {found.needed_pairs} are needed"
+        return f"{self.verdict}; {percent(found.smallest_seen)} would have been seen"
+
+    def as_json(self) -> dict[str, Json]:
+        """The shift as plain data."""
+        found = self.comparison
+        return {
+            "against": self.reference.variant,
+            "points": [dict(point.values) for point in self.points],
+            "effect": interval_json(found.effect, found.low, found.high),
+            "confidence": found.confidence,
+            "pairs": found.pairs,
+            "verdict": str(self.verdict),
+            "smallest_seen": found.smallest_seen,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shifts:
+    """How far subjects lie from a reference: `at` each point, and `over` the points of each benchmark.
+
+    A benchmark with one point is in both.
+    """
+
+    at: tuple[Shift, ...]
+    over: tuple[Shift, ...]
+
+
+def sides(rows: Sequence[Row], variants: Sequence[str]) -> Iterator[tuple[Row, Row]]:
+    """Give each row that has values with its reference's: the first variant at its revision, or the first revision."""
+    references: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        if not row.values:
+            continue
+        beside = row.subject.revision if len(variants) > 1 else None
+        reference = references.setdefault((row.benchmark, row.point, row.metric, beside), row)
+        if reference is not row and reference.subject.variant == variants[0]:
+            yield reference, row
+
+
+def shifts(view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]) -> Shifts:
+    """Compare rows with their references by pairs of the same block; all comparisons share one report's error."""
+    told = [_Told(first=first, row=row, pairs=found) for first, row, found in _paired(view, measured, rows)]
+    groups: dict[tuple[object, ...], list[_Told]] = {}
+    for each in told:
+        groups.setdefault((each.row.subject, each.row.benchmark, each.row.metric), []).append(each)
+    many = len(told) + sum(len(group) > 1 for group in groups.values())
+    return Shifts(
+        at=tuple(_shift([each], comparisons=many) for each in told),
+        over=tuple(_shift(group, comparisons=many) for group in groups.values()),
+    )
+
+
+def by_benchmark(view: View, measured: MeasuredHere, rows: Sequence[Row]) -> tuple[Shift, ...]:
+    """Hold the variants against the first one, benchmark by benchmark, at the last revision measured.
+
+    Nothing where there are no two of both, and where nothing says that samples were taken in turns.
+    """
+    variants = tuple(view.study.variants)
+    if len(variants) < 2 or not measured.cells or view.study.walked.kind == "samples":
+        return ()
+    last = measured.cells[-1][0].subject.revision
+    here = [row for row in rows if row.subject.revision == last]
+    if len({row.benchmark for row in here}) < 2:
+        return ()
+    return shifts(view, measured, list(sides(here, variants))).over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """A row, its reference's, and the pairs of both."""
+
+    first: Row
+    row: Row
+    pairs: list[Pair]
+
+
+def _paired(
+    view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]
+) -> Iterator[tuple[Row, Row, list[Pair]]]:
+    for first, row in rows:
+        found = paired(by_block(view, measured, first), by_block(view, measured, row))
+        if found:
+            yield first, row, found
+
+
+def _shift(group: Sequence[_Told], *, comparisons: int) -> Shift:
+    """Compare at the points of a group together."""
+    used = telling_over([each.pairs for each in group])
+    return Shift(
+        reference=group[0].first.subject,
+        row=group[0].row,
+        points=tuple(each.row.point for each in group),
+        comparison=compare_over(values_of(used), comparisons=comparisons),
+        decides=decides(group[0].row.unit, chain.from_iterable(used)),
+    )

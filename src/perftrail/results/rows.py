@@ -1,0 +1,276 @@
+"""What the store holds of a study: each metric of each subject at each point, with its interval.
+
+A figure with its interval as plain data, the same wherever JSON is printed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from perftrail.model.expression import ExpressionError, evaluate, references
+from perftrail.model.measurement import Marked, Samples, sift
+from perftrail.model.target import derived_targets
+from perftrail.results.measured import MeasuredHere
+from perftrail.stats.estimate import estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.benchmark import Benchmark, Point
+    from perftrail.model.expression import Reference
+    from perftrail.model.metrics import MeasuredMetric, Metric
+    from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Subject
+    from perftrail.model.target import Target
+    from perftrail.stats.estimate import Estimate
+
+
+def interval_json(value: float, low: float, high: float) -> dict[str, Json]:
+    """Give a figure and the ends of its interval.
+
+    >>> interval_json(1.0, 0.9, 1.1)
+    {'value': 1.0, 'low': 0.9, 'high': 1.1}
+    """
+    return {"value": value, "low": low, "high": high}
+
+
+NOTHING = Samples()
+
+
+@dataclass(kw_only=True, unsafe_hash=True)
+class Row:
+    """One metric of one subject at one point: values, or none and the number of failures; not to be changed.
+
+    It is not frozen, only because each takes longer to make then, and a report has hundreds of thousands.
+
+    `noise` says which samples were marked as taken in noise, and whether they were left out; else empty.
+    `values` are those that the estimate uses, `runnables` the keys of what gave them: neighbours with the same
+    ones share their samples. `stages` are those at which invocations failed.
+    """
+
+    subject: Subject
+    benchmark: str
+    point: Point
+    metric: str
+    unit: str
+    failures: int
+    flags: tuple[str, ...] = ()
+    noise: str = ""
+    values: tuple[float, ...] = ()
+    runnables: frozenset[str] = frozenset()
+    stages: frozenset[str] = frozenset()
+
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """The median of the values with its interval; `None` where there are none. Of many rows few are asked."""
+        return estimate(self.values) if self.values else None
+
+    def as_json(self) -> dict[str, Json]:
+        """The row as `show --json` prints it."""
+        found = self.estimate
+        return {
+            "revision": self.subject.revision.id,
+            "label": self.subject.revision.label,
+            "variant": self.subject.variant,
+            "benchmark": self.benchmark,
+            "point": dict(self.point.values),
+            "metric": self.metric,
+            "unit": self.unit,
+            "count": found.count if found else 0,
+            "failures": self.failures,
+            "flags": list(self.flags),
+            "noise": self.noise,
+            "estimate": None
+            if found is None
+            else {
+                **interval_json(found.value, found.low, found.high),
+                "confidence": found.confidence,
+                "method": "median, order statistics",
+            },
+        }
+
+
+def rows(
+    view: View,
+    *,
+    metrics: Sequence[str] | None = None,
+    beside: Sequence[str] = (),
+    measured: MeasuredHere | None = None,
+) -> tuple[Row, ...]:
+    """Give every metric of every cell that was measured here, in the order of history.
+
+    `metrics` chooses by name; without it, each benchmark's declared ones are shown, or ``wall``. Those `beside` them
+    have rows only where there are values or failures. `measured` is what was read of the study already.
+    """
+    known = MeasuredHere(view) if measured is None else measured
+    plain = _Plain(view, known, metrics, beside)
+    return (*plain.rows(known.cells), *_derived_rows(view, known, metrics))
+
+
+def rows_by_benchmark(
+    view: View, measured: MeasuredHere, metrics: Sequence[str], beside: Sequence[str]
+) -> Iterator[Sequence[Row]]:
+    """Give the same rows benchmark by benchmark, each made when it is asked for; the derived ones come last."""
+    plain = _Plain(view, measured, metrics, beside)
+    for name in view.study.benchmarks:
+        yield tuple(plain.rows(measured.of(name)))
+    yield tuple(_derived_rows(view, measured, metrics))
+
+
+def in_order(measured: MeasuredHere, parts: Sequence[Sequence[Row]]) -> tuple[Row, ...]:
+    """Put what `rows_by_benchmark` gave into the order in which `rows` gives it."""
+    *plain, derived = parts
+    places = {id(cell.subject): place for place, (cell, _) in enumerate(measured.cells)}
+    return (*sorted(chain.from_iterable(plain), key=lambda row: places[id(row.subject)]), *derived)
+
+
+class _Plain:
+    """The rows of metrics that were measured; their samples are read at once."""
+
+    def __init__(
+        self, view: View, measured: MeasuredHere, metrics: Sequence[str] | None, beside: Sequence[str]
+    ) -> None:
+        benchmarks = view.study.benchmarks
+        self._least = view.study.measure.invocations.least
+        self._chosen = {name: units_of(each, metrics) for name, each in benchmarks.items()}
+        self._wanted = {
+            name: {**self._chosen[name], **(units_of(each, beside) if beside else {})}
+            for name, each in benchmarks.items()
+        }
+        self._held = measured.all_samples(self._wanted)
+
+    def rows(self, cells: Iterable[tuple[Cell, str]]) -> Iterator[Row]:
+        """Give the rows of cells in their order."""
+        for cell, key in cells:
+            samples = self._held.get(key)
+            if samples is None:
+                continue
+            stages, runnables = frozenset(samples.failures), frozenset((key,))
+            for name, unit in self._wanted[cell.benchmark].items():
+                if name not in samples.values and not stages and name not in self._chosen[cell.benchmark]:
+                    continue
+                values, noise = tuple(samples.values.get(name, {}).values()), ""
+                if values and samples.flags:
+                    sifted = sift(list(marked(samples, name).values()), least=self._least)
+                    values, noise = sifted.values, sifted.note
+                yield Row(
+                    subject=cell.subject,
+                    benchmark=cell.benchmark,
+                    point=cell.point,
+                    metric=name,
+                    unit=unit,
+                    failures=len(samples.failures),
+                    flags=_flags(samples, name),
+                    noise=noise,
+                    values=values,
+                    runnables=runnables,
+                    stages=stages,
+                )
+
+
+def _flags(samples: Samples, metric: str) -> tuple[str, ...]:
+    """The flags of the samples that have a value of a metric; of all, where none has."""
+    if not samples.flags:
+        return ()
+    taken = samples.values.get(metric) or samples.flags
+    return tuple(sorted({flag for at, marks in samples.flags.items() if at in taken for flag in marks}))
+
+
+def units_of(benchmark: Benchmark, metrics: Sequence[str] | None) -> dict[str, str]:
+    """The units of the metrics that are shown of a benchmark."""
+    known: dict[str, Metric | MeasuredMetric] = {**benchmark.measured, **benchmark.metrics}
+    return {name: known[name].unit for name in metrics or benchmark.leading if name in known}
+
+
+def marked(samples: Samples, metric: str) -> dict[int, Marked]:
+    """Give the values of a metric by the round they were taken in, with their samples' flags."""
+    values = samples.values.get(metric, {})
+    return {at: Marked(value=value, flags=samples.flags.get(at, ())) for at, value in values.items()}
+
+
+def by_round(view: View, measured: MeasuredHere, row: Row) -> dict[int, Marked]:
+    """Give the values that a row's estimate chooses from by their ordinal, with their flags."""
+    return {at: value for at, (_, value) in _placed(view, measured, row).items()}
+
+
+def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ...], Marked]:
+    """Give the values that lie in a block, in the order taken, by the blocks of the samples they are read from.
+
+    Values of two subjects with the same blocks ran directly one after another. Samples of a search, of a run at another
+    hour, and of versions that kept no blocks are in no block that both subjects have.
+    """
+    return {blocks: value for blocks, value in _placed(view, measured, row).values() if all(blocks)}
+
+
+def _placed(view: View, measured: MeasuredHere, row: Row) -> dict[int, tuple[tuple[str, ...], Marked]]:
+    """Give each value of a row by its ordinal, with the blocks of its samples; no block is empty."""
+    if row.metric in view.study.derived:
+        targets = derived_targets(view.study, row.metric, row.subject.variant)
+        target = next(each for each in targets if each.open_point == row.point)
+        values, held = _evaluated(measured, row.subject, target), _held(measured, row.subject, target)
+        return {
+            at: (tuple(each.blocks.get(at, "") for each in held.values()), value)
+            for at, value in values.items()
+        }
+    samples = measured.samples(row.benchmark, (row.metric,))
+    return {
+        at: ((samples[key].blocks.get(at, ""),), value)
+        for key in row.runnables
+        if key in samples
+        for at, value in sorted(marked(samples[key], row.metric).items())
+    }
+
+
+def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | None) -> Iterator[Row]:
+    wanted = [name for name in view.study.derived if metrics is None or name in metrics]
+    if not wanted:
+        return
+    for name in wanted:
+        for subject, keys in measured.by_subject.items():
+            for target in derived_targets(view.study, name, subject.variant):
+                taken = list(_evaluated(measured, subject, target).values())
+                sifted = sift(taken, least=view.study.measure.invocations.least)
+                if sifted.values:
+                    yield Row(
+                        subject=subject,
+                        benchmark=target.benchmark,
+                        point=target.open_point,
+                        metric=name,
+                        unit=target.unit,
+                        failures=0,
+                        noise=sifted.note,
+                        values=sifted.values,
+                        runnables=frozenset(
+                            keys.get((target.benchmark, point), "") for point in target.points
+                        ),
+                    )
+
+
+def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, Marked]:
+    """Evaluate a target for each round that every point has; a mark of any point is the value's."""
+    held = _held(measured, subject, target)
+    rounds = [{at for values in each.values.values() for at in values} for each in held.values()]
+    found: dict[int, Marked] = {}
+    for at in sorted(set.intersection(*rounds)):
+
+        def lookup(reference: Reference, at: int = at) -> float:
+            return held[reference.point].values[reference.name][at]
+
+        marks = dict.fromkeys(flag for each in held.values() for flag in each.flags.get(at, ()))
+        try:
+            found[at] = Marked(value=evaluate(target.expression, lookup), flags=tuple(marks))
+        except (ExpressionError, KeyError):
+            continue
+    return found
+
+
+def _held(measured: MeasuredHere, subject: Subject, target: Target) -> dict[Point, Samples]:
+    """Give the samples that a target is evaluated from, by point."""
+    used = {reference.name for reference in references(target.expression)}
+    samples, keys = measured.samples(target.benchmark, used), measured.by_subject[subject]
+    return {point: samples.get(keys.get((target.benchmark, point), ""), NOTHING) for point in target.points}

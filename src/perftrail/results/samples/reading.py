@@ -1,0 +1,411 @@
+"""Which files a study of samples means, and what is in them.
+
+Names and values of others' files, made fit for everything that prints, draws or compares them.
+
+From what other tools wrote to what a study has: revisions, variants, benchmarks, points, samples. Pure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import math
+import re
+import zlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError, StudyError, UsageError
+from perftrail.formats import FORMATS, read_file, recognise
+from perftrail.model.benchmark import Benchmark, Point
+from perftrail.model.build import content_key
+from perftrail.model.exchange import SUMMARY
+from perftrail.model.field import LONGEST_NAME
+from perftrail.model.metrics import MEASURED, Metric
+from perftrail.model.plan import Cell
+from perftrail.model.recipe import PLAIN
+from perftrail.model.subject import Revision, Subject
+from perftrail.model.wording import listed, quoted, suggestion
+from perftrail.studyfile import mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from perftrail.model.benchmark import Value
+    from perftrail.model.exchange import Series
+    from perftrail.model.study import Study
+
+
+MOST_REMEMBERED = 1 << 14
+"""The same few names and values stand in very many rows."""
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def named(text: str) -> str:
+    r"""Make a name of hostile text: what cannot be printed gives way to a mark, and what is too long is cut, uniquely.
+
+    A backslash becomes a slash: the figures' language would take what follows it for an escape.
+
+    >>> named("C:\\bench"), ascii(named("a" + chr(27) + "[31m"))
+    ('C:/bench', "'a\\ufffd[31m\\u2026 f4ff40a8'")
+    """
+    marked = (letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text.strip())
+    safe = "".join(marked).replace("\\", "/") or "-"
+    if len(safe) <= LONGEST_NAME and (safe == text or "\N{REPLACEMENT CHARACTER}" not in safe):
+        return safe
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    return f"{safe[: LONGEST_NAME - 10]}… {digest}"
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def typed(text: str) -> Value:
+    """Read a parameter's value: a number where it is written as one is, else the text.
+
+    >>> [typed(text) for text in ("8", "0.5", "1e3", "08", "inf")]
+    [8, 0.5, '1e3', '08', 'inf']
+    """
+    if re.fullmatch(r"-?(0|[1-9]\d{0,17})", text):
+        return int(text)
+    if re.fullmatch(r"-?\d{1,17}\.\d{1,17}", text) and repr(float(text)) == text:
+        return float(text)
+    return named(text) if text else ""
+
+
+MOST_POINTS = 100_000
+"""So many combinations the values of a benchmark's parameters may have, as in a study file."""
+
+MACHINE = "imported machine"
+"""The fact of an imported machine that says its name as the files have it."""
+
+UNKNOWN = "unknown"
+"""The machine of files that name none, where others name theirs."""
+
+
+OF_COMMANDS = frozenset({"hyperfine"})
+"""Formats whose subjects are commands: alternatives beside each other at one point of time, the file's."""
+
+TABLES = frozenset({"csv", "jsonl", "parquet"})
+"""Formats that perftrail's own samples come in, whose subjects are written as revision and variant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFile:
+    """A file of another tool: its name, unlike that of others, its format, and what it holds."""
+
+    name: str
+    format: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Values of one file that were taken side by side, metric by metric; `methods` say where each is from.
+
+    The first ones of all metrics are of one invocation, and so on; a metric may have fewer than others.
+    """
+
+    started: str
+    values: Mapping[str, Sequence[float]]
+    methods: Mapping[str, str]
+    flags: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return max(map(len, self.values.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arranged:
+    """All that files of other tools hold, as a study has it; `machines` are those that the files name."""
+
+    revisions: tuple[Revision, ...]
+    variants: tuple[str, ...]
+    benchmarks: Mapping[str, Benchmark]
+    taken: Mapping[Cell, tuple[Taken, ...]]
+    machines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """A series where it belongs."""
+
+    file: SampleFile
+    series: Series
+    revision: str
+    variant: str
+    machine: str
+    benchmark: str
+    parameters: Mapping[str, str]
+    metric: str
+
+
+@dataclass(slots=True)
+class _Axes:
+    """The parameters of a benchmark with their values, and its metrics, as they come."""
+
+    values: dict[str, dict[Value, None]] = field(default_factory=dict)
+    metrics: dict[str, Metric] = field(default_factory=dict)
+
+
+def arrange(files: Sequence[SampleFile]) -> Arranged:
+    """Put together what files hold: of one subject, benchmark, point and machine it is one sample, in their order.
+
+    A revision is a subject as the files name it, or a file where it names none, in the order of time, or of the files'
+    names where not all tell the time. Commands are variants, and so are machines where there are several, so that
+    nothing is pooled between them. Raises `SourceError` for files that hold nothing.
+    """
+    labels = _labels(files)
+    placed = [_place(file, series, labels[file.name]) for file in files for series in file.series]
+    if not placed:
+        raise SourceError("no file holds a sample; are these the results, and not their settings?")
+    axes = _axes(placed)
+    revisions = _revisions(placed)
+    machines = tuple(dict.fromkeys(each.machine for each in placed))
+    by_cell: dict[Cell, dict[str, list[_Placed]]] = {}
+    for each in placed:
+        subject = Subject(
+            revision=revisions[each.revision], variant=_variant(each, several=len(machines) > 1)
+        )
+        cell = Cell(
+            subject=subject,
+            benchmark=each.benchmark,
+            point=_point(axes[each.benchmark], each.parameters),
+        )
+        by_cell.setdefault(cell, {}).setdefault(each.file.name, []).append(each)
+    return Arranged(
+        revisions=tuple(revisions.values()),
+        variants=tuple(dict.fromkeys(cell.subject.variant for cell in by_cell)),
+        benchmarks={name: _benchmark(name, known) for name, known in axes.items()},
+        taken={
+            cell: tuple(each for group in by_file.values() for each in _taken(group))
+            for cell, by_file in by_cell.items()
+        },
+        machines=machines,
+    )
+
+
+def _labels(files: Sequence[SampleFile]) -> dict[str, str]:
+    """Name each file in short: without directory and ending, where that still tells all of them apart."""
+    names = [file.name for file in files]
+    short = [PurePath(name).name.partition(".")[0] or name for name in names]
+    return dict(zip(names, short if len(set(short)) == len(short) else names, strict=True))
+
+
+def _place(file: SampleFile, series: Series, label: str) -> _Placed:
+    subject, variant = series.subject or label, ""
+    if file.format in OF_COMMANDS:
+        subject, variant = label, series.subject or ""
+    elif file.format in TABLES and (found := re.fullmatch(r"(.+) \((.+)\)", subject)):
+        subject, variant = found[1], found[2]
+    return _Placed(
+        file=file,
+        series=series,
+        revision=named(subject),
+        variant=named(variant) if variant else "",
+        machine=named(series.machine or UNKNOWN),
+        benchmark=named(series.benchmark),
+        parameters={named(name): value for name, value in series.point},
+        metric=named(series.metric),
+    )
+
+
+def _variant(placed: _Placed, *, several: bool) -> str:
+    """Name a variant; with its machine, where there are `several`."""
+    return " on ".join(part for part in (placed.variant, placed.machine if several else "") if part) or PLAIN
+
+
+def _axes(placed: Iterable[_Placed]) -> dict[str, _Axes]:
+    """Collect each benchmark's parameters and metrics. A parameter that a point lacks is empty there."""
+    found: dict[str, _Axes] = {}
+    lists = list(placed)
+    for each in lists:
+        known = found.setdefault(each.benchmark, _Axes())
+        for name in each.parameters:
+            known.values.setdefault(name, {})
+        unit = each.series.unit or ""
+        if each.metric not in known.metrics:
+            known.metrics[each.metric] = Metric(pattern="", unit=unit, better=each.series.better)
+        if known.metrics[each.metric].unit != unit:
+            units = f"{known.metrics[each.metric].unit!r} and {unit!r}"
+            raise SourceError(
+                f"{each.file.name}: {quoted(each.benchmark)} has {each.metric} in two units, {units}; "
+                "import such files apart"
+            )
+    for each in lists:
+        for name, values in found[each.benchmark].values.items():
+            values.setdefault(typed(each.parameters.get(name, "")))
+    for benchmark, known in found.items():
+        if math.prod(len(values) for values in known.values.values()) > MOST_POINTS:
+            raise SourceError(
+                f"{quoted(benchmark)}: its {len(known.values)} parameters have more than {MOST_POINTS} "
+                "combinations; import files apart"
+            )
+    return found
+
+
+def _point(axes: _Axes, parameters: Mapping[str, str]) -> Point:
+    return Point(tuple((name, typed(parameters.get(name, ""))) for name in axes.values))
+
+
+def _benchmark(name: str, known: _Axes) -> Benchmark:
+    """Make the benchmark that the metrics are of. Its command is never run, only part of what names its samples."""
+    return Benchmark(
+        command=content_key(name),
+        parameters={axis: _ascending(values) for axis, values in known.values.items()},
+        metrics=_declared(known.metrics),
+    )
+
+
+def _declared(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
+    """Leave out what perftrail knows beside the time, memory say, for it is told when it is asked for."""
+    own = {
+        name for name, metric in metrics.items() if name in MEASURED and metric.unit == MEASURED[name].unit
+    }
+    beside = own - {"wall"}
+    leading = {name: metric for name, metric in metrics.items() if name not in beside}
+    return leading or metrics
+
+
+def _ascending(values: Iterable[Value]) -> tuple[Value, ...]:
+    """Order numbers; texts stay as they come."""
+    listed = tuple(values)
+    numbers = [value for value in listed if not isinstance(value, str)]
+    return tuple(sorted(numbers)) if len(numbers) == len(listed) else listed
+
+
+def _revisions(placed: Sequence[_Placed]) -> dict[str, Revision]:
+    """Give the revisions by name: in the order of time where every one has one, else in that of the files."""
+    times: dict[str, list[datetime]] = {}
+    files: dict[str, dict[str, None]] = {}
+    for each in placed:
+        known = times.setdefault(each.revision, [])
+        if each.series.when is not None:
+            known.append(each.series.when)
+        files.setdefault(each.revision, {}).setdefault(each.file.name)
+    firsts = {name: min(known, key=datetime.timestamp) for name, known in times.items() if known}
+    listed = list(times)
+    if len(firsts) == len(listed):
+        listed.sort(key=lambda name: firsts[name].timestamp())
+    return {
+        name: Revision(
+            id=name,
+            time=firsts[name].isoformat() if name in firsts else "",
+            parents=(listed[place - 1],) if place else (),
+            summary=f"imported from {', '.join(map(named, list(files[name])[:3]))}",
+        )
+        for place, name in enumerate(listed)
+    }
+
+
+def _taken(group: Sequence[_Placed]) -> Iterator[Taken]:
+    """Put values of one file side by side that were taken together: those of one length, in their order."""
+    for summary in (False, True):
+        alike = [each for each in group if each.series.summary == summary]
+        if alike:
+            yield _beside(alike, (SUMMARY,) if summary else ())
+
+
+def _beside(group: Sequence[_Placed], flags: tuple[str, ...]) -> Taken:
+    values: dict[str, list[float]] = {}
+    methods: dict[str, str] = {}
+    for each in group:
+        values.setdefault(each.metric, []).extend(each.series.values)
+        told = f" ({named(each.series.note)})" if each.series.note else ""
+        methods[each.metric] = f"imported from {named(each.file.name)}, {each.file.format}{told}"
+    return Taken(
+        started=min((each.series.when.isoformat() for each in group if each.series.when), default=""),
+        values=values,
+        methods=methods,
+        flags=flags,
+    )
+
+
+MOST_FILES = 100_000
+HEAD_BYTES = 1 << 16
+"""So much of a file tells whether it is a result file."""
+
+_PACKED = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a study's files hold, and the names of those that are no result files of a known tool."""
+
+    files: tuple[SampleFile, ...]
+    left_out: tuple[str, ...]
+
+
+def read_samples(study: Study) -> Read:
+    """Read every file of a study of samples.
+
+    Without a format in the study, what is no result file is left out: those of some tools lie among others. Raises
+    `SourceError` for files that cannot be read, `StudyError` for a format that is not known.
+    """
+    asked = study.walked
+    if wrong := format_wrong(asked.format):
+        raise StudyError([mistake(study.file, ("source", "format"), wrong)])
+    found = sample_files(asked.location)
+    named = {path: _shown(path, Path(study.directory)) for path in found}
+    results = [path for path in found if asked.format is not None or is_result(path)]
+    if not results:
+        known = f"; known are {listed(FORMATS)}" if found else ""
+        what = "none of these files is a result of a known tool" if found else "no such file"
+        raise SourceError(
+            f"{asked.location}: {what}; source.location says which files hold the samples{known}"
+        )
+    return Read(
+        files=tuple(sample_file(path, asked.format, name=named[path]) for path in results),
+        left_out=tuple(named[path] for path in found if path not in results),
+    )
+
+
+def format_wrong(format: str | None) -> str | None:
+    """Say what is wrong with the name of a format; `None` of a good one, and of none."""
+    if format is None or format in FORMATS:
+        return None
+    return f"no format {quoted(format)}{suggestion(format, FORMATS)}; they are {listed(FORMATS)}"
+
+
+def sample_files(location: str) -> list[Path]:
+    """Give the files that a location means, by their names; numbers in names in their order, 9 before 10."""
+    found = [path for name in glob.glob(location, recursive=True) if (path := Path(name)).is_file()]  # noqa: PTH207 - the whole path is a pattern
+    if len(found) > MOST_FILES:
+        raise SourceError(f"{location}: are {len(found)} files; at most {MOST_FILES} can be read at once")
+    return sorted(found, key=lambda path: _natural(str(path)))
+
+
+def is_result(path: Path) -> bool:
+    """Whether a file is a result file of a known tool, as it begins."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    if head.startswith(_PACKED):
+        with contextlib.suppress(zlib.error):  # what cannot be unpacked is no result
+            head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, HEAD_BYTES)
+    return recognise(head, path.name.removesuffix(".gz")) is not None
+
+
+def sample_file(path: Path, format: str | None, *, name: str) -> SampleFile:
+    """Read one file in a format, or in the one that it is recognised to have. Raises `FormatError`."""
+    read = read_file(path, name=name, format=format)
+    return SampleFile(name=name, format=read.format, series=read.series)
+
+
+def refuse_unknown(format: str | None) -> None:
+    """Raise `UsageError` for a format that is not known."""
+    if wrong := format_wrong(format):
+        raise UsageError(f"--format {format}: {wrong}")
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    parts = re.split(r"(\d{1,18})", text)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _shown(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

@@ -1,0 +1,193 @@
+"""How the study's benchmarks scale with threads, from what the store holds."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.model.measurement import enough_quiet, weight
+from perftrail.results.measured import MeasuredHere
+from perftrail.stats.contention import contention
+from perftrail.stats.scaling import Processors, ThreadSamples, scaling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.benchmark import Benchmark, Point
+    from perftrail.model.measurement import Machine, Samples
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Revision, Subject
+    from perftrail.stats.contention import Contention
+    from perftrail.stats.scaling import Scaling
+
+THREAD_AXES = ("threads", "n_threads", "jobs", "workers")
+"""The parameters that say how many threads or processes share the work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadScaling:
+    """How one subject scales along `axis`; `point` is of the fewest threads, the other parameters stand."""
+
+    subject: Subject
+    benchmark: str
+    axis: str
+    point: Point
+    scaling: Scaling
+    contention: Contention
+
+    @property
+    def place(self) -> tuple[Subject, str, Point, str]:
+        """Of which row this is told: of the fewest threads."""
+        return (self.subject, self.benchmark, self.point, self.scaling.metric)
+
+    def as_json(self) -> dict[str, Json]:
+        """The scaling as `show --json` prints it; an infinite bound is null."""
+        plain = asdict(self.scaling)
+        told = {"axis": self.axis, **plain, "peak": self.scaling.peak and asdict(self.scaling.peak)}
+        found = _finite({**told, "contention": asdict(self.contention)})
+        assert isinstance(found, dict)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadScalings:
+    """How subjects scale, in the order of history: those of `told` revisions of all that were `measured` so."""
+
+    found: tuple[ThreadScaling, ...] = ()
+    told: tuple[Revision, ...] = ()
+    measured: tuple[Revision, ...] = ()
+
+
+def thread_scalings(
+    view: View,
+    *,
+    measured: MeasuredHere | None = None,
+    choose: Callable[[Sequence[Revision]], Sequence[Revision]] = tuple,
+) -> ThreadScalings:
+    """Tell how each subject scales where a benchmark has a parameter that counts threads. Makes nothing.
+
+    `measured` is what was read of the study already; `choose` picks of the revisions with a thread axis those that are
+    worth the work.
+    """
+    groups = [group for group in _groups(view, measured) if len(group.counts) > 1]
+    revisions = tuple(dict.fromkeys(group.subject.revision for group in groups))
+    told = tuple(choose(revisions))
+    ids = {revision.id for revision in told}
+    scaled = (_scaled(view, group) for group in groups if group.subject.revision.id in ids)
+    return ThreadScalings(found=tuple(filter(None, scaled)), told=told, measured=revisions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """What differs only in the count of its threads: the point and the samples of each count."""
+
+    subject: Subject
+    benchmark: str
+    axis: str
+    counts: dict[int, tuple[Point, Samples]]
+
+
+def _groups(view: View, measured: MeasuredHere | None) -> Iterable[_Group]:
+    axes = {name: axis for name, each in view.study.benchmarks.items() if (axis := thread_axis(each))}
+    if not axes or view.study.walked.kind == "samples":  # where others measured, processors are not known
+        return ()
+    known = MeasuredHere(view) if measured is None else measured
+    held = {name: known.samples(name, _metrics(view.study.benchmarks[name])) for name in axes}
+    groups: dict[tuple[Subject, str, Point], _Group] = {}
+    for cell, key in known.cells:
+        axis = axes.get(cell.benchmark)
+        threads = cell.point[axis] if axis else None
+        if axis and isinstance(threads, int) and threads >= 1 and key in held[cell.benchmark]:
+            group = groups.setdefault(
+                (cell.subject, cell.benchmark, cell.point.without([axis])),
+                _Group(subject=cell.subject, benchmark=cell.benchmark, axis=axis, counts={}),
+            )
+            group.counts[threads] = (cell.point, held[cell.benchmark][key])
+    return groups.values()
+
+
+def _scaled(view: View, group: _Group) -> ThreadScaling | None:
+    benchmark = view.study.benchmarks[group.benchmark]
+    metric = scaled_metric(benchmark)
+    samples = ThreadSamples(
+        metric=metric,
+        rising=metric != "wall" and benchmark.metrics[metric].better == "higher",
+        samples={
+            count: _by_ordinal(samples, least=view.study.measure.invocations.least)
+            for count, (_, samples) in group.counts.items()
+        },
+        processors=processors(view.machine),
+    )
+    found = scaling(samples)
+    if found is None:
+        return None
+    return ThreadScaling(
+        subject=group.subject,
+        benchmark=group.benchmark,
+        axis=group.axis,
+        point=group.counts[found.base][0],
+        scaling=found,
+        contention=contention(samples),
+    )
+
+
+def thread_axis(benchmark: Benchmark) -> str | None:
+    """Name the parameter that counts threads; None where none does."""
+    return next((name for name in THREAD_AXES if name in benchmark.parameters), None)
+
+
+def scaled_metric(benchmark: Benchmark) -> str:
+    """Name the first declared time or throughput (a unit in s, or by the second), else the wall time."""
+    for name, metric in benchmark.metrics.items():
+        by_second = metric.unit.endswith("/s") and metric.better == "higher"
+        if by_second or (metric.unit == "s" and metric.better == "lower"):
+            return name
+    return "wall"
+
+
+def processors(machine: Machine) -> Processors:
+    """Return how many processors this machine lets us use; a quota of a control group may be the tighter limit.
+
+    A virtual machine may hide that processors share a core, so its cores are known only where it shows that some do.
+    """
+    logical = machine.facts.get("logical_cpus", "")
+    limits = [float(logical)] if logical.isdecimal() else []
+    with suppress(ValueError):  # no quota, or one that is no number
+        limits.append(float(machine.facts.get("cpu_quota", "")))
+    count = max(1, int(min(limits, default=1.0)))
+    cores = machine.facts.get("physical_cores", "")
+    known = cores.isdecimal() and (machine.facts.get("virtualisation") == "none" or cores != logical)
+    return Processors(
+        count=count,
+        paired=machine.facts.get("smt") == "on",
+        cores=max(1, min(count, int(cores))) if known else None,
+    )
+
+
+def _metrics(benchmark: Benchmark) -> frozenset[str]:
+    return frozenset((*benchmark.measured, *benchmark.metrics))
+
+
+def _by_ordinal(samples: Samples, *, least: int) -> dict[int, Mapping[str, float]]:
+    """Give the values by ordinal: of the unmarked samples where they are enough, else of all."""
+    taken = {at for values in samples.values.values() for at in values}
+    quiet = {at for at in taken if weight(samples.flags.get(at, ())) > 0.0}
+    chosen = quiet if enough_quiet(len(quiet), least=least) else taken
+    return {
+        at: {name: values[at] for name, values in samples.values.items() if at in values}
+        for at in sorted(chosen)
+    }
+
+
+def _finite(value: object) -> Json:
+    """Make plain data of what JSON can hold."""
+    if isinstance(value, dict):
+        return {str(name): _finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    assert value is None or isinstance(value, (str, int))
+    return value

@@ -1,0 +1,149 @@
+"""Part of a plan, as `--only` chooses it.
+
+Which figures of a study a comparison is about.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from perftrail.errors import UsageError
+from perftrail.model.target import TargetError, known_value, metric_names, parse_metric, targets
+from perftrail.model.wording import quoted, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.plan import Cell
+    from perftrail.model.study import Study
+    from perftrail.model.target import MetricReference, Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Cells that match one of the patterns of every name: `revision`, `variant`, `benchmark` or a parameter."""
+
+    rules: tuple[tuple[str, str], ...] = ()
+
+    def wants(self, cell: Cell) -> bool:
+        """Whether a cell belongs to the selection. A parameter that a benchmark lacks does not exclude it."""
+        return all(
+            any(_matches(cell, name, pattern) for other, pattern in self.rules if other == name)
+            for name in {name for name, _ in self.rules}
+        )
+
+
+def select(study: Study, texts: Sequence[str]) -> Selection:
+    """Read ``NAME=PATTERN`` or ``NAME=PATTERN,PATTERN`` rules. Raises `UsageError` for a name the study lacks."""
+    names = {"revision", "variant", "benchmark"}
+    for benchmark in study.benchmarks.values():
+        names.update(benchmark.parameters)
+    rules = []
+    for text in texts:
+        name, equals, pattern = text.partition("=")
+        if not equals or name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]}=…?" if near else f"; choose from {', '.join(sorted(names))}"
+            raise UsageError(f"--only {text}: write NAME=PATTERN{hint}")
+        rules.append((name, pattern))
+    return Selection(rules=tuple(rules))
+
+
+def _matches(cell: Cell, name: str, pattern: str) -> bool:
+    """Whether a cell is what a rule asks for: its whole pattern, which a label with commas needs, or one of several."""
+    return any(_matches_one(cell, name, each) for each in (pattern, *pattern.split(",")))
+
+
+def _matches_one(cell: Cell, name: str, pattern: str) -> bool:
+    revision = cell.subject.revision
+    if name == "revision":
+        return revision.id.startswith(pattern) or any(
+            fnmatchcase(text, pattern) for text in (revision.id, revision.label) if text
+        )
+    if name == "variant":
+        return fnmatchcase(cell.subject.variant, pattern)
+    if name == "benchmark":
+        return fnmatchcase(cell.benchmark, pattern)
+    point = cell.point.as_dict()
+    return name not in point or fnmatchcase(str(point[name]), pattern)
+
+
+TIMES = ("wall", "cpu")
+"""What is compared of a benchmark that declares nothing: noise shows less in the one, waiting only in the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The figures that are wanted: of benchmarks that match a pattern, of metrics by name; empty is all there are."""
+
+    benchmarks: tuple[str, ...] = ()
+    metrics: tuple[MetricReference, ...] = ()
+
+    def of(self, study: Study, benchmark: str, variant: str) -> tuple[Target, ...]:
+        """Give the wanted figures of a benchmark in a variant at every point.
+
+        Without metrics named they are those that the benchmark declares, or else its times, and what is derived.
+        """
+        if self.benchmarks and not any(fnmatchcase(benchmark, pattern) for pattern in self.benchmarks):
+            return ()
+        if not self.metrics:
+            leading = leading_metrics(study, benchmark)
+            undeclared = [name for name in TIMES if name in study.benchmarks[benchmark].measured]
+            names = dict.fromkeys((*leading, *(undeclared if TIMES[0] in leading else ())))
+            return tuple(target for name in names for target in targets(study, benchmark, name, variant))
+        found = {
+            target.name: target
+            for wanted in self.metrics
+            if wanted.benchmark in (None, benchmark) and wanted.name in metric_names(study, benchmark)
+            for target in targets(study, benchmark, wanted.name, variant)
+            if _fits(study, wanted, target)
+        }
+        return tuple(found.values())
+
+
+def leading_metrics(study: Study, benchmark: str) -> tuple[str, ...]:
+    """Name what is derived from a benchmark's metrics, and those that it declares, or else its time."""
+    derived = [name for name, each in study.derived.items() if each.benchmark == benchmark]
+    return (*derived, *study.benchmarks[benchmark].leading)
+
+
+def choose(study: Study, *, benchmarks: tuple[str, ...], metrics: tuple[str, ...]) -> Choice:
+    """Read what the command line wants. Raises `UsageError` for what the study has not."""
+    for pattern in benchmarks:
+        if not any(fnmatchcase(name, pattern) for name in study.benchmarks):
+            raise UsageError(
+                f"--benchmark {pattern}: the study has no such benchmark{suggestion(pattern, study.benchmarks)}"
+            )
+    wanted = []
+    for text in metrics:
+        try:
+            wanted.append(parse_metric(text))
+        except TargetError as error:
+            raise UsageError(f"--metric {text}: {error}") from error
+    choice = Choice(benchmarks=benchmarks, metrics=tuple(wanted))
+    for text, each in zip(metrics, wanted, strict=True):
+        alone = Choice(benchmarks=benchmarks, metrics=(each,))
+        if not any(alone.of(study, name, variant) for name in study.benchmarks for variant in study.variants):
+            known = dict.fromkeys(name for one in study.benchmarks for name in metric_names(study, one))
+            raise UsageError(
+                f"--metric {text}: no benchmark has {quoted(each.name)} there{suggestion(each.name, known)}"
+            )
+    return choice
+
+
+def _fits(study: Study, wanted: MetricReference, target: Target) -> bool:
+    """Whether a figure lies at the parameters that were named."""
+    there = target.open_point.as_dict()
+    try:
+        fixed = {
+            name: known_value(study.benchmarks[target.benchmark], name, value)
+            for name, value in wanted.fixed.items()
+        }
+    except TargetError as error:
+        if wanted.benchmark is None and len(study.benchmarks) > 1:
+            return False  # another benchmark may have it
+        raise UsageError(f"--metric {wanted.name}: {error}") from error
+    return all(there.get(name) == value for name, value in fixed.items())

@@ -1,0 +1,109 @@
+"""`show`: what was measured of a study and what it comes to, and how its searches went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.results.changes import history_changes, worth_telling
+from perftrail.results.growth import growth_along
+from perftrail.results.measured import MeasuredHere, uncollected
+from perftrail.results.pairs import by_benchmark
+from perftrail.results.rows import interval_json, rows
+from perftrail.results.scaling import thread_scalings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.source import Pins
+    from perftrail.model.subject import Revision
+    from perftrail.results.changes import HistoryChanges
+    from perftrail.results.growth import Growths
+    from perftrail.results.pairs import Shift
+    from perftrail.results.rows import Row
+    from perftrail.results.scaling import ThreadScalings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """All that was measured here, and what it says along the history and along each axis.
+
+    `pins` are the revisions at which the other sources were used.
+    """
+
+    view: View
+    measured: MeasuredHere
+    rows: tuple[Row, ...]
+    changes: HistoryChanges
+    growths: Growths
+    pins: Pins
+
+    def scalings(self) -> ThreadScalings:
+        """Tell how the subjects scale with their threads: of many revisions, those that are worth telling."""
+        known = searches(self.view)
+        return thread_scalings(
+            self.view, measured=self.measured, choose=lambda revisions: worth_telling(revisions, known)
+        )
+
+    def growths_told(self) -> tuple[Revision, ...]:
+        """Choose the revisions whose growth is worth telling of, in the order of history."""
+        return worth_telling(self.growths.measured, searches(self.view))
+
+    @property
+    def by_benchmark(self) -> tuple[Shift, ...]:
+        """How far variants lie from the first one, benchmark by benchmark."""
+        return by_benchmark(self.view, self.measured, self.rows)
+
+    def as_json(self) -> list[Json]:
+        """Every row as `show --json` prints it, with what begins, ends or is fitted at it."""
+        begun = {
+            change.row: {**change.as_json(), "rank": rank}
+            for rank, change in enumerate(self.changes.ranked, start=1)
+        }
+        alike = {
+            each.row: interval_json(each.correlation.value, each.correlation.low, each.correlation.high)
+            for each in self.changes.correlated
+        }
+        shifted = {shift.row: shift.as_json() for shift in self.by_benchmark}
+        scaled = {each.place: each for each in thread_scalings(self.view, measured=self.measured).found}
+        return [
+            {
+                **row.as_json(),
+                **self.pins.as_json(),
+                "change": begun.get(row),
+                "correlation": alike.get(row),
+                "growth": self.growths.as_json(row),
+                "by_benchmark": shifted.get(row),
+                "scaling": found.as_json()
+                if (found := scaled.get((row.subject, row.benchmark, row.point, row.metric)))
+                else None,
+            }
+            for row in self.rows
+        ]
+
+
+@uncollected()
+def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
+    """Read what was measured here and analyse it; `metrics` chooses by name. Makes and measures nothing."""
+    measured = MeasuredHere(view)
+    found = rows(view, metrics=metrics, measured=measured)
+    return Shown(
+        view=view,
+        measured=measured,
+        rows=found,
+        changes=history_changes(measured.history, found),
+        growths=growth_along(view, found, metrics=metrics, measured=measured),
+        pins=view.pins,
+    )
+
+
+def searches(view: View) -> tuple[SearchRecord, ...]:
+    """Give every search of this machine, ended or not, the one begun last at the end."""
+    return tuple(record for record in view.store.searches() if record.machine == view.machine.id)
+
+
+def steps(view: View, record: SearchRecord) -> Sequence[StepRecord]:
+    """Give the steps of a search."""
+    return view.store.steps(record.key, record.machine)

@@ -1,0 +1,242 @@
+"""`backport`: old, patched and fixed measured side by side, until it is known how much of the gain is carried.
+
+One benchmark of a back-port: started side by side until its metrics are settled, and what they say then.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from perftrail.measure.pairs import Turns, compared, rule_for
+from perftrail.model.build import Failure
+from perftrail.model.plan import cells
+from perftrail.model.subject import Subject
+from perftrail.model.target import TargetError, parse_metric, resolve, targets
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.estimate import estimate
+from perftrail.stats.retained_gain import carried
+from perftrail.verbs.backport.result import BackportReport, Missing, Role, Stand
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.measure.subjects import Ready
+    from perftrail.measure.units import Unit
+    from perftrail.model.study import Study
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.stats.comparison import Comparison, Rule
+    from perftrail.stats.retained_gain import Carried
+    from perftrail.verbs.backport.patch import Carriage
+
+
+BESIDES = ("wall", "cpu", "peak_memory")
+"""What is compared beside a benchmark's own metrics: a gain in one of them is often paid in another."""
+
+
+def wanted_metrics(study: Study) -> frozenset[str]:
+    """Name the figures that a study looks for: in full where one is meant, else the metric by itself."""
+    return frozenset(_full_name(study, metric) for metric in study.find.metric)
+
+
+class Bout:
+    """Starts the subjects of one benchmark in one variant in units of adjacent starts, in random order.
+
+    It ends when every leading metric
+    has its verdicts with intervals as narrow as the study's precision, or at the rule's most units.
+    """
+
+    def __init__(self, session: Session, readies: Mapping[Role, Sequence[Ready]]) -> None:
+        self._session = session
+        self._turns = Turns(session, readies)
+        self._benchmark = session.study.benchmarks[self._turns.benchmark]
+        self._units = self._turns.units
+        self._wanted = wanted_metrics(session.study)
+        self._targets = self._every_target(self._turns.variant)
+
+    @property
+    def comparisons(self) -> int:
+        """How many intervals it gives: patched and fixed against old, and the share that is carried."""
+        return len(self._targets) * (3 if Role.FIXED in self._units.sides else 1)
+
+    @property
+    def equal(self) -> tuple[tuple[Role, Role], ...]:
+        """Who is one build with whom at every point, and so measured once."""
+        return self._turns.equal
+
+    @property
+    def skipped(self) -> int:
+        """How many points were given up without a start, after a smaller one failed."""
+        return self._turns.skipped
+
+    @property
+    def invocations(self) -> int:
+        """How many starts its figures stand on."""
+        return self._units.started()
+
+    def events(self, rule: Rule) -> Generator[Event, None, None]:
+        """Start unit after unit; yields what happens."""
+        yield from self._turns.tell_equals()
+        yield from self._turns.begin()
+        while not self._done(rule):
+            yield from self._turns.unit()
+            yield self._turns.progress(rule)
+
+    def stands(self, rule: Rule) -> tuple[Stand, ...]:
+        """Say for every metric at every point how the three stand, the study's own metrics first."""
+        return tuple(self._stand(target, self._turns.own(rule)) for target in self._targets)
+
+    def broken(self) -> tuple[Missing, ...]:
+        """The subjects that could not be measured at a point, and why."""
+        return tuple(
+            Missing(role=each.side, where=str(each.ready.cell), failure=each.failure)
+            for each in self._turns.broken()
+        )
+
+    def _every_target(self, variant: str) -> tuple[Target, ...]:
+        study = self._session.study
+        derived = [name for name, each in study.derived.items() if each.benchmark == self._turns.benchmark]
+        besides = [name for name in BESIDES if name in self._benchmark.measured]
+        names = dict.fromkeys((*derived, *self._benchmark.leading, *besides))
+        found = [target for name in names for target in targets(study, self._turns.benchmark, name, variant)]
+        return tuple(target for target in found if set(target.points) <= set(self._units.points))
+
+    def _leads(self, target: Target) -> bool:
+        """Whether a metric is measured for: declared, derived, looked for, or the only one that there is."""
+        declared = target.text not in BESIDES or target.text in self._benchmark.leading
+        return declared or not self._wanted.isdisjoint((target.text, target.name))
+
+    def _done(self, rule: Rule) -> bool:
+        rule = self._turns.own(rule)
+        if not self._units.alive or self._units.full(rule):
+            return True
+        leading = [target for target in self._targets if self._leads(target)]
+        alive = [target for target in leading if not self._units.dropped.keys() & set(target.points)]
+        return bool(alive) and all(self._is_settled(target, rule) for target in alive)
+
+    def _is_settled(self, target: Target, rule: Rule) -> bool:
+        units = self._analysed(target, rule)
+        if len(units) >= rule.most or (not units and self._units.done >= rule.most):
+            return True
+        if len(units) < max(rule.looks[0], self._session.study.measure.invocations.least):
+            return False
+        roles = [role for role in self._units.sides if role is not Role.OLD]
+        return all(
+            found.verdict is not Verdict.UNCLEAR
+            and math.log(found.high / found.low) / 2.0 <= self._session.study.measure.precision
+            for found in (compared(units, rule, Role.OLD, role) for role in roles)
+        )
+
+    def _analysed(self, target: Target, rule: Rule) -> list[Unit[Role]]:
+        """The units of a metric up to the last analysis that was due: stopping between two is no further one."""
+        units = self._units.of(target)
+        looked = [count for count in rule.looks if count <= len(units)]
+        return units[: looked[-1]] if looked else units
+
+    def _stand(self, target: Target, rule: Rule) -> Stand:
+        units = self._analysed(target, rule)
+        logs = {role: [unit.logs[role] for unit in units] for role in self._units.sides if units}
+        return Stand(
+            target=target,
+            leading=self._leads(target),
+            figures={role: estimate([math.exp(value) for value in each]) for role, each in logs.items()},
+            units=len(units),
+            marked=sum(unit.noisy for unit in units),
+            discarded=self._units.discarded(target),
+            layouts=len(units) if self._units.relinked else 0,
+            got=_compared(units, Role.PATCHED, rule),
+            gain=_compared(units, Role.FIXED, rule),
+            carried=_carried(logs, rule),
+            note="" if units else self._units.why_nothing(target),
+        )
+
+
+def _full_name(study: Study, metric: str) -> str:
+    try:
+        return resolve(study, metric, study.find.variant or next(iter(study.variants))).name
+    except TargetError:
+        return parse_metric(metric).name
+
+
+def _compared(units: Sequence[Unit[Role]], role: Role, rule: Rule) -> Comparison | None:
+    """Somebody against the old one, None where there is nothing to compare."""
+    return compared(units, rule, Role.OLD, role) if units and role in units[0].logs else None
+
+
+def _carried(logs: Mapping[Role, Sequence[float]], rule: Rule) -> Carried | None:
+    if Role.FIXED not in logs:
+        return None
+    old = logs[Role.OLD]
+    patched, fixed = (
+        [value - base for value, base in zip(logs[role], old, strict=True)]
+        for role in (Role.PATCHED, Role.FIXED)
+    )
+    return carried(patched, fixed, level=rule.level)
+
+
+class Backport:
+    """Measures what a back-port carries, over every variant, benchmark, point and metric of the study.
+
+    Resumes by itself: what was built, and what was started side by side, is not done again.
+    """
+
+    def __init__(self, session: Session, carriage: Carriage) -> None:
+        self._session = session
+        self._carriage = carriage
+        self._revisions = _revisions(carriage)
+        self._missing: dict[str, Missing] = {}
+
+    def events(self) -> Generator[Event, None, BackportReport]:
+        """Make the subjects and measure them; yields what happens and returns what came of it."""
+        bouts: list[Bout] = []
+        variants, revisions = self._session.study.variants, self._revisions.values()
+        yield from self._session.workshop.ahead(
+            Subject(revision=revision, variant=variant) for variant in variants for revision in revisions
+        )
+        for variant in variants:
+            made: dict[str, dict[Role, list[Ready]]] = {}
+            for role in self._revisions:
+                for ready in (yield from self._make(role, variant)):
+                    made.setdefault(ready.cell.benchmark, {}).setdefault(role, []).append(ready)
+            bouts += [
+                Bout(self._session, readies)
+                for readies in made.values()
+                if readies.keys() >= {Role.OLD, Role.PATCHED}
+            ]
+        rule = rule_for(self._session.study.measure, sum(bout.comparisons for bout in bouts))
+        for bout in bouts:
+            yield from bout.events(rule)
+        broken = [missing for bout in bouts for missing in bout.broken()]
+        return BackportReport(
+            carriage=self._carriage,
+            stands=tuple(stand for bout in bouts for stand in bout.stands(rule)),
+            missing=(*self._missing.values(), *broken),
+            skipped=sum(bout.skipped for bout in bouts),
+            equal=tuple(dict.fromkeys(pair for bout in bouts for pair in bout.equal)),
+            invocations=sum(bout.invocations for bout in bouts),
+            fresh=self._session.bench.started,
+            wanted=wanted_metrics(self._session.study),
+            machine=self._session.machine.id,
+        )
+
+    def _make(self, role: Role, variant: str) -> Generator[Event, None, list[Ready]]:
+        """Make one revision in one variant, ready for every benchmark that can be had of it."""
+        subject = Subject(revision=self._revisions[role], variant=variant)
+        readies = []
+        for cell in cells(self._session.study, subject):
+            ready = yield from self._session.workshop.ready(cell)
+            if isinstance(ready, Failure):
+                where = f"{subject} {cell.benchmark}" if ready.stage == "link" else str(subject)
+                self._missing.setdefault(where, Missing(role=role, where=where, failure=ready))
+            else:
+                readies.append(ready)
+        return readies
+
+
+def _revisions(carriage: Carriage) -> Mapping[Role, Revision]:
+    """Who is measured, in the order in which people read them."""
+    there = {Role.OLD: carriage.patched.base, Role.PATCHED: carriage.patched.revision}
+    return there if carriage.fix is None else {**there, Role.FIXED: carriage.fix}

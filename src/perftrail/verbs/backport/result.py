@@ -1,0 +1,290 @@
+"""What a back-port came to: who stands where in each metric, how much of the gain is carried, what it costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.retained_gain import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.model.build import Failure
+    from perftrail.model.patch import FileChange, Obstacle
+    from perftrail.model.search_record import Json
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.estimate import Estimate
+    from perftrail.stats.retained_gain import Carried
+    from perftrail.verbs.backport.patch import Blocked, Carriage
+
+Judgement = Literal["better", "worse", "same", "unclear"]
+
+
+class Role(StrEnum):
+    """Whom a back-port measures: the old revision, the same with the patch, and where the fix comes from."""
+
+    OLD = "old"
+    PATCHED = "patched"
+    FIXED = "fixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Somebody who could not be made, or not be measured at a point, and why."""
+
+    role: Role
+    where: str
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """One metric at one point: where each lies, patched and fixed against old, and the share carried.
+
+    `leading` metrics are those that the study declares or looks for. Of its pairs `marked` were taken in noise, because
+    the machine was busy all the time, and `discarded` others were not used for that. `layouts` are the units that are
+    layouts, 0 where the builds are compared as linked. `note` says why there is no figure, else it is empty.
+    """
+
+    target: Target
+    leading: bool
+    figures: Mapping[Role, Estimate]
+    units: int
+    marked: int
+    discarded: int
+    layouts: int
+    got: Comparison | None
+    gain: Comparison | None
+    carried: Carried | None
+    note: str = ""
+
+    def judged(self, compared: Comparison | None) -> Judgement:
+        """Say of a comparison whether it is for better or worse in this metric."""
+        if compared is None or compared.verdict is Verdict.UNCLEAR:
+            return "unclear"
+        if compared.verdict is Verdict.SAME:
+            return "same"
+        return "better" if (compared.effect < 1.0) == (self.target.better == "lower") else "worse"
+
+    @property
+    def basis(self) -> Literal["", "builds", "layouts"]:
+        """What a sure difference is one of: of these builds, or over layouts of all; empty without one."""
+        if not {self.judged(self.got), self.judged(self.gain)} & {"better", "worse"}:
+            return ""
+        return "layouts" if self.layouts else "builds"
+
+    @property
+    def gains(self) -> bool:
+        """Whether the fixed one is clearly better than the old one: there is a gain to carry."""
+        return self.judged(self.gain) == "better"
+
+    @property
+    def costs(self) -> bool:
+        """Whether the patched one is clearly worse than the old one."""
+        return self.judged(self.got) == "worse"
+
+    def as_json(self) -> dict[str, Json]:
+        """The stand as `backport --json` prints it."""
+        return {
+            "metric": self.target.text,
+            "name": self.target.name,
+            "benchmark": self.target.benchmark,
+            "variant": self.target.variant,
+            "point": dict(self.target.open_point.values),
+            "unit": self.target.unit,
+            "better": self.target.better,
+            "leading": self.leading,
+            "units": self.units,
+            "marked": self.marked,
+            "discarded": self.discarded,
+            "layouts": self.layouts,
+            "basis": self.basis,
+            "figures": {
+                str(role): {
+                    "value": each.value,
+                    "low": each.low,
+                    "high": each.high,
+                    "confidence": each.confidence,
+                }
+                for role, each in self.figures.items()
+            },
+            "patched_against_old": self._compared(self.got),
+            "fixed_against_old": self._compared(self.gain),
+            "carried": _carried(self.carried) if self.gains else None,
+            "note": self.note,
+        }
+
+    def _compared(self, compared: Comparison | None) -> Json:
+        if compared is None:
+            return None
+        return {
+            "effect": {
+                "value": compared.effect,
+                "low": compared.low,
+                "high": compared.high,
+                "interval": compared.confidence,
+            },
+            "verdict": self.judged(compared),
+            "smallest_seen": compared.smallest_seen,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackportReport:
+    """What came of a back-port. `wanted` names the figures that the study looks for.
+
+    `equal` names those that are one build. `invocations` are the starts that the figures stand on, `fresh` those
+    that were made just now.
+    """
+
+    carriage: Carriage
+    stands: tuple[Stand, ...]
+    missing: tuple[Missing, ...]
+    skipped: int
+    equal: tuple[tuple[Role, Role], ...]
+    invocations: int
+    fresh: int
+    wanted: frozenset[str]
+    machine: str
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything at all can be said of the patched revision."""
+        return any(stand.got is not None for stand in self.stands)
+
+    @property
+    def compared(self) -> bool:
+        """Whether anything can be said of the fixed revision, and so of a gain."""
+        return any(stand.gain is not None for stand in self.stands)
+
+    def is_wanted(self, stand: Stand) -> bool:
+        """Whether the study looks for this figure."""
+        return not self.wanted.isdisjoint((stand.target.text, stand.target.name))
+
+    @property
+    def headline(self) -> Stand | None:
+        """The gain that the answer is about, `None` where none was seen.
+
+        It is in the metric that the study looks for, else in a declared one; of several the largest.
+        """
+        gains = [stand for stand in self.stands if stand.gains]
+        wanted = [stand for stand in gains if self.is_wanted(stand)]
+        leading = [stand for stand in gains if stand.leading]
+        return max(wanted or leading or gains, key=lambda stand: _size(stand.gain), default=None)
+
+    @property
+    def costs(self) -> tuple[Stand, ...]:
+        """Where the patched revision is clearly worse than the old one, the worst first; declared metrics if any."""
+        worse = [stand for stand in self.stands if stand.costs]
+        chosen = [stand for stand in worse if stand.leading] or worse
+        return tuple(sorted(chosen, key=lambda stand: -_size(stand.got)))
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a word: how much is carried of the headline's gain, or that there was none to carry."""
+        if not self.measured:
+            return "failed"
+        if self.carriage.fix is None:
+            return "measured"
+        if not self.compared:
+            return str(Share.UNCLEAR)
+        head = self.headline
+        if head is None:
+            return "no gain"
+        return str(head.carried.share if head.carried is not None else Share.UNCLEAR)
+
+    def as_json(self, *, file: str | None) -> dict[str, Json]:
+        """The report as `backport --json` prints it; `file` is where the patch was written."""
+        carriage, head = self.carriage, self.headline
+        return {
+            "verdict": self.verdict,
+            "metric": None if head is None else head.target.name,
+            "carried": None if head is None else _carried(head.carried),
+            "costs": [stand.target.name for stand in self.costs],
+            **_who(carriage.patched.base, carriage.fix),
+            "patched": carriage.patched.revision.id,
+            "patch": {"file": file, "changes": _changes(carriage.patched.patch.files)},
+            "metrics": [stand.as_json() for stand in self.stands],
+            "equal": [[str(one), str(other)] for one, other in self.equal],
+            "failures": [
+                {
+                    "role": str(each.role),
+                    "subject": each.where,
+                    "stage": each.failure.stage,
+                    "message": each.failure.message,
+                    "log": each.failure.log,
+                }
+                for each in self.missing
+            ],
+            "skipped": self.skipped,
+            "invocations": self.invocations,
+            "machine": self.machine,
+        }
+
+
+def blocked_json(blocked: Blocked) -> dict[str, Json]:
+    """A conflict as `backport --json` prints it."""
+    conflict = blocked.conflict
+    return {
+        "verdict": "conflict",
+        **_who(blocked.onto, blocked.fix),
+        "conflicts": [_obstacle(each) for each in conflict.obstacles],
+        "carry_first": [revision.id for revision in conflict.first],
+        "directory": conflict.directory,
+        "kept": conflict.kept,
+    }
+
+
+def _obstacle(obstacle: Obstacle) -> dict[str, Json]:
+    return {
+        "path": obstacle.path,
+        "clash": obstacle.clash,
+        "since": _ids(obstacle.since),
+        "passages": [
+            {
+                "first": each.first,
+                "last": each.last,
+                "marker": each.marker,
+                "since": _ids(each.since),
+                "apart": _ids(each.apart),
+            }
+            for each in obstacle.passages
+        ],
+    }
+
+
+def _who(onto: Revision, fix: Revision | None) -> dict[str, Json]:
+    return {
+        "onto": {"id": onto.id, "label": onto.label},
+        "fix": None if fix is None else {"id": fix.id, "label": fix.label, "parents": len(fix.parents)},
+    }
+
+
+def _ids(revisions: Sequence[Revision]) -> list[Json]:
+    return [revision.id for revision in revisions]
+
+
+def _changes(files: Sequence[FileChange]) -> list[Json]:
+    return [{"path": each.path, "added": each.added, "removed": each.removed} for each in files]
+
+
+def _carried(found: Carried | None) -> Json:
+    if found is None:
+        return None
+    return {
+        "value": found.value,
+        "low": found.low if math.isfinite(found.low) else None,
+        "high": found.high if math.isfinite(found.high) else None,
+        "interval": found.confidence,
+        "share": str(found.share),
+    }
+
+
+def _size(compared: Comparison | None) -> float:
+    return 0.0 if compared is None else abs(math.log(compared.effect))

@@ -1,0 +1,155 @@
+"""`build`: makes one subject and says what came of it, or lays its recipe out to be gone through by hand."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import UsageError
+from perftrail.file_tree import alone_if_free, remove_tree
+from perftrail.measure.events import BuildFinished
+from perftrail.model.build import Built, Failure
+from perftrail.model.recipe import PLAIN
+from perftrail.model.subject import Subject
+from perftrail.model.wording import listed, quoted, suggestion
+from perftrail.verbs.backport.patch import find_revision
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session, View
+    from perftrail.model.build import Recipe, Workplace
+    from perftrail.model.search_record import Json
+    from perftrail.model.study import Study
+
+MOST_SHELLS = 64
+"""So many may be open on one study at once, each in a directory of its own."""
+
+STEPS = "steps.sh"
+"""The file beside a tree that is laid out which runs the whole recipe."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeReport:
+    """What came of making one subject. `known`: it was made, or failed, before; nothing was done.
+
+    `skipped` is the reason for which every other command leaves the revision out; empty when none does.
+    """
+
+    subject: Subject
+    recipe: Recipe
+    outcome: Built | Failure
+    known: bool
+    skipped: str
+
+    def as_json(self) -> dict[str, Json]:
+        """The report as `build --json` prints it."""
+        built = self.outcome if isinstance(self.outcome, Built) else None
+        failure = self.outcome if isinstance(self.outcome, Failure) else None
+        told: Json = None
+        if failure is not None:
+            told = {"stage": failure.stage, "message": failure.message}
+        return {
+            "revision": self.subject.revision.id,
+            "label": self.subject.revision.label,
+            "variant": self.subject.variant,
+            "made": built is not None,
+            "known": self.known,
+            "seconds": self.outcome.seconds,
+            "directory": built.directory if built else None,
+            "artefact": built.artefact if built else None,
+            "outputs": list(self.recipe.outputs),
+            "log": self.outcome.log,
+            "failure": told,
+            "skipped": self.skipped or None,
+        }
+
+
+def make(session: Session, name: str, *, variant: str | None) -> Generator[Event, None, MakeReport]:
+    """Make a subject, also one that the study skips; yields what happens and returns the report."""
+    workshop = session.workshop
+    subject = subject_named(session, name, variant=variant)
+    left_out = workshop.left_out((subject.revision,))
+    known = False
+    making = workshop.make(subject)
+    while True:
+        try:
+            event = next(making)
+        except StopIteration as stop:
+            outcome: Built | Failure = stop.value
+            break
+        if isinstance(event, BuildFinished):
+            known = event.known
+        else:
+            yield event
+    return MakeReport(
+        subject=subject,
+        recipe=workshop.makings.recipe(subject),
+        outcome=outcome,
+        known=known,
+        skipped=left_out[0].reason if left_out else "",
+    )
+
+
+def subject_named(view: View, name: str, *, variant: str | None) -> Subject:
+    """Give the subject that somebody names; raises `UsageError` or `SourceError` when there is none."""
+    chosen = _variant(view.study, variant)
+    return Subject(revision=find_revision(view.study, view.source, name), variant=chosen)
+
+
+@contextmanager
+def laid_out(view: View, subject: Subject, *, results: Path) -> Iterator[Workplace]:
+    """Lay a subject's recipe out in a directory of its own, which is removed at the end; what is stored stays.
+
+    What one that was killed left there is removed before.
+    """
+    with _own_directory(results.absolute()) as home:
+        place = view.workshop.lay_out(subject, str(home))
+        (home / STEPS).write_text(_script(place), encoding="utf-8", errors="surrogateescape")
+        yield place
+
+
+@contextmanager
+def _own_directory(results: Path) -> Iterator[Path]:
+    """Give the first directory for a shell that nobody uses now; it is empty or not there."""
+    shells = results / "shells"
+    for number in range(1, MOST_SHELLS + 1):
+        home = shells / f"{number}"
+        with alone_if_free(results / "builds" / "locks" / f"shell-{number}.lock") as free:
+            if not free:
+                continue
+            remove_tree(home)
+            try:
+                yield home
+            finally:
+                remove_tree(home)
+                with suppress(OSError):
+                    shells.rmdir()
+            return
+    raise UsageError(f"--shell: {MOST_SHELLS} shells are open on these results; leave one of them")
+
+
+def script_of(place: Workplace) -> Path:
+    """Give the file that runs all steps of a recipe that is laid out."""
+    return Path(place.log).parent / STEPS
+
+
+def _script(place: Workplace) -> str:
+    """Write the steps as they are run: each by a shell of its own, the first that fails ends it."""
+    lines = [f"/bin/sh -eu -c {shlex.quote(line)}" for line in place.lines]
+    return "\n".join(["set -ex", f"cd {shlex.quote(place.directory)}", *lines, ""])
+
+
+def _variant(study: Study, name: str | None) -> str:
+    names = tuple(study.variants)
+    if name is None:
+        if PLAIN in names or len(names) == 1:
+            return PLAIN if PLAIN in names else names[0]
+        raise UsageError(f"--variant: which one? The study has {listed(names, 'and')}")
+    if name not in names:
+        raise UsageError(f"--variant {quoted(name)}: the study has no such variant{suggestion(name, names)}")
+    return name

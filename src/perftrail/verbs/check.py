@@ -1,0 +1,384 @@
+"""`check`: what a study would take, what of it is there already, and how long the rest will be.
+
+`check --try`: builds, starts and relinks a few revisions, and says what those that fail have in common.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.errors import UsageError
+from perftrail.measure.bench import Standing
+from perftrail.measure.eras import skips_json
+from perftrail.measure.events import HistoryRead, Skipped
+from perftrail.measure.troubles import common, remedies
+from perftrail.model.build import Built, Failure
+from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
+from perftrail.model.plan import cells, subjects
+from perftrail.model.source import ALONE
+from perftrail.model.subject import Subject
+from perftrail.results.outlook import Outlook, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from perftrail.measure.eras import LeftOut
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session, View
+    from perftrail.measure.troubles import Remedy, Trouble
+    from perftrail.model.measurement import Outcome, Phase
+    from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
+    from perftrail.model.source import Pins
+    from perftrail.model.study import Study
+    from perftrail.model.subject import Revision
+    from perftrail.results.outlook import Left
+    from perftrail.results.selection import Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """A study's plan: counts of what is asked, made, failed and stored, and the time that is left.
+
+    `troubles` are the builds that failed before, `left_out` the revisions that the study skips.
+    `asked` is when a source was asked for what it answers from what is kept, empty when by this process.
+    `seconds` is `None` as long as nothing was made or measured from which it could be told; so many points are
+    `unseen`, for which another's time stands, and which may take longer.
+    """
+
+    title: str
+    revisions: tuple[Revision, ...]
+    subjects: int
+    built: int
+    failed: int
+    points: int
+    invocations: Span
+    stored: int
+    left: Span
+    seconds: Span | None
+    unseen: int = 0
+    troubles: tuple[Trouble, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    pins: Pins = ALONE
+    asked: str = ""
+
+    def as_json(self) -> dict[str, Json]:
+        """The plan as `check --json` prints it."""
+        return {
+            "title": self.title,
+            "revisions": len(self.revisions),
+            "first": self.revisions[0].id,
+            "last": self.revisions[-1].id,
+            **self.pins.as_json(),
+            "source_asked": self.asked or None,
+            "subjects": self.subjects,
+            "builds": {
+                "made": self.built,
+                "failed": self.failed,
+                "to_make": self.subjects - self.built - self.failed,
+            },
+            "skipped_revisions": skips_json(self.left_out),
+            "failures": [trouble.as_json() for trouble in self.troubles],
+            "points": self.points,
+            "invocations": {
+                "least": int(self.invocations.least),
+                "most": int(self.invocations.most),
+                "stored": self.stored,
+                "left_least": int(self.left.least),
+                "left_most": int(self.left.most),
+            },
+            "seconds": None
+            if self.seconds is None
+            else {"least": round(self.seconds.least, 1), "most": round(self.seconds.most, 1)},
+            "unseen_points": self.unseen,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What a study wants of each subject, and what is there of it: builds, what is started, and its outcomes."""
+
+    wanted: Mapping[Subject, Sequence[Cell]]
+    builds: Mapping[Subject, Built | Failure | None]
+    runnables: Mapping[Cell, Runnable | Failure | None]
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+
+    @property
+    def built(self) -> list[Built]:
+        """The builds that there are."""
+        return [build for build in self.builds.values() if isinstance(build, Built)]
+
+    @property
+    def failures(self) -> dict[Subject, Failure]:
+        """The subjects that do not build."""
+        return {subject: build for subject, build in self.builds.items() if isinstance(build, Failure)}
+
+    @property
+    def possible(self) -> list[Cell]:
+        """What can be measured, as far as is known."""
+        return [
+            cell
+            for subject, chosen in self.wanted.items()
+            for cell in chosen
+            if not isinstance(self.builds[subject], Failure)
+            and not isinstance(self.runnables.get(cell), Failure)
+        ]
+
+    def standings(self, study: Study) -> dict[Cell, Standing]:
+        """Where each thing to be measured stands; cells that share an artefact count once."""
+        held: dict[object, tuple[Cell, tuple[Outcome, ...]]] = {}
+        for cell in self.possible:
+            runnable = self.runnables.get(cell)
+            if isinstance(runnable, Runnable):
+                held.setdefault(runnable.key, (cell, self.outcomes.get(runnable.key, ())))
+            else:
+                held[cell] = (cell, ())
+        return {
+            cell: Standing(
+                known={(each.key.phase, each.key.ordinal): each for each in outcomes},
+                policy=study.measure,
+                metrics=study.benchmarks[cell.benchmark].leading,
+            )
+            for cell, outcomes in held.values()
+        }
+
+    def seconds(self, measuring: Span | None) -> Span | None:
+        """How long what is left takes, by what was made and measured so far; `None` where nothing was."""
+        to_make = sum(build is None for build in self.builds.values())
+        if measuring is None or (to_make and not self.built):
+            return None
+        making = to_make * statistics.median(build.seconds for build in self.built) if to_make else 0.0
+        return Span(least=making + measuring.least, most=making + measuring.most)
+
+
+def survey(view: View, selection: Selection) -> Survey:
+    """Work out the plan of `run` for a study. Makes and measures nothing."""
+    revisions = view.source.history()
+    known = _known(view, selection, revisions)
+    policy = view.study.measure
+    least, most = policy.warmups + policy.invocations.least, policy.warmups + policy.invocations.most
+    standings = known.standings(view.study)
+    left = _left(view.study, standings)
+    tried = [subject for subject, build in known.builds.items() if build is not None]
+    return Survey(
+        title=view.study.title,
+        revisions=revisions,
+        pins=view.pins,
+        asked=view.asked(),
+        subjects=len(known.wanted),
+        built=len(known.built),
+        failed=len(known.failures),
+        points=len(known.possible),
+        invocations=Span(least=least * len(standings), most=most * len(standings)),
+        stored=sum(len(each) for each in known.outcomes.values()),
+        left=left.starts,
+        seconds=known.seconds(left.seconds),
+        unseen=left.unseen,
+        troubles=common(tried, known.failures),
+        left_out=view.workshop.left_out(revisions),
+    )
+
+
+def _left(study: Study, standings: Mapping[Cell, Standing]) -> Left:
+    outlook = Outlook(study.benchmarks)
+    for cell, standing in standings.items():
+        outlook.put(cell, standing)
+    for cell in standings:
+        outlook.give_up(cell)
+    return outlook.left()
+
+
+def _known(view: View, selection: Selection, revisions: Sequence[Revision]) -> _Known:
+    """Look up what there is of everything wanted."""
+    every = {
+        subject: [cell for cell in cells(view.study, subject) if selection.wants(cell)]
+        for subject in subjects(view.study, view.workshop.wanted(revisions))
+    }
+    wanted = {subject: chosen for subject, chosen in every.items() if chosen}
+    builds = {subject: view.workshop.known_build(subject) for subject in wanted}
+    runnables = {
+        cell: view.workshop.known_runnable(cell)
+        for subject, chosen in wanted.items()
+        if isinstance(builds[subject], Built)
+        for cell in chosen
+    }
+    keys = {each.key for each in runnables.values() if isinstance(each, Runnable)}
+    return _Known(
+        wanted=wanted,
+        builds=builds,
+        runnables=runnables,
+        outcomes=view.store.outcomes(tuple(keys), view.machine.id),
+    )
+
+
+LAYOUTS = (1, 2, 3)
+"""The seeds with which the newest revision is relinked: as many as tell whether that has any effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advised:
+    """A trouble of subjects that were tried, with what may help where they are one stretch of the history."""
+
+    trouble: Trouble
+    remedies: tuple[Remedy, ...]
+
+    def as_json(self) -> dict[str, Json]:
+        """The trouble as `check --try --json` prints it, each remedy as lines of a study file."""
+        return {**self.trouble.as_json(), "remedies": ["\n".join(each.lines) for each in self.remedies]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptReport:
+    """The result of a trial: how many subjects of how many, what failed, and the plan by what is known now.
+
+    `relinked` counts subjects that were linked in another order and then started, `None` where nothing says how.
+    """
+
+    plan: Survey
+    tried: tuple[Subject, ...]
+    built: int
+    started: int
+    troubles: tuple[Advised, ...]
+    relinked: int | None = None
+
+    @property
+    def useful(self) -> bool:
+        """Whether something could be built and started, so that the study can say anything at all."""
+        return self.started > 0
+
+    def as_json(self) -> dict[str, Json]:
+        """The report as `check --try --json` prints it."""
+        return {
+            "tried": list(dict.fromkeys(subject.revision.id for subject in self.tried)),
+            "subjects": len(self.tried),
+            "built": self.built,
+            "started": self.started,
+            "relinked": self.relinked,
+            "failures": [trouble.as_json() for trouble in self.troubles],
+            "plan": self.plan.as_json(),
+        }
+
+
+class Attempt:
+    """Tries revisions spread evenly over the range: builds each, and starts the first point of each benchmark.
+
+    All of it is done as `run` does it, kept, and not done again.
+    """
+
+    def __init__(self, session: Session, selection: Selection, *, count: int) -> None:
+        self._session = session
+        self._selection = selection
+        self._count = count
+        self._built: set[Subject] = set()
+        self._started: set[Subject] = set()
+        self._relinked: set[Subject] = set()
+        self._can_relink = False
+        self._failures: dict[Subject, Failure] = {}
+
+    def events(self) -> Generator[Event, None, AttemptReport]:
+        """Do it; yields what happens and returns the report. Raises `UsageError` when nothing is selected."""
+        revisions = self._session.source.history()
+        yield HistoryRead(revisions=revisions)
+        workshop = self._session.workshop
+        yield from (Skipped(left_out=each) for each in workshop.left_out(revisions))
+        tried = self._chosen(workshop.wanted(revisions))
+        yield from workshop.ahead(tried)
+        for subject in tried:
+            yield from self._try(subject)
+            layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]
+            yield from self._relink(self._first_cells(subject), layouts)
+        return AttemptReport(
+            plan=survey(self._session, self._selection),
+            tried=tried,
+            built=len(self._built),
+            started=len(self._started),
+            troubles=tuple(map(self._advised, common(tried, self._failures))),
+            relinked=len(self._relinked) if self._can_relink else None,
+        )
+
+    def _advised(self, trouble: Trouble) -> Advised:
+        how = self._session.workshop.makings.recipe(trouble.subjects[0])
+        return Advised(trouble=trouble, remedies=remedies(trouble, how))
+
+    def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
+        variants = self._session.study.variants
+        wanted = [
+            revision
+            for revision in revisions
+            if any(self._first_cells(Subject(revision=revision, variant=name)) for name in variants)
+        ]
+        if not wanted:
+            raise UsageError(
+                "--only and source.skip leave nothing to try; perftrail check shows what there is"
+            )
+        subjects = (
+            Subject(revision=revision, variant=name)
+            for revision in spread(wanted, self._count)
+            for name in variants
+        )
+        return tuple(subject for subject in subjects if self._first_cells(subject))
+
+    def _first_cells(self, subject: Subject) -> list[Cell]:
+        """The first point of each benchmark that is wanted of a subject."""
+        first: dict[str, Cell] = {}
+        for cell in cells(self._session.study, subject):
+            if self._selection.wants(cell):
+                first.setdefault(cell.benchmark, cell)
+        return list(first.values())
+
+    def _try(self, subject: Subject) -> Generator[Event, None, None]:
+        built = yield from self._session.workshop.build(subject)
+        if isinstance(built, Built):
+            self._built.add(subject)
+        for cell in self._first_cells(subject):
+            failure = yield from self._start(cell)
+            if failure is None:
+                self._started.add(subject)
+            else:
+                self._failures.setdefault(subject, failure)
+
+    def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
+        """Link what was started in other orders, and start it once so; no sample is kept of that."""
+        workshop, bench = self._session.workshop, self._session.bench
+        wanted = [cell for cell in cells if cell.subject in self._started and workshop.can_relink(cell)]
+        if not wanted:
+            return
+        self._can_relink = True
+        yield from workshop.relink(wanted, layouts)
+        for cell in wanted:
+            for layout in layouts:
+                ready = yield from workshop.ready(cell, layout=layout)
+                failure = ready if isinstance(ready, Failure) else None
+                if not isinstance(ready, Failure) and layout == layouts[0]:
+                    result = bench.invoker.observe(ready, f"layout-{layout}", lambda command: command).result
+                    failure = result if isinstance(result, Failure) else None
+                if failure is not None:
+                    self._failures.setdefault(cell.subject, failure)
+                    return
+        self._relinked.add(wanted[0].subject)
+
+    def _start(self, cell: Cell) -> Generator[Event, None, Failure | None]:
+        ready = yield from self._session.workshop.ready(cell)
+        if isinstance(ready, Failure):
+            return ready
+        phase: Phase = "warmup" if self._session.study.measure.warmups else "sample"
+        outcome = yield from self._session.bench.outcome(ready, phase, 0)
+        return outcome.failure if isinstance(outcome, FailedInvocation) else None
+
+
+def as_tried(study: Study) -> Study:
+    """Give a study as it is tried: a start that only warms up need not wait for a quiet machine."""
+    if not study.measure.warmups:
+        return study
+    return replace(study, measure=replace(study.measure, quiet=Quiet()))
+
+
+def spread(revisions: Sequence[Revision], count: int) -> tuple[Revision, ...]:
+    """Choose revisions evenly, the newest always and the oldest as soon as there are two."""
+    last = len(revisions) - 1
+    if count == 1:
+        return (revisions[last],)
+    places = {round(number * last / (count - 1)) for number in range(count)}
+    return tuple(revisions[place] for place in sorted(places))

@@ -1,0 +1,370 @@
+"""`compare`: two revisions measured in turns in every figure wanted, until each verdict is settled or time is up.
+
+Comparing two revisions: which figures, measured how, read when.
+
+One benchmark in one variant, base against head: started in turns until each verdict is settled.
+
+What the store says of builds that change nothing: neighbours in a history that were measured in the same blocks.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from perftrail.errors import UsageError
+from perftrail.measure.events import HistoryRead
+from perftrail.measure.pairs import Clock, Comparisons, Turns, rule_for, units_needed
+from perftrail.measure.session import now
+from perftrail.measure.target_value import logarithm
+from perftrail.model.build import Failure
+from perftrail.model.measurement import Measurement
+from perftrail.model.plan import cells
+from perftrail.model.quantity import counted
+from perftrail.model.subject import Subject
+from perftrail.ports import Edited
+from perftrail.results.gate import Gate, Lost, Row
+from perftrail.results.selection import TIMES, Choice
+from perftrail.stats.comparison import FAMILY_ERROR, Verdict, layout_noise
+from perftrail.stats.estimate import estimate
+from perftrail.verbs.backport.patch import find_revision
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+
+    from perftrail.measure.events import Event
+    from perftrail.measure.pairs import Read
+    from perftrail.measure.session import Session
+    from perftrail.measure.subjects import Ready
+    from perftrail.model.measurement import Outcome, Runnable
+    from perftrail.model.plan import Cell
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.results.gate import FailOn, SideName
+    from perftrail.stats.comparison import LayoutNoise, Rule
+
+
+class Duel:
+    """Base and head of one benchmark, and the figures that are compared; only the points that these need."""
+
+    def __init__(
+        self,
+        session: Session,
+        readies: Mapping[SideName, Sequence[Ready]],
+        targets: Sequence[Target],
+        *,
+        clock: Clock,
+    ) -> None:
+        needed = {point for target in targets for point in target.points}
+        self.turns = Turns(
+            session,
+            {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
+            clock=clock,
+        )
+        self._units = self.turns.units
+        self._comparisons: Comparisons[SideName] = Comparisons(self._units)
+        there = set(self._units.points)
+        self.targets = tuple(target for target in targets if there.issuperset(target.points))
+
+    @property
+    def one_build(self) -> bool:
+        """Whether both are one build, of which there is nothing to compare."""
+        return bool(self.turns.equal)
+
+    def open(self, rule: Rule) -> bool:
+        """Whether more units can settle something.
+
+        Where one of its times differs for sure, by what is worth telling, the other is told from as many.
+        """
+        rule = self.turns.own(rule)
+        if not self._units.alive or self._units.full(rule):
+            return False
+        times = [target for target in self._alive() if target.text in TIMES]
+        differ = {target.points for target in times if _differs(self._read(target, rule), rule)}
+        return any(
+            not self._comparisons.settled(target, rule, one="base", other="head")
+            and not (target in times and target.points in differ)
+            for target in self._alive()
+        )
+
+    def rows(self, rule: Rule) -> tuple[Row, ...]:
+        """Say how every figure compares that can be measured on both sides; `lost` tells of the others."""
+        return tuple(self._row(target, self.turns.own(rule)) for target in self._alive())
+
+    def lost(self) -> tuple[Lost, ...]:
+        """Say who could not be measured at which point."""
+        return tuple(
+            Lost(
+                side=each.side,
+                variant=self.turns.variant,
+                benchmark=self.turns.benchmark,
+                point=str(each.ready.cell.point),
+                failure=each.failure,
+            )
+            for each in self.turns.broken()
+        )
+
+    def forget(self) -> None:
+        """Forget what was read by a rule that no longer holds."""
+        self._comparisons.forget()
+
+    def _alive(self) -> list[Target]:
+        return [target for target in self.targets if not self._units.dropped.keys() & set(target.points)]
+
+    def _read(self, target: Target, rule: Rule) -> Read[SideName] | None:
+        return self._comparisons.read(target, rule, one="base", other="head")
+
+    def _row(self, target: Target, rule: Rule) -> Row:
+        if self.one_build:
+            return Row(target=target, one_build=True)
+        found = self._read(target, rule)
+        if found is None:
+            return Row(target=target, note=self._units.why_nothing(target))
+        base, head = ([unit.logs[side] for unit in found.units] for side in self._units.sides)
+        return Row(
+            target=target,
+            base=estimate([math.exp(value) for value in base]),
+            head=estimate([math.exp(value) for value in head]),
+            comparison=found.comparison,
+            marked=sum(unit.noisy for unit in found.units),
+            discarded=self._units.discarded(target),
+            pairs=sum(unit.pairs for unit in found.units),
+            layouts=len(found.units) if self._units.relinked else 0,
+            seconds=self._units.seconds(target),
+            ratios=tuple(math.exp(after - before) for before, after in zip(base, head, strict=True)),
+        )
+
+
+def _differs(found: Read[SideName] | None, rule: Rule) -> bool:
+    """Whether a figure differs for sure by as much as is worth telling."""
+    if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
+        return False
+    return max(math.log(found.comparison.low), -math.log(found.comparison.high)) >= rule.worth
+
+
+MOST_REVISIONS = 400
+"""Number of newest revisions of a history to look at."""
+
+
+def neighbours_noise(session: Session, target: Target) -> LayoutNoise | None:
+    """Estimate how far builds lie apart in a figure that no change moved; makes and starts nothing.
+
+    Only figures of a single point are looked at, and only builds as their recipe links them.
+    """
+    if len(target.points) != 1:
+        return None
+    revisions = session.source.history()[-MOST_REVISIONS:]
+    known = [_runnable(session, revision, target) for revision in revisions]
+    keys = tuple({each.key for each in known if each is not None})
+    held = session.store.outcomes(keys, session.machine.id) if keys else {}
+    logs = {key: _by_block(target, outcomes) for key, outcomes in held.items()}
+    ratios = []
+    for one, other in pairwise(known):
+        if one is None or other is None or one.key == other.key:
+            continue
+        before, after = logs.get(one.key, {}), logs.get(other.key, {})
+        ratios.append([after[block] - before[block] for block in before if block in after])
+    return layout_noise(ratios)
+
+
+def _runnable(session: Session, revision: Revision, target: Target) -> Runnable | None:
+    subject = Subject(revision=revision, variant=target.variant)
+    [point] = target.points
+    for cell in cells(session.study, subject):
+        if (cell.benchmark, cell.point) == (target.benchmark, point):
+            found = session.workshop.known_runnable(cell)
+            return None if isinstance(found, Failure) else found
+    return None
+
+
+def _by_block(target: Target, outcomes: Sequence[Outcome]) -> Mapping[str, float]:
+    [point] = target.points
+    found = {}
+    for each in outcomes:
+        draw = each.draw
+        if isinstance(each, Measurement) and each.key.phase == "sample" and draw.block and not draw.layout:
+            value = logarithm(target, {point: each})
+            if not isinstance(value, Failure):
+                found[draw.block] = value
+    return found
+
+
+ROUNDS_TO_JUDGE = 5
+"""After so many rounds it is known what a round costs."""
+
+FITTING = 0.9
+"""The part of the rounds that would fit by what they cost so far that is counted on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareRequest:
+    """What is compared: the base and the head by any name that the source knows, the figures, how surely.
+
+    `smallest` is the relative change worth telling, the study's precision unless given; `most` pairs take the place
+    of the study's most invocations. Measuring takes at most `budget_seconds`.
+    """
+
+    base: str
+    head: str
+    choice: Choice = field(default_factory=Choice)
+    fail_on: FailOn = "never"
+    smallest: float | None = None
+    confidence: float = 1.0 - FAMILY_ERROR
+    budget_seconds: float | None = None
+    most: int | None = None
+
+
+class Compare:
+    """Measures every figure of base and head in turns. Resumes by itself: pairs that the store holds are not redone."""
+
+    def __init__(self, session: Session, request: CompareRequest, *, clock: Clock = time.monotonic) -> None:
+        self._session = session
+        self._request = request
+        self._clock = clock
+        self._lost: dict[tuple[str, ...], Lost] = {}
+        self._notes: list[str] = []
+
+    def events(self) -> Generator[Event, None, Gate]:
+        """Make both and measure them; yields what happens and returns what came of it."""
+        base, head = self._revisions()
+        yield HistoryRead(revisions=(base, head))
+        began = self._clock()
+        duels = yield from self._made(base, head)
+        yield from self._session.workshop.confirm()
+        for duel in duels:
+            yield from duel.turns.tell_equals()
+        apart = [duel for duel in duels if not duel.one_build]
+        rule = self._rule(apart)
+        rule = yield from self._measured(apart, rule)
+        self._notes += self._skipped(apart)
+        self._notes += [words for duel in apart if (words := duel.turns.unlinked_words)]
+        rows = sorted((row for duel in duels for row in duel.rows(rule)), key=lambda row: row.rank)
+        of_builds = next((row.target for row in rows if row.basis == "builds"), None)
+        return Gate(
+            title=self._session.study.title,
+            file=self._session.study.file,
+            base=base,
+            head=head,
+            rows=tuple(rows),
+            lost=(*self._lost.values(), *(each for duel in apart for each in duel.lost())),
+            fail_on=self._request.fail_on,
+            confidence=self._request.confidence,
+            smallest=rule.smallest,
+            machine=self._session.machine,
+            invocations=sum(duel.turns.units.started() for duel in apart),
+            fresh=self._session.bench.started,
+            seconds=self._clock() - began,
+            taken=now(),
+            layout_noise=None if of_builds is None else neighbours_noise(self._session, of_builds),
+            notes=tuple(self._notes),
+        )
+
+    def _revisions(self) -> tuple[Revision, Revision]:
+        study, source = self._session.study, self._session.source
+        if study.walked.kind == "directory":
+            raise UsageError("a directory has one revision, and there is nothing to compare it with")
+        base, head = (find_revision(study, source, name) for name in (self._request.base, self._request.head))
+        if isinstance(source, Edited) and (named := source.edited()) in (base.id, head.id):
+            self._notes.append(
+                "the working tree has changes that are in no commit: they are not measured, "
+                f"{named[:10]} is as it was committed"
+            )
+        if base.id == head.id:
+            self._notes.append("base and head are one revision")
+        return base, head
+
+    def _made(self, base: Revision, head: Revision) -> Generator[Event, None, list[Duel]]:
+        """Make both in every variant, at once where others build too, and pair what can be started of both."""
+        sides: dict[SideName, Revision] = {"base": base, "head": head}
+        study, choice = self._session.study, self._request.choice
+        wanted = (
+            Subject(revision=each, variant=variant) for variant in study.variants for each in sides.values()
+        )
+        yield from self._session.workshop.ahead(subject for subject in wanted if self._wanted(subject))
+        duels = []
+        for variant in study.variants:
+            made: dict[str, dict[SideName, list[Ready]]] = {}
+            for side, revision in sides.items():
+                for ready in (yield from self._make(side, Subject(revision=revision, variant=variant))):
+                    made.setdefault(ready.cell.benchmark, {}).setdefault(side, []).append(ready)
+            duels += [
+                Duel(self._session, readies, choice.of(study, benchmark, variant), clock=self._clock)
+                for benchmark, readies in made.items()
+                if len(readies) == len(sides)
+            ]
+        return [duel for duel in duels if duel.targets]
+
+    def _make(self, side: SideName, subject: Subject) -> Generator[Event, None, list[Ready]]:
+        readies = []
+        for cell in self._wanted(subject):
+            ready = yield from self._session.workshop.ready(cell)
+            if isinstance(ready, Failure):
+                benchmark = cell.benchmark if ready.stage == "link" else ""
+                lost = Lost(side=side, variant=subject.variant, benchmark=benchmark, point="", failure=ready)
+                self._lost.setdefault((side, subject.variant, benchmark), lost)
+            else:
+                readies.append(ready)
+        return readies
+
+    def _wanted(self, subject: Subject) -> list[Cell]:
+        """Give the cells of a subject that the figures wanted are read from."""
+        study = self._session.study
+        needed = {
+            (name, point)
+            for name in study.benchmarks
+            for target in self._request.choice.of(study, name, subject.variant)
+            for point in target.points
+        }
+        return [cell for cell in cells(study, subject) if (cell.benchmark, cell.point) in needed]
+
+    def _rule(self, duels: Sequence[Duel]) -> Rule:
+        return rule_for(
+            self._session.study.measure,
+            sum(len(duel.targets) for duel in duels),
+            error=1.0 - self._request.confidence,
+            smallest=self._request.smallest,
+            most=self._request.most,
+        )
+
+    def _measured(self, duels: Sequence[Duel], rule: Rule) -> Generator[Event, None, Rule]:
+        """Take units round by round, of all that is not settled; give the rule by which they are read."""
+        began, rounds, budget = self._clock(), 0, self._request.budget_seconds
+        for duel in duels:
+            yield from duel.turns.begin()
+        while pending := [duel for duel in duels if duel.open(rule)]:
+            spent = self._clock() - began
+            if budget is not None and rounds and spent * (rounds + 1) / rounds > budget:
+                self._notes.append(
+                    f"the budget ended the comparison after {rounds} rounds, {len(pending)} benchmarks open"
+                )
+                break
+            for duel in pending:
+                yield from duel.turns.unit()
+                yield duel.turns.progress(rule)
+            rounds += 1
+            if budget is not None and rounds == ROUNDS_TO_JUDGE:
+                rule = self._fitted(rule, (self._clock() - began) / rounds)
+                for duel in duels:
+                    duel.forget()
+        return rule
+
+    def _fitted(self, rule: Rule, seconds: float) -> Rule:
+        """Make the rule for as many pairs as the budget lets through, at least for as many as a verdict takes.
+
+        That depends on what a round costs, not on which side was slower.
+        """
+        assert self._request.budget_seconds is not None
+        fits = int(FITTING * self._request.budget_seconds / max(seconds, 1e-9))
+        most = max(units_needed(rule.comparisons, error=rule.error), min(rule.most, fits))
+        if most < rule.most:
+            self._notes.append(f"the budget lets at most {most} pairs of each through, not {rule.most}")
+        return replace(rule, most=most)
+
+    @staticmethod
+    def _skipped(duels: Sequence[Duel]) -> Iterator[str]:
+        skipped = sum(duel.turns.skipped for duel in duels)
+        if skipped:
+            yield f"{counted(skipped, 'larger point')} left out, since a smaller one ran into its limit"

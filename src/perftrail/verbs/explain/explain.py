@@ -1,0 +1,225 @@
+"""`explain`: a revision and the one before it, started in turn under every look that this machine allows.
+
+Which two revisions are held against each other, and what lines differ between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.errors import UsageError
+from perftrail.measure.events import Stepped
+from perftrail.model.build import Failure
+from perftrail.model.plan import cells
+from perftrail.model.quantity import duration
+from perftrail.model.subject import Subject
+from perftrail.model.wording import quoted
+from perftrail.opening import results_directory
+from perftrail.process.launcher import Launcher
+from perftrail.sources.git.patch import GitPatches
+from perftrail.stats.ratios import difference
+from perftrail.verbs.backport.patch import find_revision
+from perftrail.verbs.explain.result import CellReport, Explained, Figured, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.measure.subjects import Ready
+    from perftrail.model.patch import FileChange
+    from perftrail.model.plan import Cell
+    from perftrail.model.subject import Revision
+    from perftrail.results.selection import Selection
+    from perftrail.verbs.explain.profilers import Look, Seen
+
+
+LONGEST_START_SECONDS = 180.0
+"""A look that would take longer for one start is left out; the study may have a smaller point."""
+
+NO_SAMPLES = Unavailable(
+    what="sampled stacks",
+    why="not taken; the instructions of each function, which noise does not reach, stand in their place",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A revision and what it is held against; `changes` is None where the source has no lines to compare."""
+
+    culprit: Revision
+    against: Revision
+    changes: tuple[FileChange, ...] | None
+
+
+class Explain:
+    """Looks at both revisions at every wanted point. Builds are kept; what is looked at is looked at anew."""
+
+    def __init__(self, session: Session, pair: Pair, *, looks: Sequence[Look], selection: Selection) -> None:
+        self._session = session
+        self._pair = pair
+        self._selection = selection
+        self._unavailable = [
+            Unavailable(what=look.name, why=why) for look in looks if (why := look.why_not())
+        ]
+        missing = {each.what for each in self._unavailable}
+        self._looks = tuple(look for look in looks if look.name not in missing)
+        self._failures: dict[str, Failure] = {}
+        self._steps = 0
+
+    def events(self) -> Generator[Event, None, Explained]:
+        """Do it; yields what happens and returns what was seen."""
+        reports = []
+        for variant in self._session.study.variants:
+            before = yield from self._make(self._pair.against, variant)
+            after = yield from self._make(self._pair.culprit, variant)
+            for key, ready in after.items():
+                if key in before:
+                    reports.append((yield from self._compare(before[key], ready)))
+        return Explained(
+            culprit=self._pair.culprit,
+            against=self._pair.against,
+            changes=self._pair.changes,
+            cells=tuple(reports),
+            failures=tuple(self._failures.items()),
+            unavailable=(*self._unavailable, NO_SAMPLES),
+        )
+
+    def _make(
+        self, revision: Revision, variant: str
+    ) -> Generator[Event, None, dict[tuple[str, object], Ready]]:
+        """Make one revision ready at every wanted point, by benchmark and point."""
+        readies: dict[tuple[str, object], Ready] = {}
+        for cell in cells(self._session.study, Subject(revision=revision, variant=variant)):
+            if not self._selection.wants(cell):
+                continue
+            ready = yield from self._session.workshop.ready(cell)
+            if isinstance(ready, Failure):
+                self._failures.setdefault(str(cell.subject), ready)
+            else:
+                readies[cell.benchmark, cell.point] = ready
+        return readies
+
+    def _compare(self, before: Ready, after: Ready) -> Generator[Event, None, CellReport]:
+        if before.runnable.key == after.runnable.key:
+            return CellReport(cell=after.cell, equal=True)
+        found: list[tuple[str, Sequence[Seen], Sequence[Seen]]] = []
+        unavailable: list[Unavailable] = []
+        seconds = 0.0
+        for look in self._looks:
+            if seconds * look.slow > LONGEST_START_SECONDS:
+                why = f"one start would take about {duration(seconds * look.slow)}; choose a smaller point with --only"
+                unavailable.append(Unavailable(what=look.name, why=why))
+                continue
+            self._steps += 1
+            yield Stepped(
+                number=self._steps, words=f"{_place(after.cell)}: {look.name}, {look.starts} starts of each"
+            )
+            seen = _take(look, before, after)
+            if isinstance(seen, Failure):
+                unavailable.append(Unavailable(what=look.name, why=f"{seen.stage}: {seen.message}"))
+                continue
+            found += _by_name(seen)
+            seconds = seconds or _longest(found)
+        return CellReport(
+            cell=after.cell,
+            equal=False,
+            figures=tuple(sorted(_compared(found), key=lambda each: -each.difference.sure)),
+            unavailable=tuple(unavailable),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taken:
+    """The figures of every start of both, by name."""
+
+    before: tuple[Mapping[str, Seen], ...]
+    after: tuple[Mapping[str, Seen], ...]
+
+
+def _take(look: Look, before: Ready, after: Ready) -> _Taken | Failure:
+    """Start both in turn, there and back, so that drift hits both alike; the first failure ends it."""
+    taken: dict[str, list[Mapping[str, Seen]]] = {"before": [], "after": []}
+    for number in range(look.starts):
+        sides = [("before", before), ("after", after)]
+        for side, ready in sides if number % 2 == 0 else sides[::-1]:
+            seen = look.take(ready, number)
+            if isinstance(seen, Failure):
+                return seen
+            taken[side].append(seen)
+    return _Taken(before=tuple(taken["before"]), after=tuple(taken["after"]))
+
+
+def _by_name(taken: _Taken) -> list[tuple[str, Sequence[Seen], Sequence[Seen]]]:
+    """Put the figures of all starts together; what a start did not have, it had none of."""
+    named = {name: seen for start in (*taken.before, *taken.after) for name, seen in start.items()}
+    return [
+        (
+            name,
+            [_or_none(start.get(name), seen) for start in taken.before],
+            [_or_none(start.get(name), seen) for start in taken.after],
+        )
+        for name, seen in named.items()
+    ]
+
+
+def _or_none(seen: Seen | None, like: Seen) -> Seen:
+    return (
+        seen
+        if seen is not None
+        else type(like)(value=0.0, unit=like.unit, method=like.method, floor=like.floor)
+    )
+
+
+def _compared(found: Sequence[tuple[str, Sequence[Seen], Sequence[Seen]]]) -> list[Figured]:
+    figures = []
+    for name, before, after in found:
+        floor = max(each.floor for each in (*before, *after))
+        values = [[each.value for each in side] for side in (before, after)]
+        if min(min(side) for side in values) + floor <= 0.0:
+            continue
+        figures.append(
+            Figured(
+                name=name,
+                unit=after[0].unit,
+                method=after[0].method,
+                starts=len(after),
+                difference=difference(*values, floor=floor, figures=len(found)),
+            )
+        )
+    return figures
+
+
+def _longest(found: Sequence[tuple[str, Sequence[Seen], Sequence[Seen]]]) -> float:
+    """How long the slowest plain start took."""
+    walls = [
+        each.value for name, before, after in found if name in ("wall", "cpu") for each in (*before, *after)
+    ]
+    return max(walls, default=0.0)
+
+
+def _place(cell: Cell) -> str:
+    return f"{cell.benchmark} {cell.point}".strip()
+
+
+def pair_up(session: Session, *, culprit: str, against: str | None, store: str | None) -> Pair:
+    """Find a revision and what it is held against: another one, or its first parent.
+
+    Raises `SourceError` for a name that is no revision, `UsageError` where there is nothing to hold it against.
+    """
+    study, source = session.study, session.source
+    if study.walked.kind == "directory":
+        raise UsageError("a directory has one revision: there is nothing to hold it against")
+    after = find_revision(study, source, culprit)
+    if against is None and not after.parents:
+        raise UsageError(f"{quoted(culprit)}: the first of its history; say against which with --against")
+    before = find_revision(study, source, against if against is not None else after.parents[0])
+    if before.id == after.id:
+        raise UsageError(f"{quoted(culprit)}: held against itself")
+    changes = None
+    if study.walked.kind == "git":
+        cache = str(results_directory(study, store) / "sources")
+        with Launcher() as starter:  # what is measured may be started where git cannot read its mirror
+            changes = GitPatches(study.walked, cache=cache, starter=starter).changes(before, after)
+    return Pair(culprit=after, against=before, changes=changes)

@@ -1,0 +1,297 @@
+"""The ways of looking at a program: as it is measured, by its locks, by its system calls, by its instructions.
+
+Each starts the program in its own way, since looking closely makes it slow: times come from plain starts only.
+
+Reads the files in which Valgrind's cachegrind leaves the instructions of each function.
+
+Reads the table that ``strace -c`` writes.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from perftrail.errors import LauncherError
+from perftrail.measure.invoker import FIXED, counted
+from perftrail.model.build import Failure
+from perftrail.model.metrics import COUNTED, MEASURED
+from perftrail.model.process import Command, Exited
+from perftrail.process.launcher import launcher_path
+from perftrail.process.lock_counts import locks_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from perftrail.measure.invoker import Invoker
+    from perftrail.measure.subjects import Ready
+    from perftrail.model.study import Study
+
+
+UNKNOWN = "???"
+"""What cachegrind calls a function whose name is not to be had."""
+
+
+def read_functions(texts: Iterable[str]) -> dict[str, int]:
+    r"""Add up the instructions of each function, its symbol's version left out, over the files of all processes.
+
+    >>> read_functions(["events: Ir\nfl=a.c\nfn=main\n3 10\n4 5\nfn=add\n9 2\nsummary: 17\n"])
+    {'main': 15, 'add': 2}
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        function = UNKNOWN
+        for line in text.splitlines():
+            if line.startswith("fn="):
+                function = line.removeprefix("fn=").partition("@@")[0]
+            elif line[:1].isdigit():
+                _, _, count = line.partition(" ")
+                counts[function] += int(count.split()[0]) if count.split()[:1] else 0
+    return dict(counts)
+
+
+_ROW = re.compile(
+    r"^\s*[0-9.]+\s+[0-9.]+\s+[0-9]+\s+(?P<calls>[0-9]+)\s+(?:[0-9]+\s+)?(?P<name>[a-zA-Z_]\w*)\s*$"
+)
+
+
+def read_calls(text: str) -> dict[str, int]:
+    """Give how often each system call was made, by name; the line of totals is left out.
+
+    >>> read_calls(" 50.00    0.000100          10        10         2 openat")
+    {'openat': 10}
+    """
+    found = (_ROW.match(line) for line in text.splitlines())
+    return {row["name"]: int(row["calls"]) for row in found if row is not None and row["name"] != "total"}
+
+
+FLOORS: Mapping[str, float] = {"": 5.0, "s": 1e-4, "B": 65536.0}
+"""What is of no account in a figure of each unit: five of anything, 100 µs, 64 KiB."""
+
+SHARE_OF_CALLS = 0.01
+SHARE_OF_INSTRUCTIONS = 0.5
+"""What is of no account in one of many parts, as a share of their sum."""
+
+TIMES_SLOWER = 60.0
+"""How much slower a program runs under Valgrind, or strace, at worst as a rule."""
+
+TELLING = ("wall", "cpu", "peak_memory", "voluntary_switches", "involuntary_switches", "page_faults")
+"""What is told of a plain start beside the benchmark's own metrics."""
+
+ALWAYS_TOLD = ("locks", "contended_locks", "lock_wait")
+"""What is told of counted locks also where there is none."""
+
+FOLLOWS_WALL = "join_wait"
+"""What explains nothing: who waits for the others to end, waits as long as they take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One figure of one start: its unit, how it was got, and below what it is of no account."""
+
+    value: float
+    unit: str
+    method: str
+    floor: float
+
+
+class Look(Protocol):
+    """One way of looking."""
+
+    name: str
+    starts: int
+    slow: float
+
+    def why_not(self) -> str:
+        """Say why it cannot be done on this machine and what to do about that; nothing when it can."""
+        ...
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start something once and give every figure by its name."""
+        ...
+
+
+class PlainLook:
+    """A start as it is measured: times, memory, switches, faults, and what the benchmark prints."""
+
+    name = "figures"
+    slow = 1.0
+
+    def __init__(self, study: Study, invoker: Invoker, *, starts: int) -> None:
+        self.starts = starts
+        self._study = study
+        self._invoker = invoker
+
+    def why_not(self) -> str:
+        """It can always be done."""
+        return ""
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start once; figures that are zero or below and have no floor are left out."""
+        benchmark = self._study.benchmarks[ready.cell.benchmark]
+        seen = self._invoker.observe(
+            ready, f"figures-{number}", lambda command: replace(command, lock_counter="off")
+        )
+        if isinstance(seen.result, Failure):
+            return seen.result
+        units = {name: each.unit for name, each in benchmark.metrics.items()}
+        told = {name: (value, units[name], 0.0) for name, value in seen.result.items() if name in units}
+        own = {name: MEASURED[name].unit for name in TELLING}
+        told |= {
+            name: (seen.result[name], own[name], FLOORS[own[name]]) for name in TELLING if name in seen.result
+        }
+        return {
+            name: Seen(value=value, unit=unit, method="launcher" if name in own else "output", floor=floor)
+            for name, (value, unit, floor) in told.items()
+            if value + floor > 0.0 and value >= 0.0
+        }
+
+
+class LocksLook:
+    """A start with a preloaded object that counts locks, and where threads wait for each other."""
+
+    name = "locks"
+    slow = 1.0
+
+    def __init__(self, invoker: Invoker, *, starts: int) -> None:
+        self.starts = starts
+        self._invoker = invoker
+
+    def why_not(self) -> str:
+        """Say that the object was not built."""
+        try:
+            locks_object(launcher_path())
+        except LauncherError as error:
+            return str(error)
+        return ""
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start once with the counter; of waits, only those that there are."""
+        seen = self._invoker.observe(
+            ready, f"locks-{number}", lambda command: replace(command, lock_counter="preload")
+        )
+        if isinstance(seen.result, Failure):
+            return seen.result
+        found = seen.ran.locks
+        if found is None:
+            return Failure(stage="metric", message="it loads no shared glibc, in which locks are counted")
+        units = {name: metric.unit for name, metric in COUNTED["locks"].items()}
+        return {
+            name: Seen(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
+            for name, value in counted(found).items()
+            if name in ALWAYS_TOLD or (value > 0.0 and name != FOLLOWS_WALL)
+        }
+
+
+class CallsLook:
+    """A start under strace, which counts system calls of all threads and processes."""
+
+    name = "system calls"
+    slow = TIMES_SLOWER
+
+    def __init__(self, invoker: Invoker, *, starts: int) -> None:
+        self.starts = starts
+        self._invoker = invoker
+        self._program = shutil.which("strace")
+
+    def why_not(self) -> str:
+        """Say that strace is missing, or that it may not trace here."""
+        if self._program is None:
+            return "strace is not installed; it is a package of that name"
+        trial = Command(
+            arguments=(self._program, "-f", "-c", "-o", "/dev/null", "--", "/bin/true"),
+            environment={},
+            directory="/",
+        )
+        if self._invoker.starter.run(trial).ended != Exited(code=0):
+            return "strace may not trace processes here; a container needs the capability SYS_PTRACE for it"
+        return ""
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start once under strace."""
+        assert self._program is not None
+        with tempfile.TemporaryDirectory(prefix="perftrail-strace-") as scratch:
+            summary = Path(scratch) / "calls"
+            words = (self._program, "-f", "-qq", "-c", "-o", str(summary), "--")
+            seen = self._invoker.observe(ready, f"calls-{number}", lambda command: _under(words, command))
+            if isinstance(seen.result, Failure):
+                return seen.result
+            calls = read_calls(summary.read_text(errors="replace"))
+        floor = max(FLOORS[""], SHARE_OF_CALLS * sum(calls.values()))
+        return {
+            f"calls of {name}": Seen(value=float(count), unit="", method="strace", floor=floor)
+            for name, count in calls.items()
+        }
+
+
+class InstructionsLook:
+    """A start under Valgrind, which counts instructions in each function, the same each time."""
+
+    name = "instructions"
+    slow = TIMES_SLOWER
+
+    def __init__(self, invoker: Invoker, *, starts: int) -> None:
+        self.starts = starts
+        self._invoker = invoker
+        self._program = shutil.which("valgrind")
+
+    def why_not(self) -> str:
+        """Say that Valgrind is missing."""
+        return "" if self._program else "Valgrind is not installed; it is the package valgrind"
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        """Start once under Valgrind, with all that could make two counts of one program differ held fast."""
+        assert self._program is not None
+        with tempfile.TemporaryDirectory(prefix="perftrail-cachegrind-") as scratch:
+            words = (
+                self._program, "--tool=cachegrind", "--cache-sim=no", "--trace-children=yes",
+                f"--cachegrind-out-file={scratch}/%p", f"--log-file={scratch}/log.%p", "--",
+            )  # fmt: skip
+            seen = self._invoker.observe(
+                ready,
+                f"instructions-{number}",
+                lambda command: replace(
+                    _under(words, command), environment={**FIXED, **command.environment}, aslr=False
+                ),
+            )
+            if isinstance(seen.result, Failure):
+                return seen.result
+            texts = [file.read_text(errors="replace") for file in sorted(Path(scratch).glob("[0-9]*"))]
+        functions = read_functions(texts)
+        total = float(sum(functions.values()))
+        if total <= 0.0:
+            return Failure(stage="metric", message="Valgrind counted no instruction of it")
+        floor = max(FLOORS[""], SHARE_OF_INSTRUCTIONS * total)
+        inside = {
+            f"instructions in {name}": Seen(value=float(count), unit="", method="valgrind", floor=floor)
+            for name, count in functions.items()
+        }
+        return {"instructions": Seen(value=total, unit="", method="valgrind", floor=FLOORS[""]), **inside}
+
+
+def every_look(study: Study, invoker: Invoker, *, starts: int) -> tuple[Look, ...]:
+    """Give all looks, the plain one first; those that make a program slow take three starts at most."""
+    few = min(3, starts)
+    return (
+        PlainLook(study, invoker, starts=starts),
+        LocksLook(invoker, starts=few),
+        CallsLook(invoker, starts=few),
+        InstructionsLook(invoker, starts=few),
+    )
+
+
+def _under(words: tuple[str, ...], command: Command) -> Command:
+    """Start a command by another program, with the time that this takes."""
+    seconds = command.timeout_seconds
+    return replace(
+        command,
+        arguments=(*words, *command.arguments),
+        timeout_seconds=None if seconds is None else seconds * TIMES_SLOWER,
+        memory_limit_bytes=None,
+        lock_counter="off",
+    )

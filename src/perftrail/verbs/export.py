@@ -1,0 +1,93 @@
+"""`export`: everything that was measured of a study, or a part of it, with all that says of what it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.errors import NoAnswer, UsageError
+from perftrail.model.exchange import Exported, Value
+from perftrail.model.measurement import Marked, Measurement, sift
+from perftrail.model.wording import quoted, suggestion
+from perftrail.results.measured import MeasuredHere
+from perftrail.results.samples.reading import MACHINE, UNKNOWN
+from perftrail.results.selection import select
+from perftrail.stats.estimate import estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.measure.session import View
+    from perftrail.model.benchmark import Benchmark
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.metrics import MeasuredMetric, Metric
+    from perftrail.model.plan import Cell
+
+
+def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = ()) -> tuple[Exported, ...]:
+    """Give the samples of a study in the order of its history, warm-ups left out.
+
+    `only` chooses cells as for `run`, `metrics` by name; without it each metric that was measured is given. Raises
+    `UsageError` for a rule or a metric that the study does not have, `NoAnswer` where nothing is chosen.
+    """
+    selection = select(view.study, only)
+    every = {name for each in view.study.benchmarks.values() for name in (*each.measured, *each.metrics)}
+    for name in metrics:
+        if name not in every:
+            raise UsageError(f"--metric {name}: no metric {quoted(name)}{suggestion(name, every)}")
+    cells = [(cell, key) for cell, key in MeasuredHere(view).cells if selection.wants(cell)]
+    held = view.store.outcomes(tuple({key for _, key in cells}), view.machine.id)
+    found = tuple(each for cell, key in cells for each in _of(view, cell, held.get(key, ()), metrics))
+    if not found:
+        which = "nothing that was measured here fits" if only or metrics else "nothing was measured here yet"
+        raise NoAnswer(f"{which}; perftrail show says what there is")
+    return found
+
+
+def leading(samples: Sequence[Exported], view: View) -> tuple[Exported, ...]:
+    """Give those that tables show: each benchmark's declared metrics, or the wall time."""
+    return tuple(each for each in samples if each.metric in view.study.benchmarks[each.benchmark].leading)
+
+
+def _of(view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[str]) -> Iterator[Exported]:
+    benchmark = view.study.benchmarks[cell.benchmark]
+    taken = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
+    for name, known in _known(benchmark).items():
+        values = tuple(
+            Value(
+                value=each.values[name],
+                invocation=each.key.ordinal,
+                started=each.started,
+                flags=each.flags,
+            )
+            for each in taken
+            if name in each.values
+        )
+        if values and (not metrics or name in metrics):
+            marked = [Marked(value=each.value, flags=each.flags) for each in values]
+            told = estimate(sift(marked, least=view.study.measure.invocations.least).values)
+            yield Exported(
+                subject=cell.subject,
+                benchmark=cell.benchmark,
+                point=cell.point,
+                metric=name,
+                unit=known.unit,
+                better=known.better,
+                machine=_machine(view),
+                values=values,
+                median=told.value,
+                low=told.low,
+                high=told.high,
+            )
+
+
+def _machine(view: View) -> str:
+    """Name where it was measured: of imported samples as their files do, nothing where these do not agree."""
+    named = view.machine.facts.get(MACHINE, view.machine.id)
+    return "" if named == UNKNOWN or "," in named else named
+
+
+def _known(benchmark: Benchmark) -> Mapping[str, Metric | MeasuredMetric]:
+    return {
+        **benchmark.metrics,
+        **{n: m for n, m in benchmark.measured.items() if n not in benchmark.metrics},
+    }

@@ -1,0 +1,179 @@
+"""`import`: makes a study of result files of other tools, or adds some to one."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail import studyfile
+from perftrail.errors import UsageError
+from perftrail.formats import files_in
+from perftrail.model.exchange import SUMMARY
+from perftrail.model.quantity import counted
+from perftrail.results.samples.reading import arrange, is_result, read_samples, refuse_unknown, sample_file
+from perftrail.results.samples.view import machine_of
+from perftrail.studyfile.reading import shown_name
+from perftrail.studyfile.writing import toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perftrail.model.search_record import Json
+    from perftrail.model.study import Study
+
+SAMPLES = "samples"
+"""The directory of a study that holds the files it was made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A study that was made of files, or that got some more: what all of its files hold."""
+
+    file: str
+    added: tuple[str, ...]
+    revisions: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    metrics: tuple[str, ...]
+    values: int
+    summaries: int
+    machine: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Json]:
+        """What was imported, as `import --json` prints it."""
+        return {
+            "file": self.file,
+            "added": list(self.added),
+            "revisions": list(self.revisions),
+            "benchmarks": list(self.benchmarks),
+            "metrics": list(self.metrics),
+            "values": self.values,
+            "summaries": self.summaries,
+            "machine": dict(self.machine),
+        }
+
+    def words(self) -> Iterator[str]:
+        """Say it for people."""
+        if self.added:
+            yield f"{self.file}: {counted(len(self.added), 'file')} added"
+        yield (
+            f"{counted(len(self.revisions), 'revision')}, {counted(len(self.benchmarks), 'benchmark')}, "
+            f"{counted(self.values, 'value')} of {', '.join(self.metrics[:6])}{'…' if len(self.metrics) > 6 else ''}"
+        )
+        if self.summaries:
+            yield f"{counted(self.summaries, 'value')} of these are summaries: no samples, so no interval"
+
+
+def import_files(
+    files: Sequence[Path], directory: Path, *, format: str | None = None, title: str | None = None
+) -> Imported:
+    """Copy result files into a study's directory, make the study there if there is none, and read all of it.
+
+    What lies beside the results of a directory and says what they are comes along. Raises `UsageError` for files that
+    cannot be had or would replace others, and for a directory with a study of another kind; `SourceError` for a file
+    in no known format. Of an import that fails nothing is left.
+    """
+    refuse_unknown(format)
+    chosen = _chosen(files, format)
+    study_file = directory / studyfile.FILE_NAME
+    if study_file.exists() and studyfile.load(str(directory)).walked.kind != "samples":
+        raise UsageError(f"{study_file}: is a study of another kind; name another directory with -o")
+    contents = {name: path.read_bytes() for name, path in chosen.items()}
+    _refuse_other(contents, directory / SAMPLES)
+    text = _study_text(title or f"What {directory.absolute().name} holds", format)
+    new = {directory / SAMPLES / name: content for name, content in contents.items()}
+    with _put({**new, study_file: text.encode()}):
+        return held(studyfile.load(str(directory)), added=tuple(contents))
+
+
+@contextmanager
+def _put(files: Mapping[Path, bytes]) -> Iterator[None]:
+    """Write those files that are not there; if what follows fails, take them away again with their directories."""
+    with ExitStack() as undo:
+        for path, content in files.items():
+            if path.exists():
+                continue
+            for directory in reversed([each for each in path.parents if not each.exists()]):
+                directory.mkdir()
+                undo.callback(_remove_empty, directory)
+            undo.callback(path.unlink, missing_ok=True)
+            path.write_bytes(content)
+        yield
+        undo.pop_all()
+
+
+def _remove_empty(directory: Path) -> None:
+    """Remove a directory unless others have put something there."""
+    with suppress(OSError):
+        directory.rmdir()
+
+
+def held(study: Study, *, added: tuple[str, ...] = ()) -> Imported:
+    """Say what a study of samples holds, after files were `added`."""
+    read = read_samples(study)
+    arranged = arrange(read.files)
+    taken = [each for those in arranged.taken.values() for each in those]
+    counts = [(each, sum(map(len, each.values.values()))) for each in taken]
+    return Imported(
+        file=shown_name(Path(study.file)),
+        added=added,
+        revisions=tuple(revision.id for revision in arranged.revisions),
+        benchmarks=tuple(arranged.benchmarks),
+        metrics=tuple(dict.fromkeys(name for each in taken for name in each.values)),
+        values=sum(count for _, count in counts),
+        summaries=sum(count for each, count in counts if SUMMARY in each.flags),
+        machine=machine_of(arranged, read).facts,
+    )
+
+
+def _chosen(files: Sequence[Path], format: str | None) -> dict[str, Path]:
+    """Give the files that are meant, each by its name in the study; refuse one that is in no known format."""
+    results = [path for file in files for path in (_inside(file) if file.is_dir() else (file,))]
+    for path in results:
+        if format is None and not is_result(path):
+            sample_file(path, format, name=str(path))  # which says what is wrong with it
+    beside = [path for file in files if file.is_dir() for path in _companions(results, below=file)]
+    absolute = list(dict.fromkeys(path.absolute() for path in (*results, *beside)))
+    if len({path.name for path in absolute}) == len(absolute) and not beside:
+        return {path.name: path for path in absolute}
+    root = Path(os.path.commonpath([str(path.parent) for path in absolute]))
+    return {str(path.relative_to(root)): path for path in absolute}
+
+
+def _inside(directory: Path) -> tuple[Path, ...]:
+    found = tuple(path for path in files_in(directory) if is_result(path))
+    if not found:
+        raise UsageError(f"{directory}: holds no result file of a known tool; name the files, and --format")
+    return found
+
+
+def _companions(results: Sequence[Path], *, below: Path) -> list[Path]:
+    """Give what some tools say of their results in files beside them: asv in benchmarks.json, for instance."""
+    places = {place for path in results for place in (path.parent, path.parent.parent)}
+    inside = sorted(place for place in places if place.is_relative_to(below))
+    return [path for place in inside for path in sorted(place.glob("*.json")) if path not in results]
+
+
+def _refuse_other(contents: Mapping[str, bytes], samples: Path) -> None:
+    for name, content in contents.items():
+        place = samples / name
+        if place.exists() and place.read_bytes() != content:
+            raise UsageError(
+                f"{place}: is there already with other content; rename the new file, or remove the old one"
+            )
+
+
+def _study_text(title: str, format: str | None) -> str:
+    lines = [
+        "# What other tools measured. Its files are read anew each time: add some, or name others.",
+        "[study]",
+        f"title = {toml(title)}",
+        "",
+        "[source]",
+        'kind = "samples"',
+        f'location = "{SAMPLES}/**"',
+        *([f"format = {toml(format)}"] if format else []),
+    ]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,309 @@
+"""`init`: looks at a program, writes a first study of it, and says what was found.
+
+Looks at a directory: its history, its files and those of their texts that may tell much.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError, UsageError
+from perftrail.model.source import Source
+from perftrail.model.wording import listed, quoted, suggestion
+from perftrail.process.launcher import Launcher
+from perftrail.sources.fossil import FossilSource
+from perftrail.sources.git.command import Found, local_git, read_blobs
+from perftrail.studyfile import FILE_NAME
+from perftrail.verbs.init.draft import BENCH, MAIN, SOURCES, Draft, History
+from perftrail.verbs.init.ranges import fossil_range, git_range
+from perftrail.verbs.init.systems import SYSTEMS, detect
+from perftrail.verbs.init.systems.make import MANIFESTS
+from perftrail.verbs.init.tree import Tree
+from perftrail.verbs.init.writing import write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from perftrail.model.search_record import Json
+    from perftrail.ports import Starter
+    from perftrail.sources.git.command import Git
+    from perftrail.verbs.init.draft import Building
+
+
+LARGEST_TEXT_BYTES = 512 << 10
+MOST_TEXTS = 1000
+MOST_FILES = 200_000
+"""How much of a tree is looked at: a manifest is small, and there are not many; the rest is left out."""
+
+_MANIFESTS = frozenset(
+    {
+        *MANIFESTS,
+        "Makefile.am",
+        "Makefile.in",
+        "configure.ac",
+        "configure.in",
+        "CMakeLists.txt",
+        "meson.build",
+        "Cargo.toml",
+        "go.mod",
+        "package.json",
+        "pyproject.toml",
+    }
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".perftrail", "node_modules", "__pycache__", ".venv", "venv"})
+_FOSSIL = (".fslckout", "_FOSSIL_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What there is to see of a program: its history, and its files below the directory that was asked for."""
+
+    history: History
+    tree: Tree
+
+
+def look(directory: Path, starter: Starter, *, study: Path) -> Seen:
+    """Look at a directory for a study that is to lie in the directory `study`.
+
+    Runs nothing of what it finds. Raises `UsageError` when there is no such directory.
+    """
+    if not directory.is_dir():
+        raise UsageError(f"{directory}: no such directory; name the one that holds the program")
+    location = _location(directory, study)
+    with tempfile.TemporaryDirectory(prefix="perftrail-init-") as cache:
+        seen = _git(directory, location, starter, cache=Path(cache))
+        seen = seen or _fossil(directory, location, starter, cache=Path(cache))
+    return seen or _plain(directory, location)
+
+
+def _location(directory: Path, study: Path) -> str:
+    """The directory as the study names it: relative, and never to be taken for an address or an option."""
+    path = os.path.relpath(directory.resolve(), study.resolve())
+    return _fit(path) if path in (".", "..") or path.startswith("../") else _fit(f"./{path}")
+
+
+def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Seen | None:
+    try:
+        git = local_git(starter, cache=cache)
+    except SourceError:
+        return None
+    place = git.ask("rev-parse", "--show-prefix", repository=directory)
+    if place.failed:
+        return None
+    within = _fit("".join(place.lines()).rstrip("/"))
+    history = git_range(git, directory, location)
+    if not history.revisions:
+        return Seen(history=history, tree=_files(directory, place=within))
+    listed = git.ask("ls-tree", "-r", "-l", "-z", "HEAD", repository=directory)
+    blobs = dict(_blobs(listed.fields()))
+    if not blobs:
+        return None
+    tree = Tree(
+        name=directory.resolve().name.removesuffix(".git"),
+        programs={path: mode == "100755" for path, (mode, _) in blobs.items()},
+        texts=_committed(git, directory, {path: found for path, (_, found) in blobs.items()}),
+        place=within,
+    )
+    return Seen(history=history, tree=tree)
+
+
+def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, Found]]]:
+    for field in fields:
+        words, _, path = field.partition("\t")
+        parts = words.split()
+        if len(parts) == 4 and parts[1] == "blob" and parts[0] != "120000" and parts[3].isdigit():
+            yield path, (parts[0], Found(id=parts[2], kind="blob", size_bytes=int(parts[3])))
+
+
+def _committed(git: Git, directory: Path, blobs: dict[str, Found]) -> dict[str, str]:
+    wanted = [path for path in _telling(blobs) if blobs[path].size_bytes <= LARGEST_TEXT_BYTES][:MOST_TEXTS]
+    read = read_blobs(git, directory, [blobs[path] for path in wanted])
+    return {
+        path: read[blobs[path].id].decode("utf-8", errors="replace")
+        for path in wanted
+        if blobs[path].id in read
+    }
+
+
+def _fossil(directory: Path, location: str, starter: Starter, *, cache: Path) -> Seen | None:
+    """Look at a checkout of Fossil, which leads to its repository."""
+    here = directory.resolve()
+    above = (here, *here.parents)
+    root = next((each for each in above if any((each / name).is_file() for name in _FOSSIL)), None)
+    if root is None:
+        return None
+    place = _fit(here.relative_to(root).as_posix())
+    place = "" if place == "." else place
+    try:
+        source = FossilSource(Source(kind="fossil", location=str(root)), cache=str(cache), starter=starter)
+        revisions = source.history()
+        source.materialise(revisions[-1], str(cache / "newest"), str(cache / "log"))
+    except SourceError as error:
+        history = History(kind="fossil", location=location, troubles=tuple(str(error).splitlines()))
+        return Seen(history=history, tree=_files(here, place=place))
+    committed = _files(cache / "newest" / place, place=place, name=here.name)
+    return Seen(history=fossil_range(revisions, location), tree=committed)
+
+
+def _fit(place: str) -> str:
+    """A directory's path as a study may have it. Raises `UsageError` for one that no study can name."""
+    if _CONTROL.search(place):
+        raise UsageError(f"{quoted(place)}: no study can name this directory; give it a plain name")
+    return f"./{place}" if place.startswith("-") else place
+
+
+def _plain(directory: Path, location: str) -> Seen:
+    trouble = "no git or Fossil history here: the study has one revision, the files as they are"
+    history = History(kind="directory", location=location, revisions=1, troubles=(trouble,))
+    return Seen(history=history, tree=_files(directory))
+
+
+def _files(directory: Path, *, place: str = "", name: str = "") -> Tree:
+    """The files as they lie on the disk, links and version control's own left out."""
+    programs = {path: os.access(directory / path, os.X_OK) for path in _walk(directory)}
+    texts = {}
+    for path in _telling(programs)[:MOST_TEXTS]:
+        file = directory / path
+        if file.stat().st_size <= LARGEST_TEXT_BYTES:
+            texts[path] = file.read_text("utf-8", errors="replace")
+    return Tree(name=name or directory.resolve().name, programs=programs, texts=texts, place=place)
+
+
+def _walk(directory: Path) -> Iterator[str]:
+    count = 0
+    for here, inside, names in os.walk(directory):
+        inside[:] = sorted(name for name in inside if name not in _LEFT_OUT)
+        for name in names:
+            path = Path(here, name)
+            if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
+                continue
+            count += 1
+            if count > MOST_FILES:
+                return
+            yield path.relative_to(directory).as_posix()
+
+
+def _telling(paths: Iterable[str]) -> list[str]:
+    """The files whose text tells how a program is made or run: manifests first, shallow ones before deep."""
+    return sorted((path for path in paths if _tells(PurePosixPath(path))), key=_order)
+
+
+def _order(path: str) -> tuple[bool, bool, int, str]:
+    here = PurePosixPath(path)
+    return here.name not in _MANIFESTS, not MAIN.search(here.stem), path.count("/"), path
+
+
+def _tells(path: PurePosixPath) -> bool:
+    if path.name in _MANIFESTS or path.suffix == ".go":
+        return True
+    if path.suffix == ".py":
+        return any(BENCH.search(part) for part in path.parts)
+    return path.suffix in SOURCES and len(path.parts) <= 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A first study that was written to `file`, and what is to be known of it before it is run.
+
+    `lacking` are programs that the build starts and that are not installed here.
+    """
+
+    file: Path
+    draft: Draft
+    lacking: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Json]:
+        """What was found, as `init --json` prints it."""
+        history, building = self.draft.history, self.draft.building
+        return {
+            "file": str(self.file),
+            "source": {
+                "kind": history.kind,
+                "location": history.location,
+                "range": history.range or None,
+                "revisions": history.revisions,
+                "troubles": list(history.troubles),
+            },
+            "build": None
+            if building is None
+            else {
+                "system": building.system,
+                "manifest": building.manifest,
+                "directory": self.draft.directory or ".",
+                "steps": [step.line for step in building.steps],
+                "outputs": list(building.outputs),
+                "lacking": list(self.lacking),
+                "others": [other.system for other in self.draft.others],
+            },
+            "benchmark": None
+            if building is None
+            else {"command": building.trial.command, "placeholder": building.trial.placeholder},
+        }
+
+
+def begin(directory: Path, *, output: Path, system: str | None, force: bool) -> Begun:
+    """Write a first study of a directory into a file, or into the directory `output`.
+
+    `system` chooses among the build systems that are found. Raises `UsageError` when there is a study
+    already and not `force`, when nothing there is made with `system`, and when the file cannot be written.
+    """
+    file = output if output.suffix == ".toml" else output / FILE_NAME
+    if file.exists() and not force:
+        raise UsageError(f"{file}: there is a study already; --force writes another over it")
+    with Launcher() as starter:
+        seen = look(directory, starter, study=file.parent)
+    draft = _draft(seen.tree, system=system, history=seen.history)
+    _write(file, write(draft))
+    tools = draft.building.tools if draft.building else ()
+    return Begun(file=file, draft=draft, lacking=tuple(tool for tool in tools if shutil.which(tool) is None))
+
+
+def _draft(tree: Tree, *, system: str | None, history: History) -> Draft:
+    found = detect(tree)
+    if system is not None:
+        _check_known(system, [building.system for building, _ in found])
+        found = tuple(sorted(found, key=lambda each: each[0].system != system))
+    # Of two that both fit, the one whose tools are here can be tried at once.
+    elif found and _lacks(found[0][0]):
+        found = tuple(sorted(found, key=lambda each: _lacks(each[0])))
+    building, place = found[0] if found else (None, tree.place)
+    return Draft(
+        name=tree.name,
+        directory=place,
+        history=history,
+        building=building,
+        others=tuple(other for other, _ in found[1:]),
+    )
+
+
+def _lacks(building: Building) -> bool:
+    return any(shutil.which(tool) is None for tool in building.tools)
+
+
+def _check_known(system: str, found: list[str]) -> None:
+    if system in found:
+        return
+    if system not in SYSTEMS:
+        raise UsageError(f"--build {system}: not known{suggestion(system, SYSTEMS)}")
+    there = f"; found {listed(found, 'and')}" if found else "; no build system was found"
+    raise UsageError(f"--build {system}: nothing here is made with it{there}")
+
+
+def _write(file: Path, text: str) -> None:
+    """Put the text into its place whole or not at all."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as ours:
+            ours.write(text)
+        made = Path(ours.name)
+        made.chmod(0o644)
+        made.replace(file)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {(error.strerror or str(error)).lower()}") from error

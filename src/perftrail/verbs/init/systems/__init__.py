@@ -1,0 +1,69 @@
+"""Build systems: for each, whether a tree is made with it, and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.verbs.init.systems import autotools, cargo, cmake, golang, make, meson, npm, python
+from perftrail.verbs.init.tree import usable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from perftrail.verbs.init.draft import Building
+    from perftrail.verbs.init.tree import Tree
+
+    Detect = Callable[[Tree], Building | None]
+    """Says how a tree is made, `None` when this system does not make it."""
+
+
+SYSTEMS: Mapping[str, Detect] = {
+    "cargo": cargo.detect,
+    "go": golang.detect,
+    "cmake": cmake.detect,
+    "meson": meson.detect,
+    "autotools": autotools.detect,
+    "pyproject": python.detect,
+    "npm": npm.detect,
+    "make": make.detect,
+}
+"""Every build system by name. Of several that fit, the one that says most of what it makes comes first."""
+
+_ASIDE = frozenset(
+    {
+        "test",
+        "tests",
+        "doc",
+        "docs",
+        "example",
+        "examples",
+        "contrib",
+        "vendor",
+        "third_party",
+        "deps",
+        "fuzz",
+    }
+)
+"""Directories that hold no program's own build."""
+
+
+def detect(tree: Tree) -> tuple[tuple[Building, str], ...]:
+    """Give every way to make a tree, with the directory it is made in; the best comes first.
+
+    Directories are looked into only when nothing is made at the root.
+    """
+    here = _at(tree, "")
+    if here:
+        return here
+    inside = [
+        each
+        for each in tree.directories()
+        if each.lower() not in _ASIDE and not each.startswith(".") and usable(each)
+    ]
+    return tuple(found for directory in sorted(inside) for found in _at(tree, directory))
+
+
+def _at(tree: Tree, directory: str) -> tuple[tuple[Building, str], ...]:
+    place = tree.below(directory) if directory else tree
+    found = (detect_one(place) for detect_one in SYSTEMS.values())
+    return tuple((building, place.place) for building in found if building is not None)

@@ -1,0 +1,148 @@
+"""Cargo."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from perftrail.verbs.init.draft import (
+    LLD_SHUFFLES,
+    Building,
+    Printed,
+    Program,
+    Step,
+    Trial,
+    choose,
+    of_program,
+)
+from perftrail.verbs.init.systems.manifests import names, table, text
+from perftrail.verbs.init.tree import usable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.verbs.init.tree import Tree
+
+MANIFEST = "Cargo.toml"
+_OWN_FLAGS = (".cargo/config.toml", ".cargo/config")
+"""Where a crate keeps flags of its own, which a variable would replace."""
+
+_LENIENT = {"RUSTFLAGS": "--cap-lints=warn"}
+_LENIENT_HINT = "what a newer compiler only complains of stops no build of an old revision: --cap-lints"
+_OWN_HINT = "RUSTFLAGS here would take the place of what stands in"
+_PER_ITERATION = Printed(pattern=r"bench:\s+([0-9]+) ns/iter", unit="ns")
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the programs and benchmarks of a crate, or of a workspace's crates."""
+    if MANIFEST not in tree:
+        return None
+    crates = {"": _read(tree, MANIFEST)}
+    for pattern in names(table(crates[""], "workspace").get("members")):
+        for path in tree.matching(f"{pattern.removeprefix('./').rstrip('/')}/{MANIFEST}"):
+            crates[path.removesuffix(f"/{MANIFEST}")] = _read(tree, path)
+    programs = [program for place, crate in crates.items() for program in _programs(tree, place, crate)]
+    program = choose(programs, tree.name)
+    locked = " --locked" if "Cargo.lock" in tree else ""
+    bench = next(
+        (found for place, crate in crates.items() if (found := _bench(tree, place, crate)) is not None), None
+    )
+    everything = " --workspace" if len(crates) > 1 else ""
+    made = Step(
+        line=f"cargo build --release{locked}{everything}",
+        why="optimised"
+        + (
+            "; with the versions that the revision pins"
+            if locked
+            else "; no versions are pinned: see Cargo.lock"
+        ),
+    )
+    trial = bench or (of_program(tree, program, answer="--version") if program else _tests(tree))
+    ahead = "cargo bench --no-run" if bench else "cargo test --release --no-run" if program is None else ""
+    made_ahead = Step(line=f"{ahead}{locked}{everything}", why="made here, so that no start of it makes it")
+    own_flags = tree.first(*_OWN_FLAGS)
+    env = {} if own_flags else _LENIENT
+    return Building(
+        system="cargo",
+        manifest=MANIFEST,
+        tools=("cargo",),
+        steps=(made, made_ahead) if ahead else (made,),
+        outputs=trial.uses,
+        outputs_why="revisions whose program is the same are measured once",
+        env=env,
+        trial=trial if trial.uses else replace(trial, env=env),
+        hints=(f"{_OWN_HINT} {own_flags}" if own_flags else _LENIENT_HINT,),
+        relink=_relink(program, crates, tree, locked) if program is not None and trial.uses else (),
+    )
+
+
+def _relink(
+    program: Program, crates: Mapping[str, Mapping[str, Any]], tree: Tree, locked: str
+) -> tuple[Step, ...]:
+    """How a binary is linked again; cargo compiles the crate itself for that, and none of what it uses."""
+    own = next(
+        (crate for place, crate in crates.items() if program in _programs(tree, place, crate)), crates[""]
+    )
+    package = text(table(own, "package").get("name"))
+    which = f" --package {package}" if len(crates) > 1 and usable(package) else ""
+    flags = " ".join(f'"-Clink-arg={flag}"' for flag in LLD_SHUFFLES.split())
+    return (
+        Step(
+            line=f"cargo rustc --release{locked}{which} --bin {shlex.quote(program.name)} -- {flags}",
+            why="lld shuffles functions; compiles this crate again, and nothing that it uses",
+        ),
+    )
+
+
+def _read(tree: Tree, path: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(tree.text(path))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _programs(tree: Tree, place: str, crate: Mapping[str, Any]) -> list[Program]:
+    """The binaries of one crate: those that it names, its main.rs, and those below src/bin."""
+    found = [text(each.get("name")) for each in _tables(crate.get("bin"))]
+    if _in(place, "src/main.rs") in tree:
+        found.append(text(table(crate, "package").get("name")))
+    for path in tree.matching(_in(place, "src/bin/*.rs")):
+        here = PurePosixPath(path)
+        found.append(here.parent.name if here.name == "main.rs" else here.stem)
+    return [Program(name=name, path=f"target/release/{name}") for name in dict.fromkeys(found) if name]
+
+
+def _bench(tree: Tree, place: str, crate: Mapping[str, Any]) -> Trial | None:
+    """The first benchmark of a crate that runs with a stable compiler: one that brings its own harness."""
+    own = {text(each.get("name")) for each in _tables(crate.get("bench")) if each.get("harness") is False}
+    name = next((each for each in sorted(own) if usable(each)), None)
+    if name is None:
+        return None
+    command = f"cargo bench --manifest-path {tree.word(_in(place, MANIFEST))} --bench {name}"
+    if "criterion" in table(crate, "dev-dependencies"):
+        return Trial(
+            name="bench",
+            command=f"{command} -- --output-format bencher",
+            why="a benchmark of this crate; it chooses itself how long it runs: what it prints counts, not wall",
+            printed={"per_iteration": _PER_ITERATION},
+        )
+    return Trial(name="bench", command=command, why="a benchmark of this crate")
+
+
+def _tests(tree: Tree) -> Trial:
+    return Trial(
+        name="bench",
+        command=f"cargo test --release --quiet --manifest-path {tree.word(MANIFEST)}",
+        why="no benchmark and no program was found: the tests are something real; put a benchmark in their place",
+    )
+
+
+def _tables(value: object) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _in(place: str, path: str) -> str:
+    return f"{place}/{path}".lstrip("/")

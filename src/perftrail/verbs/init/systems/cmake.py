@@ -1,0 +1,215 @@
+"""CMake.
+
+Reads the commands of a CMakeLists.txt: their names and arguments, and which run whatever is configured.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perftrail.verbs.init.draft import (
+    BENCH,
+    LLD_SHUFFLES,
+    Building,
+    Program,
+    Step,
+    choose,
+    nothing,
+    of_program,
+)
+from perftrail.verbs.init.tree import usable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perftrail.verbs.init.tree import Tree
+
+
+_TOKEN = re.compile(
+    r"""
+      \#\[(?P<hashes>=*)\[.*?\](?P=hashes)\]         # a bracket comment
+    | \#[^\n]*                                       # a comment
+    | \[(?P<signs>=*)\[\n?(?P<bracket>.*?)\](?P=signs)\]
+    | "(?P<quoted>(?:[^"\\]|\\.)*)"
+    | (?P<sign>[()])
+    | (?P<plain>(?:[^\s()"\#\\]|\\.)+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_OPENS = frozenset({"if", "foreach", "while", "function", "macro"})
+_CLOSES = frozenset({"endif", "endforeach", "endwhile", "endfunction", "endmacro"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One command: its name in small letters and its arguments. `sure`: no condition stands around it."""
+
+    name: str
+    arguments: tuple[str, ...]
+    sure: bool
+
+
+def calls(text: str) -> tuple[Call, ...]:
+    r"""Read every command of a file in order; what cannot be read is passed over.
+
+    >>> calls('if(X) # why\nADD_EXECUTABLE("a b" main.c)\nendif()')[1]
+    Call(name='add_executable', arguments=('a b', 'main.c'), sure=False)
+    """
+    found, depth = [], 0
+    for name, arguments in _commands(text):
+        if name in _CLOSES:
+            depth = max(0, depth - 1)
+        found.append(Call(name=name, arguments=arguments, sure=depth == 0))
+        if name in _OPENS:
+            depth += 1
+    return tuple(found)
+
+
+def _commands(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    name, arguments, nested = "", list[str](), 0
+    for token in _TOKEN.finditer(text):
+        sign = token["sign"]
+        if sign == "(":
+            nested += 1
+        elif sign == ")":
+            nested = max(0, nested - 1)
+            if nested == 0 and name:
+                yield name, tuple(arguments)
+                name, arguments = "", []
+        else:
+            value = next(
+                (token[kind] for kind in ("bracket", "quoted", "plain") if token[kind] is not None), None
+            )
+            if value is not None and nested:
+                arguments.append(value)
+            elif value is not None:
+                name, arguments = value.lower(), []
+
+
+MANIFEST = "CMakeLists.txt"
+_OUT = "CMAKE_RUNTIME_OUTPUT_DIRECTORY"
+_MOST_FILES = 200
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the targets of a tree that is made with CMake."""
+    if MANIFEST not in tree:
+        return None
+    made = "build" if not tree.has_directory("build") and "build" not in tree else "build-perftrail"
+    lists = _Lists(tree, made)
+    lists.read("", sure=True)
+    program = choose(lists.programs(), lists.variables.get("PROJECT_NAME", tree.name))
+    libraries = [name for name in lists.libraries if usable(name)]
+    outputs: tuple[str, ...] = ()
+    why = "revisions whose program is the same are measured once"
+    if program is not None:
+        outputs = (tree.path(program.path),)
+    elif libraries:
+        outputs = (tree.path(f"{made}/lib"),)
+        why = "revisions whose libraries are the same are measured once"
+    return Building(
+        system="cmake",
+        manifest=MANIFEST,
+        tools=("cmake",),
+        steps=(
+            Step(
+                line=f"cmake -S . -B {made} -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF"
+                f' -D{_OUT}="$PWD/{made}/bin" -DCMAKE_ARCHIVE_OUTPUT_DIRECTORY="$PWD/{made}/lib"',
+                why="optimised; libraries inside the program; everything in one place, wherever its sources move",
+            ),
+            Step(
+                line=f"cmake --build {made} --parallel {{cpus}}",
+                why="add --target NAME to make less than everything",
+            ),
+        ),
+        outputs=outputs,
+        outputs_why=why,
+        trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
+        hints=tuple(f"-D{name}=ON makes the benchmarks of this tree" for name in lists.options),
+        relink=_relink(made) if program is not None else (),
+    )
+
+
+def _relink(made: str) -> tuple[Step, ...]:
+    """How programs are linked again, without recompiling: CMake does so when the linker's flags change."""
+    return (
+        Step(
+            line=f'cmake -B {made} "-DCMAKE_EXE_LINKER_FLAGS={LLD_SHUFFLES}"',
+            why="lld (package lld) shuffles object files; functions, with -DCMAKE_C_FLAGS=-ffunction-sections above",
+        ),
+        Step(line=f"cmake --build {made} --parallel {{cpus}}", why="links again and recompiles nothing"),
+    )
+
+
+@dataclass
+class _Lists:
+    """What the CMakeLists.txt of a tree say, read from the root on."""
+
+    tree: Tree
+    made: str
+    variables: dict[str, str] = field(default_factory=dict)
+    executables: dict[str, Program] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
+    libraries: list[str] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+    def programs(self) -> list[Program]:
+        """Every program, under the name that it is given when it is made."""
+        found = []
+        for target, program in self.executables.items():
+            name = self.named.get(target, program.name)
+            path = program.path.removesuffix(program.name) + name
+            found.append(Program(name=name, path=path, sure=program.sure))
+        return found
+
+    def read(self, directory: str, *, sure: bool) -> None:
+        """Read one directory's file, and those of the directories that it adds."""
+        path = f"{directory}/{MANIFEST}".lstrip("/")
+        if path in self.seen or len(self.seen) >= _MOST_FILES:
+            return
+        self.seen.add(path)
+        for call in calls(self.tree.text(path)):
+            if call.arguments:
+                self._note(call, directory, sure=sure and call.sure)
+
+    def _note(self, call: Call, directory: str, *, sure: bool) -> None:
+        first, *rest = (self._filled(each, directory) for each in call.arguments)
+        match call.name:
+            case "project":
+                self.variables.setdefault("PROJECT_NAME", first)
+            case "set" if rest:
+                self.variables[first] = rest[0]
+            case "add_subdirectory":
+                self.read(f"{directory}/{first}".strip("/"), sure=sure)
+            case "add_executable" if not {"IMPORTED", "ALIAS"} & set(rest):
+                place = self.variables.get(_OUT, f"{self.made}/bin")
+                program = Program(
+                    name=first,
+                    path=f"{place}/{first}",
+                    sure=sure and "EXCLUDE_FROM_ALL" not in rest and "WIN32" not in rest,
+                )
+                self.executables.setdefault(first, program)
+            case "add_library" if not {"IMPORTED", "ALIAS", "INTERFACE", "OBJECT"} & set(rest):
+                self.libraries.append(first)
+            case "set_target_properties" if "OUTPUT_NAME" in rest[:-1]:
+                self.named[first] = rest[rest.index("OUTPUT_NAME") + 1]
+            case "option" if BENCH.search(first) and usable(first):
+                self.options.append(first)
+            case _:
+                pass
+
+    def _filled(self, text: str, directory: str) -> str:
+        here = {
+            "CMAKE_BINARY_DIR": self.made,
+            "PROJECT_BINARY_DIR": self.made,
+            "CMAKE_CURRENT_BINARY_DIR": f"{self.made}/{directory}".rstrip("/"),
+            "CMAKE_SOURCE_DIR": ".",
+            "PROJECT_SOURCE_DIR": ".",
+            **self.variables,
+        }
+        return _VARIABLE.sub(lambda found: here.get(found[1], found[0]), text)

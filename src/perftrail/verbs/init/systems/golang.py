@@ -1,0 +1,108 @@
+"""Go modules."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from perftrail.verbs.init.draft import Building, Printed, Program, Step, Trial, choose, of_program
+from perftrail.verbs.init.tree import usable
+
+if TYPE_CHECKING:
+    from perftrail.verbs.init.tree import Tree
+
+MANIFEST = "go.mod"
+_MADE = "perftrail-bin"
+_MAIN = re.compile(r"^package main\b", re.MULTILINE)
+_BENCHMARK = re.compile(r"^func (Benchmark[A-Z0-9_]\w*)\(\w+ \*testing\.B\)", re.MULTILINE)
+_SHUFFLED = '-ldflags="-randlayout={layout} -funcalign=64"'
+_SHUFFLED_WHY = (
+    "shuffles functions; -funcalign=64 (Go 1.25) steadies them: build with -ldflags=-funcalign=64, too"
+)
+_PER_OPERATION = Printed(pattern=r"\s([0-9.]+) ns/op", unit="ns")
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the commands and benchmarks of a module."""
+    if MANIFEST not in tree:
+        return None
+    packages = _packages(tree)
+    programs = [Program(name=name, path=f"{_MADE}/{name}") for name in packages]
+    program = choose(programs, _module(tree))
+    trial = _bench(tree) or (of_program(tree, program, answer="--help") if program else _tests(tree))
+    relink: tuple[Step, ...] = ()
+    if program is not None and trial.placeholder:
+        made = f"-trimpath -buildvcs=false -o {_MADE}/ {packages[program.name]}"
+        relink = (Step(line=f"go build {_SHUFFLED} {made}", why=_SHUFFLED_WHY),)
+        step = Step(
+            line=f"go build {made}",
+            why="no path and no commit gets into the program, so that equal sources make equal programs",
+        )
+    else:
+        step = Step(line="go build ./...", why="tells early which revisions cannot be built")
+    return Building(
+        system="go",
+        manifest=MANIFEST,
+        tools=("go",),
+        steps=(step,),
+        outputs=trial.uses,
+        outputs_why="revisions whose program is the same are measured once",
+        trial=trial,
+        relink=relink,
+    )
+
+
+def _module(tree: Tree) -> str:
+    found = re.search(r"^module\s+(\S+)", tree.text(MANIFEST), re.MULTILINE)
+    return PurePosixPath(re.sub(r"/v\d+$", "", found[1])).name if found else tree.name
+
+
+def _packages(tree: Tree) -> dict[str, str]:
+    """Each package main, as `go build` is told it, by the name of the program that it becomes."""
+    places = {
+        PurePosixPath(path).parent
+        for path in tree
+        if path.endswith(".go") and not path.endswith("_test.go") and _MAIN.search(tree.text(path))
+    }
+    usual = [place for place in sorted(places) if place == PurePosixPath() or usable(str(place))]
+    return {place.name or _module(tree): f"./{place}" if place.name else "." for place in usual}
+
+
+def _bench(tree: Tree) -> Trial | None:
+    """The first benchmark function, made into a program of its own."""
+    for path in sorted(tree, key=lambda each: (each.count("/"), each)):
+        found = _BENCHMARK.search(tree.text(path)) if path.endswith("_test.go") and usable(path) else None
+        if found is None:
+            continue
+        package = str(PurePosixPath(path).parent)
+        where = tree.word("" if package == "." else package)
+        data = f"{package}/testdata".removeprefix("./")
+        within = f"env --chdir={where} " if tree.has_directory(data) else ""
+        return Trial(
+            name="bench",
+            command=f"{within}{{out}}/bench.test -test.run ^$ -test.bench ^{found[1]}$ -test.benchtime 1s",
+            why="a benchmark of this module; it chooses itself how often it runs: what it prints counts, not wall",
+            build=(
+                Step(
+                    line=f"cd {where} && go test -c -trimpath -o {{out}}/bench.test .",
+                    why="made once, so that no start of it makes it",
+                ),
+            ),
+            relink=(
+                Step(
+                    line=f"cd {where} && go test -c -trimpath {_SHUFFLED} -o {{out}}/bench.test .",
+                    why=_SHUFFLED_WHY,
+                ),
+            ),
+            printed={"per_operation": _PER_OPERATION},
+        )
+    return None
+
+
+def _tests(tree: Tree) -> Trial:
+    return Trial(
+        name="bench",
+        command=f"go test -count=1 -C {tree.word()} ./...",
+        why="no benchmark and no program was found: the tests are something real; put a benchmark in their place",
+    )

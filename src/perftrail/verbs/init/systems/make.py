@@ -1,0 +1,254 @@
+"""A makefile alone.
+
+Reads a makefile without running it: its variables, its targets and what they run.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.verbs.init.draft import (
+    LLD_SHUFFLES,
+    Building,
+    Program,
+    Step,
+    Trial,
+    choose,
+    nothing,
+    of_program,
+    of_script,
+)
+from perftrail.verbs.init.tree import usable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from perftrail.verbs.init.tree import Tree
+
+
+_ASSIGNMENT = re.compile(r"^(?:export\s+|override\s+)?([\w.-]+)\s*(\?=|:{0,3}=|\+=)\s*(.*)$")
+_RULE = re.compile(r"^([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")
+_REFERENCE = re.compile(r"\$[({]([\w.-]+)[)}]")
+_MOST_LENGTH = 10_000
+_DEEPEST = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One explicit target: its name, what it needs, the lines it runs, and whether it is only a name."""
+
+    target: str
+    needs: tuple[str, ...]
+    lines: tuple[str, ...]
+    phony: bool
+
+
+def rules(text: str) -> tuple[Rule, ...]:
+    r"""Read the explicit rules of a makefile, variables filled in as far as it gives them.
+
+    Conditions are not looked at: what stands in them counts.
+
+    >>> [rule.target for rule in rules("P = prog\nall: $(P)\n$(P): a.o\n\tcc -o $@ a.o\n.PHONY: all\n")]
+    ['all', 'prog']
+    """
+    variables = _variables(text)
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    current: list[str] = []
+    for line in _logical(text):
+        if line.startswith("\t"):
+            for target in current:
+                found[target][1].append(_filled(line.strip(), variables))
+            continue
+        rule = None if _ASSIGNMENT.match(line) else _RULE.match(line)
+        if rule is None:
+            current = current if not line.strip() else []
+            continue
+        current = _filled(rule[1], variables).split()
+        for target in current:
+            needs, lines = found.setdefault(target, ([], []))
+            needs += _filled(rule[2], variables).replace("|", " ").split()
+            lines += [rule[3].strip()] if rule[3] else []
+    phony = set(found.get(".PHONY", ([], []))[0])
+    return tuple(
+        Rule(target=target, needs=tuple(needs), lines=tuple(lines), phony=target in phony)
+        for target, (needs, lines) in found.items()
+        if not target.startswith(".") and "%" not in target and "$" not in target
+    )
+
+
+def variable(text: str, name: str) -> tuple[str, ...]:
+    r"""The words of a variable, those that are variables again filled in or left out.
+
+    >>> variable("bin_PROGRAMS = a \\\n  b # two\nbin_PROGRAMS += c", "bin_PROGRAMS")
+    ('a', 'b', 'c')
+    """
+    variables = _variables(text)
+    return tuple(word for word in _filled(variables.get(name, ""), variables).split() if "$" not in word)
+
+
+def _variables(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in _logical(text):
+        given = None if line.startswith("\t") else _ASSIGNMENT.match(line)
+        if given is None:
+            continue
+        name, how, value = given[1], given[2], given[3].partition(" #")[0].strip()
+        if how == "+=" and name in found:
+            found[name] = f"{found[name]} {value}"[:_MOST_LENGTH]
+        else:
+            found.setdefault(name, value)
+    return found
+
+
+def _logical(text: str) -> list[str]:
+    """The lines of a makefile, continued ones in one; comments left out."""
+    joined = re.sub(r"\\\n[ \t]*", " ", text)
+    return [line for line in joined.splitlines() if not line.lstrip(" ").startswith("#")]
+
+
+def _filled(text: str, variables: dict[str, str]) -> str:
+    for _ in range(_DEEPEST):
+        filled = _REFERENCE.sub(lambda found: variables.get(found[1], ""), text)[:_MOST_LENGTH]
+        if filled == text:
+            break
+        text = filled
+    return text
+
+
+MANIFESTS = ("GNUmakefile", "makefile", "Makefile")
+"""In the order in which make looks for them."""
+
+_BENCHES = ("bench", "benchmark", "benchmarks", "perf")
+_TESTS = ("check", "test")
+_CXX = (".cc", ".cpp", ".cxx")
+_LINKS = re.compile(r"\s-o\s*(\S+)")
+_WITHIN = re.compile(r"-C\s+(\w[\w./-]*)|\bcd\s+(\w[\w./-]*)")
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the targets of a tree that has a makefile."""
+    manifest = tree.first(*MANIFESTS)
+    if manifest is None:
+        return None
+    known = rules(tree.text(manifest))
+    trial = first_trial(tree, known, linked_programs(tree, known), manifest=manifest)
+    return Building(
+        system="make",
+        manifest=manifest,
+        tools=("make",),
+        steps=(
+            Step(
+                line="make -j{cpus}",
+                why="what plain make makes; name a target to make less, or flags: CFLAGS=-O2",
+            ),
+        ),
+        outputs=trial.uses,
+        outputs_why="revisions whose program is the same are measured once",
+        trial=trial,
+        relink=_relink(tree, linked_programs(tree, known), trial),
+    )
+
+
+def _relink(tree: Tree, programs: Sequence[Program], trial: Trial) -> tuple[Step, ...]:
+    """How the program is linked again: make does not see that flags changed, so it must be gone."""
+    program = made_program(tree, programs, trial)
+    if program is None:
+        return ()
+    compilers = {"CC": "cc", **({"CXX": "c++"} if _has_cxx(tree) else {})}
+    given = " ".join(f'{name}="{compiler} {LLD_SHUFFLES}"' for name, compiler in compilers.items())
+    return (
+        Step(
+            line=f"rm -f {shlex.quote(program.path)} && make -j{{cpus}} {given}",
+            why="lld (package lld) shuffles object files; with CFLAGS=-ffunction-sections in the steps, functions; "
+            'without lld: CC="sh {study}/link-order {layout} cc", a script that docs/how-to/layout-noise has',
+        ),
+    )
+
+
+def made_program(tree: Tree, programs: Sequence[Program], trial: Trial) -> Program | None:
+    """Return the program that a trial runs, `None` where it runs something else."""
+    program = choose(programs, tree.name)
+    return program if program is not None and trial.uses == (tree.path(program.path),) else None
+
+
+def _has_cxx(tree: Tree) -> bool:
+    return any(path.endswith(_CXX) for path in tree)
+
+
+def first_trial(tree: Tree, known: Iterable[Rule], programs: Sequence[Program], *, manifest: str) -> Trial:
+    """Choose what to run of a tree made with make: its target for it, a script, its program, its tests."""
+    names = {rule.target for rule in known}
+    program = choose(programs, tree.name)
+    target = next((each for each in _BENCHES if each in names), None)
+    if target is not None:
+        why = "the benchmark target of this tree; a program that it starts, run by itself, is measured better"
+        return _target(tree, target, why)
+    script = of_script(tree, (".sh", ".bash"))
+    if script is not None:
+        return script
+    if program is not None:
+        return of_program(tree, program)
+    tests = next((each for each in _TESTS if each in names), None)
+    if tests is not None:
+        why = "no benchmark and no program was found: the tests are something real; put a benchmark in their place"
+        return _target(tree, tests, why)
+    return nothing(tree, manifest)
+
+
+def _target(tree: Tree, target: str, why: str) -> Trial:
+    return Trial(name="bench", command=f"make --silent -C {tree.word()} {target}", why=why)
+
+
+def linked_programs(tree: Tree, known: Sequence[Rule]) -> list[Program]:
+    """Name what a makefile links, and those of the directories that it goes into."""
+    wanted = _wanted(known)
+    found = _linked(known, "", sure=True)
+    surely = {directory for rule in known if rule.target in wanted for directory in _entered(rule)}
+    for directory in dict.fromkeys(directory for rule in known for directory in _entered(rule)):
+        manifest = tree.first(*(f"{directory}/{name}" for name in MANIFESTS))
+        if manifest is not None:
+            found += _linked(rules(tree.text(manifest)), directory, sure=directory in surely)
+    return found
+
+
+def _linked(known: Sequence[Rule], directory: str, *, sure: bool) -> list[Program]:
+    """Targets that are linked into a file of their name; sure are those that plain make comes to."""
+    wanted = _wanted(known)
+    return [
+        Program(
+            name=rule.target.rpartition("/")[2],
+            path=f"{directory}/{rule.target}".lstrip("/"),
+            sure=sure and rule.target in wanted,
+        )
+        for rule in known
+        if not rule.phony and usable(rule.target) and _makes_program(rule)
+    ]
+
+
+def _wanted(known: Sequence[Rule]) -> set[str]:
+    """Name the targets that plain make comes to: it begins with the first."""
+    needs = {rule.target: rule.needs for rule in known}
+    wanted: set[str] = set()
+    waiting = [rule.target for rule in known[:1]]
+    while waiting:
+        target = waiting.pop()
+        if target not in wanted:
+            wanted.add(target)
+            waiting += needs.get(target, ())
+    return wanted
+
+
+def _entered(rule: Rule) -> list[str]:
+    return [a or b for line in rule.lines for a, b in _WITHIN.findall(line)]
+
+
+def _makes_program(rule: Rule) -> bool:
+    if re.search(r"\.\w+$", rule.target):
+        return False
+    if not rule.lines:
+        return f"{rule.target}.o" in rule.needs or f"{rule.target}.c" in rule.needs
+    made = {name for line in rule.lines if " -c " not in line for name in _LINKS.findall(line)}
+    return bool(made & {"$@", "$(@)", rule.target} or any(name.startswith("$@") for name in made))

@@ -1,0 +1,100 @@
+"""Meson."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from perftrail.verbs.init.draft import LLD_SHUFFLES, Building, Program, Step, choose, nothing, of_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perftrail.verbs.init.tree import Tree
+
+MANIFEST = "meson.build"
+
+_TOKEN = re.compile(
+    r"""
+      \#[^\n]*
+    | '''(?P<long>.*?)'''
+    | '(?P<text>(?:[^'\\\n]|\\.)*)'
+    | (?P<word>[A-Za-z_]\w*)
+    | (?P<sign>[()\[\]:,=.])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPENS = frozenset({"if", "foreach"})
+_CLOSES = frozenset({"endif", "endforeach"})
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the executables of a tree that is made with Meson."""
+    if MANIFEST not in tree or not re.search(r"\bproject\s*\(", tree.text(MANIFEST)):
+        return None
+    made = "build" if not tree.has_directory("build") and "build" not in tree else "build-perftrail"
+    found = list(_executables(tree, "", sure=True))
+    programs = [
+        Program(name=each.name, path=f"{made}/{each.path}", sure=each.sure) for each in found if each.name
+    ]
+    program = choose(programs, _project(tree) or tree.name)
+    return Building(
+        system="meson",
+        manifest=MANIFEST,
+        tools=("meson", "ninja"),
+        steps=(
+            Step(
+                line=f"meson setup {made} --buildtype=release --default-library=static",
+                why="optimised; libraries inside the program",
+            ),
+            Step(
+                line=f"meson compile -C {made} -j {{cpus}}", why="name targets to make less than everything"
+            ),
+        ),
+        outputs=(tree.path(program.path),) if program else (),
+        outputs_why="revisions whose program is the same are measured once",
+        trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
+        relink=_relink(made) if program else (),
+    )
+
+
+def _relink(made: str) -> tuple[Step, ...]:
+    flags = "[" + ",".join(f"'{flag}'" for flag in LLD_SHUFFLES.split()) + "]"
+    return (
+        Step(
+            line=f'meson configure {made} "-Dc_link_args={flags}" "-Dcpp_link_args={flags}"',
+            why="lld (package lld) shuffles object files; with -Dc_args=-ffunction-sections in the steps, functions",
+        ),
+        Step(line=f"meson compile -C {made} -j {{cpus}}", why="links again and recompiles nothing"),
+    )
+
+
+def _project(tree: Tree) -> str:
+    return next((first for name, first, _ in _calls(tree.text(MANIFEST)) if name == "project"), "")
+
+
+def _executables(tree: Tree, directory: str, *, sure: bool) -> Iterator[Program]:
+    """The executables of one directory's file and of those that it goes into, by their path in the build."""
+    path = f"{directory}/{MANIFEST}".lstrip("/")
+    for name, first, certain in _calls(tree.text(path)):
+        if name == "executable" and first:
+            yield Program(name=first, path=f"{directory}/{first}".lstrip("/"), sure=sure and certain)
+        elif name == "subdir" and first:
+            inside = f"{directory}/{first}".strip("/")
+            if inside != directory:
+                yield from _executables(tree, inside, sure=sure and certain)
+
+
+def _calls(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Each call: the function, its first argument if that is a text, and whether it is sure."""
+    tokens = [token for token in _TOKEN.finditer(text) if not token[0].startswith("#")]
+    depth = 0
+    for at, token in enumerate(tokens):
+        word = token["word"]
+        if word in _OPENS:
+            depth += 1
+        elif word in _CLOSES:
+            depth = max(0, depth - 1)
+        elif word and at + 2 < len(tokens) and tokens[at + 1]["sign"] == "(":
+            argument = tokens[at + 2]
+            yield word, argument["text"] or argument["long"] or "", depth == 0

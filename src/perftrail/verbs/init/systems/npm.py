@@ -1,0 +1,102 @@
+"""Packages of npm."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from perftrail.verbs.init.draft import PLACEHOLDER, Building, Step, Trial, nothing, of_script
+from perftrail.verbs.init.systems.manifests import table, text
+from perftrail.verbs.init.tree import usable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.verbs.init.tree import Tree
+
+MANIFEST = "package.json"
+_BENCHES = ("bench", "benchmark", "benchmarks", "perf")
+_HINTS = ('outputs = ["dist"] measures revisions once whose dist is the same',)
+_MAKING = ("preinstall", "install", "postinstall", "prepare", "build")
+"""Scripts by which a package makes something of itself: what develops it may be needed for that."""
+
+_LOCKS = ("package-lock.json", "npm-shrinkwrap.json")
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the scripts and programs of a package; one that only keeps tools for something else is none."""
+    if MANIFEST not in tree:
+        return None
+    package = _read(tree.text(MANIFEST))
+    scripts = table(package, "scripts")
+    trial = _trial(tree, package, scripts)
+    if trial is None:
+        return None
+    return Building(
+        system="npm",
+        manifest=MANIFEST,
+        tools=("node", "npm"),
+        steps=_steps(tree, package, scripts, whole=not trial.placeholder),
+        trial=trial,
+        hints=_HINTS if "build" in scripts else (),
+        never_linked="node compiles while it runs; the path of the build is drawn for every pair of invocations",
+    )
+
+
+def _steps(
+    tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any], *, whole: bool
+) -> tuple[Step, ...]:
+    """Install what is needed: what develops the package only for the `whole` of it, or where it is built."""
+    developing = whole or any(script in scripts for script in _MAKING)
+    kinds = ("dependencies", "optionalDependencies", "peerDependencies")
+    needed = any(table(package, kind) for kind in kinds + ("devDependencies",) * developing)
+    only = "" if developing or not table(package, "devDependencies") else " --omit=dev"
+    less = "; without --omit=dev also what develops the package" if only else ""
+    steps = []
+    if needed and tree.first(*_LOCKS):
+        why = f"with the versions that the revision pins{less}"
+        steps.append(Step(line=f"npm ci --no-audit --no-fund{only}", why=why))
+    elif needed:
+        why = f"no versions are pinned: an old revision gets what is newest now{less}"
+        steps.append(Step(line=f"npm install --no-audit --no-fund --no-package-lock{only}", why=why))
+    if "build" in scripts:
+        steps.append(Step(line="npm run build", why="the package's own build"))
+    return tuple(steps)
+
+
+def _trial(tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]) -> Trial | None:
+    script = next((each for each in _BENCHES if each in scripts), None)
+    if script is not None:
+        why = "the benchmark script of this package; node and its file, run without npm, are measured better"
+        return Trial(name="bench", command=f"npm --prefix {tree.word()} run --silent {script}", why=why)
+    found = of_script(tree, (".js", ".mjs", ".cjs"))
+    if found is not None:
+        return found
+    program = _program(package)
+    if program:
+        command = f"node {tree.word(program)} --version"
+        return Trial(name="start", command=command, why=PLACEHOLDER, placeholder=True)
+    main = text(package.get("main")) or (tree.first("index.js", "index.mjs") or "")
+    main = main.removeprefix("./")
+    if main and usable(main):
+        command = f"node {tree.word(main)}"
+        why = "a placeholder: it only loads the package; put a script that uses it in its place"
+        return Trial(name="start", command=command, why=why, placeholder=True)
+    if package.get("private") is True and not scripts:
+        return None
+    return nothing(tree, MANIFEST)
+
+
+def _program(package: Mapping[str, Any]) -> str:
+    programs = package.get("bin")
+    found = text(next(iter(programs.values()), "")) if isinstance(programs, dict) else text(programs)
+    found = found.removeprefix("./")
+    return found if found and usable(found) else ""
+
+
+def _read(content: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,88 @@
+"""Python packages: pyproject.toml, or setup.py."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perftrail.verbs.init.draft import PLACEHOLDER, Building, Step, Trial, nothing, of_script
+from perftrail.verbs.init.systems.manifests import table, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.verbs.init.tree import Tree
+
+_SITE = "perftrail-site"
+_NOT_IT = frozenset({"test", "tests", "docs", "examples", "bench", "benchmarks", "scripts", "tools"})
+
+
+def detect(tree: Tree) -> Building | None:
+    """Read the package of a tree that pip can install; a pyproject.toml with settings alone is none."""
+    project = _read(tree.text("pyproject.toml"))
+    described = bool(table(project, "project") or table(project, "build-system"))
+    manifest = "pyproject.toml" if described else tree.first("setup.py")
+    if manifest is None:
+        return None
+    name = text(table(project, "project").get("name")) or text(table(project, "tool", "poetry").get("name"))
+    module = _module(tree, name or tree.name)
+    trial = _trial(tree, table(project, "project", "scripts"), module, manifest)
+    return Building(
+        system="pyproject",
+        manifest=manifest,
+        tools=("python3",),
+        steps=(
+            Step(
+                line=f"python3 -m pip install --quiet --disable-pip-version-check --no-compile --target {_SITE} .",
+                why="the package with what it needs, apart from all else that is installed; pins nothing itself",
+            ),
+            Step(
+                line=f"python3 -m compileall -q --invalidation-mode unchecked-hash {_SITE}",
+                why="compiled once, so that no start of it compiles",
+            ),
+        ),
+        outputs=(tree.path(f"{_SITE}/{module}"), *trial.uses) if module else (),
+        outputs_why="revisions whose package is the same are measured once; add what it needs if that matters",
+        trial=trial,
+        never_linked="paths and hash seeds, which matter to Python, are drawn anew for every pair of invocations",
+    )
+
+
+def _trial(tree: Tree, scripts: Mapping[str, Any], module: str, manifest: str) -> Trial:
+    env = {"PYTHONPATH": f"{{build}}/{tree.path(_SITE)}"}
+    script = of_script(tree, (".py",))
+    if script is not None:
+        return replace(script, env=env)
+    program = next((each for each in scripts if re.fullmatch(r"\w[\w.-]*", each)), None)
+    if program is not None:
+        command = f"python3 {tree.word(f'{_SITE}/bin/{program}')} --version"
+        return Trial(name="start", command=command, why=PLACEHOLDER, placeholder=True, env=env)
+    if module:
+        why = "a placeholder: it only imports the package; put a script that uses it in its place"
+        command = f"python3 -c 'import {module.removesuffix('.py')}'"
+        return Trial(name="start", command=command, why=why, placeholder=True, env=env)
+    return nothing(tree, manifest)
+
+
+def _module(tree: Tree, name: str) -> str:
+    """The package or module that is imported, as it lies where it is installed; empty when none is found."""
+    folded = re.sub(r"[-_.]+", "_", name).lower()
+    for place in ("", "src/", "lib/"):
+        for made in (f"{folded}/__init__.py", f"{folded}.py"):
+            if f"{place}{made}" in tree:
+                return made.removesuffix("/__init__.py")
+    packages = [
+        path.split("/")[-2]
+        for path in (*tree.matching("src/*/__init__.py"), *tree.matching("*/__init__.py"))
+        if path.removeprefix("src/").count("/") == 1
+    ]
+    return next((each for each in packages if each not in _NOT_IT and each.isidentifier()), "")
+
+
+def _read(content: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(content)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}

@@ -1,0 +1,236 @@
+"""`run`: make and measure what the plan still lacks."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.measure.agreement import disagreements
+from perftrail.measure.bench import Tally
+from perftrail.measure.eras import skips_json
+from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
+from perftrail.measure.invoker import invocation_seed
+from perftrail.measure.subjects import Start
+from perftrail.model.build import Failure
+from perftrail.model.measurement import Draw, FailedInvocation
+from perftrail.model.plan import cells, ordered, subjects
+from perftrail.model.source import ALONE
+from perftrail.results.outlook import Outlook, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from perftrail.measure.agreement import Disagreement
+    from perftrail.measure.eras import LeftOut
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.measure.subjects import Ready
+    from perftrail.model.measurement import Outcome, Phase
+    from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
+    from perftrail.model.source import Pins
+    from perftrail.model.subject import Subject
+    from perftrail.results.selection import Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What a run left behind: how many cells have samples, and which subjects could not be had.
+
+    `skipped` counts cells beyond one that was given up, `left_out` are revisions that the study leaves out,
+    `disagreements` are answers that should be the same and are not.
+    """
+
+    revisions: int
+    cells: int
+    measured: int
+    skipped: int
+    failures: Mapping[str, Failure]
+    invocations: int
+    left_out: tuple[LeftOut, ...] = ()
+    pins: Pins = ALONE
+    disagreements: tuple[Disagreement, ...] = ()
+
+    def as_json(self) -> dict[str, Json]:
+        """The report as `run --json` prints it."""
+        return {
+            "revisions": self.revisions,
+            **self.pins.as_json(),
+            "points": self.cells,
+            "measured": self.measured,
+            "skipped": self.skipped,
+            "invocations": self.invocations,
+            "skipped_revisions": skips_json(self.left_out),
+            "failures": [
+                {"subject": name, "stage": each.stage, "message": each.message, "log": each.log}
+                for name, each in self.failures.items()
+            ],
+            "disagreements": [each.as_json() for each in self.disagreements],
+        }
+
+
+class Run:
+    """One run of a study: makes every wanted subject, then measures round by round until all is enough."""
+
+    def __init__(self, session: Session, selection: Selection) -> None:
+        self._session = session
+        self._selection = selection
+        self._failures: dict[str, Failure] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._cells: dict[str, list[Cell]] = {}
+        self._outlook = Outlook(session.study.benchmarks)
+        self._planned = 0
+
+    def events(self) -> Generator[Event, None, RunReport]:
+        """Do it; yields what happens and returns the report."""
+        revisions = self._session.source.history()
+        yield HistoryRead(revisions=revisions)
+        workshop = self._session.workshop
+        left_out = workshop.left_out(revisions)
+        yield from (Skipped(left_out=each) for each in left_out)
+        planned = subjects(self._session.study, workshop.wanted(revisions))
+        workshop.need(planned)
+        yield from workshop.ahead(filter(self._cells_of, planned))
+        for subject in planned:
+            yield from self._make(subject)
+        yield from workshop.confirm()
+        yield from self._tell_equals()
+        for benchmark in self._session.study.benchmarks:
+            own = [key for key, tally in self._tallies.items() if tally.ready.cell.benchmark == benchmark]
+            yield from self._measure(self._by_point(own))
+        return RunReport(
+            revisions=len(revisions),
+            cells=self._planned,
+            measured=sum(len(self._cells[key]) for key, tally in self._tallies.items() if tally.measurements),
+            skipped=sum(
+                len(self._cells[key])
+                for key, tally in self._tallies.items()
+                if tally.ready.cell in self._outlook.left_out
+            ),
+            failures=self._failures,
+            invocations=self._session.bench.started,
+            left_out=left_out,
+            pins=self._session.pins,
+            disagreements=disagreements(self._session.study, self._outcomes()),
+        )
+
+    def _outcomes(self) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
+        for key, tally in self._tallies.items():
+            outcomes = tuple(tally.known.values())
+            yield from ((cell, outcomes) for cell in self._cells[key])
+
+    def _make(self, subject: Subject) -> Generator[Event, None, None]:
+        wanted = self._cells_of(subject)
+        self._planned += len(wanted)
+        fresh: list[Ready] = []
+        for cell in wanted:
+            ready = yield from self._session.workshop.ready(cell)
+            if isinstance(ready, Failure):
+                self._failures[str(subject)] = ready
+            else:
+                self._cells.setdefault(ready.runnable.key, []).append(cell)
+                fresh.append(ready)
+        self._recall([ready for ready in fresh if ready.runnable.key not in self._tallies])
+
+    def _cells_of(self, subject: Subject) -> list[Cell]:
+        return [cell for cell in cells(self._session.study, subject) if self._selection.wants(cell)]
+
+    def _recall(self, fresh: Sequence[Ready]) -> None:
+        study, bench = self._session.study, self._session.bench
+        bench.recall(fresh)
+        for ready in fresh:
+            known = bench.known(ready)
+            tally = Tally(
+                ready=ready,
+                known=known,
+                policy=study.measure,
+                metrics=study.benchmarks[ready.cell.benchmark].leading,
+                forgiven=_failed(known) if self._session.workshop.retry_failed else frozenset(),
+            )
+            self._tallies[ready.runnable.key] = tally
+            self._outlook.put(ready.cell, tally)
+
+    def _tell_equals(self) -> Generator[Event, None, None]:
+        for shared in self._cells.values():
+            if len(shared) > 1 and shared[0].point == self._first_point(shared[0]):
+                yield SameArtefact(
+                    benchmark=shared[0].benchmark, subjects=tuple(cell.subject for cell in shared)
+                )
+
+    def _first_point(self, cell: Cell) -> object:
+        return self._session.study.benchmarks[cell.benchmark].points(cell.subject.variant)[0]
+
+    def _by_point(self, keys: Sequence[str]) -> list[str]:
+        """Put the subjects of a point next to each other: what passes soon hits them alike, and their pairs."""
+        points = dict.fromkeys(self._tallies[key].ready.cell.point for key in keys)
+        numbers = {point: number for number, point in enumerate(points)}
+        return sorted(keys, key=lambda key: numbers[self._tallies[key].ready.cell.point])
+
+    def _measure(self, keys: Sequence[str]) -> Generator[Event, None, None]:
+        for key in keys:
+            yield from self._give_up(self._tallies[key].ready.cell)
+        number = 0
+        while active := [key for key in keys if self._outlook.wants(self._tallies[key].ready.cell)]:
+            yield from self._round(active, number)
+            number += 1
+
+    def _round(self, active: Sequence[str], number: int) -> Generator[Event, None, None]:
+        """Start everything once. The subjects of a point are a block: they run one directly after the other."""
+        study = self._session.study
+        furthest = max(
+            (self._tallies[key].next for key in active), key=lambda each: (each[0] != "warmup", each)
+        )
+        seed = invocation_seed(study, *furthest)
+        for block in self._blocks(active, number):
+            yield from self._block(block, Draw(block=secrets.token_hex(8), seed=seed))
+
+    def _blocks(self, active: Sequence[str], number: int) -> Iterator[Sequence[str]]:
+        """Put what a round starts into order, point after point; a coin decides which of a pair is first.
+
+        Points are compared with each other, and so go there and back; the subjects of a point are compared in pairs.
+        """
+        policy = self._session.study.measure
+        points: dict[str, list[str]] = {}
+        for key in active:
+            points.setdefault(str(self._tallies[key].ready.cell.point), []).append(key)
+        for point in ordered(tuple(points), number, order=policy.order, seed=policy.seed):
+            within = "random" if policy.order == "interleaved" else policy.order
+            yield ordered(points[point], number, order=within, seed=policy.seed)
+
+    def _block(self, block: Sequence[str], draw: Draw) -> Generator[Event, None, None]:
+        tallies = (self._tallies[key] for key in block)
+        wanted = (each for each in tallies if self._outlook.wants(each.ready.cell))
+        starts = (self._start(each, replace(draw, turn=turn)) for turn, each in enumerate(wanted))
+        for event in self._session.bench.perform(starts):
+            yield event
+            if isinstance(event, Invoked):
+                self._outlook.put(event.cell, self._tallies[event.outcome.key.runnable])
+                if isinstance(event.outcome, FailedInvocation):
+                    self._failures.setdefault(str(event.cell), event.outcome.failure)
+                    yield from self._give_up(event.cell)
+            yield self._progress()
+
+    def _start(self, tally: Tally, draw: Draw) -> Start:
+        return Start(ready=tally.ready, key=self._session.bench.key(tally.ready, *tally.next), draw=draw)
+
+    def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
+        if beyond := self._outlook.give_up(cell):
+            yield GivenUp(cells=beyond, because=cell)
+
+    def _progress(self) -> Progress:
+        left = self._outlook.left()
+        seconds = left.seconds or Span(least=0.0, most=0.0)
+        return Progress(
+            done=left.done,
+            left_least=int(left.starts.least),
+            left_most=int(left.starts.most),
+            seconds_least=seconds.least,
+            seconds_most=seconds.most,
+            unseen=left.unseen,
+        )
+
+
+def _failed(known: Mapping[tuple[Phase, int], Outcome]) -> AbstractSet[tuple[Phase, int]]:
+    return frozenset(key for key, outcome in known.items() if isinstance(outcome, FailedInvocation))

@@ -1,0 +1,213 @@
+"""A few new revisions measured in turns with the reference, so that their levels can be compared.
+
+At which new revision a figure may have changed: by its pairs with the one before, or by its whole history.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.measure.pairs import Comparisons, Turns, rule_for
+from perftrail.model.build import Failure
+from perftrail.model.plan import cells
+from perftrail.model.subject import Subject
+from perftrail.model.target import targets
+from perftrail.results.selection import leading_metrics
+from perftrail.stats.changepoints import change_points
+from perftrail.stats.comparison import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.measure.subjects import Ready
+    from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
+    from perftrail.stats.comparison import Comparison, Rule
+    from perftrail.verbs.watch.state import Level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One figure of a batch: for each revision that has it, the logarithms of its ratios to the reference.
+
+    One that is the same build as the reference has none. `own` are the reference's own, around their median.
+    """
+
+    target: Target
+    own: tuple[float, ...]
+    logs: Mapping[str, tuple[float, ...]]
+    same: frozenset[str]
+    bout: Bout
+
+    def against(self, one: str, other: str) -> Comparison | None:
+        """Compare two revisions of the batch; `None` where they are one build, or one was not measured."""
+        return self.bout.against(self.target, one, other)
+
+
+class Bout:
+    """One benchmark in one variant: the reference and what differs from it, in turns until verdicts are settled."""
+
+    def __init__(self, session: Session, readies: Mapping[str, Sequence[Ready]], reference: str) -> None:
+        keys = {name: tuple(ready.runnable.key for ready in each) for name, each in readies.items()}
+        self._alike = {
+            name: next(other for other in keys if keys[other] == key) for name, key in keys.items()
+        }
+        self.reference = reference
+        apart = {name: readies[name] for name in dict.fromkeys(self._alike.values())}
+        self.turns: Turns[str] = Turns(session, apart)
+        self._comparisons: Comparisons[str] = Comparisons(self.turns.units)
+        first = next(iter(readies.values()))[0].cell
+        there = set(self.turns.units.points)
+        wanted = (
+            target
+            for name in leading_metrics(session.study, first.benchmark)
+            for target in targets(session.study, first.benchmark, name, first.subject.variant)
+        )
+        self.targets = tuple(target for target in wanted if there.issuperset(target.points))
+        self._rule: Rule | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether the reference can be measured at some point, as far as was tried."""
+        broken = {each.ready.cell.point for each in self.turns.broken() if each.side == self.reference}
+        return not broken.issuperset(self.turns.units.points)
+
+    @property
+    def comparisons(self) -> int:
+        """How many verdicts it gives."""
+        return len(self.targets) * (len(self.turns.units.sides) - 1)
+
+    def events(self, rule: Rule) -> Generator[Event, None, None]:
+        """Measure until each verdict against the reference is settled."""
+        self._rule = rule
+        others = [side for side in self.turns.units.sides if side != self.reference]
+        if not others or not self.targets:
+            return
+        yield from self.turns.begin()
+        while self.turns.units.alive:
+            self._rule = self.turns.own(rule)
+            settled = (
+                self._settled(target, other, self._rule) for target in self.targets for other in others
+            )
+            if self.turns.units.full(self._rule) or all(settled):
+                return
+            yield from self.turns.unit()
+            yield self.turns.progress(rule)
+
+    def measured(self) -> Iterator[Measured]:
+        """Give what was measured of each figure."""
+        for target in self.targets:
+            units = self.turns.units.of(target)
+            centre = statistics.median(unit.logs[self.reference] for unit in units) if units else 0.0
+            known = self._alike.items()
+            yield Measured(
+                target=target,
+                own=tuple(unit.logs[self.reference] - centre for unit in units),
+                logs={
+                    name: tuple(unit.logs[like] - unit.logs[self.reference] for unit in units)
+                    for name, like in known
+                    if like != self.reference and units
+                },
+                same=frozenset(name for name, like in known if like == self.reference),
+                bout=self,
+            )
+
+    def against(self, target: Target, one: str, other: str) -> Comparison | None:
+        """Compare two revisions of the batch."""
+        first, second = self._alike.get(one), self._alike.get(other)
+        if first is None or second is None or first == second or self._rule is None:
+            return None
+        found = self._comparisons.read(target, self._rule, one=first, other=second)
+        return None if found is None else found.comparison
+
+    def _settled(self, target: Target, other: str, rule: Rule) -> bool:
+        if self.turns.units.dropped.keys() & set(target.points):
+            return True
+        return self._comparisons.settled(target, rule, one=self.reference, other=other)
+
+
+def measured_batch(
+    session: Session, reference: Revision, fresh: Sequence[Revision]
+) -> Generator[Event, None, list[Measured] | None]:
+    """Make new revisions and measure every figure of them in turns with the reference, in every variant.
+
+    What of them does not build, or has no such figure, is left out; the console tells of it. `None` where the
+    reference does not build or run, so that nothing can be compared with it.
+    """
+    bouts: list[Bout] = []
+    made_somewhere = False
+    for variant in session.study.variants:
+        made: dict[str, dict[str, list[Ready]]] = {}
+        for revision in (reference, *fresh):
+            for cell in cells(session.study, Subject(revision=revision, variant=variant)):
+                ready = yield from session.workshop.ready(cell)
+                if not isinstance(ready, Failure):
+                    made.setdefault(cell.benchmark, {}).setdefault(revision.id, []).append(ready)
+        made_somewhere = made_somewhere or any(reference.id in readies for readies in made.values())
+        bouts += [
+            Bout(session, readies, reference.id)
+            for readies in made.values()
+            if reference.id in readies and len(readies) > 1
+        ]
+    yield from session.workshop.confirm()
+    rule = rule_for(session.study.measure, sum(bout.comparisons for bout in bouts))
+    for bout in bouts:
+        yield from bout.events(rule)
+    if not made_somewhere or (bouts and not any(bout.stands for bout in bouts)):
+        return None
+    return [each for bout in bouts for each in bout.measured()]
+
+
+def level(logs: Sequence[float]) -> float:
+    """Where a figure lies, as a logarithm."""
+    return statistics.median(logs) if logs else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """A figure that seems to have changed after `before`, at `at` at the latest."""
+
+    target: Target
+    before: str
+    at: str
+
+
+def by_pairs(measured: Measured, order: Sequence[str], *, smallest: float) -> list[Alarm]:
+    """Walk through a batch in the order of history; each revision is compared with the one whose level holds.
+
+    A sure difference of at least `smallest` is an alarm, and the level is that revision's from then on.
+    """
+    alarms = []
+    holds = before = measured.bout.reference
+    for name in order:
+        found = measured.against(holds, name)
+        sure = found is not None and found.verdict in (Verdict.FASTER, Verdict.SLOWER)
+        if found is not None and sure and abs(math.log(found.effect)) >= math.log1p(smallest):
+            alarms.append(Alarm(target=measured.target, before=before, at=name))
+            holds = name
+        if name in measured.logs or name in measured.same:
+            before = name
+    return alarms
+
+
+def by_history(
+    target: Target, levels: Sequence[Level], *, smallest: float, known: Mapping[str, object]
+) -> list[Alarm]:
+    """Find the change points of a figure's levels at revisions that are not `known` for one.
+
+    They show what is too small for the pairs of one revision, once several have the new level. Only points at the
+    alert level count: smaller ones are often noise that wanders.
+    """
+    points = change_points([(number, each.logs) for number, each in enumerate(levels)])
+    return [
+        Alarm(target=target, before=levels[point.previous].revision, at=levels[point.position].revision)
+        for point in points
+        if point.alert
+        and abs(math.log(point.effect)) >= math.log1p(smallest)
+        and not any(levels[at].revision in known for at in range(point.earliest, point.latest + 1))
+    ]

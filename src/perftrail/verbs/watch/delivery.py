@@ -1,0 +1,244 @@
+"""Delivering messages to who is to be told: each once, and again only where it did not arrive.
+
+The message about a change that a search confirmed: in words, and as data.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import LauncherError, NoticeFailed
+from perftrail.model.build import content_key
+from perftrail.model.process import Command, Exited, NotStarted, TimedOut
+from perftrail.model.quantity import change as relative
+from perftrail.model.quantity import probability
+from perftrail.model.wording import quoted
+from perftrail.notices import MailServer, Message, post, send_mail, within
+from perftrail.process.launcher import Launcher
+from perftrail.verbs.watch.state import Pending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from perftrail.find.answer import FindAnswer
+    from perftrail.model.process import Ended
+    from perftrail.model.study import Receivers, Study
+    from perftrail.model.target import Target
+    from perftrail.search.answer import Change
+    from perftrail.verbs.watch.batch import Alarm
+    from perftrail.verbs.watch.state import WatchState
+
+
+TAKING_SECONDS = 60.0
+"""So long may a receiver take over a message."""
+
+LONGEST_SAID_BYTES = 1 << 16
+
+SECRET, PASSWORD = "PERFTRAIL_WEBHOOK_SECRET", "PERFTRAIL_SMTP_PASSWORD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """How messages go out: the mail server, the secrets, and where commands run with which environment.
+
+    A receiver that has not taken a message after so many `seconds` does not get it this time.
+    """
+
+    server: MailServer
+    secret: str
+    directory: str
+    environment: Mapping[str, str]
+    seconds: float = TAKING_SECONDS
+
+    @classmethod
+    def of(cls, receivers: Receivers, *, directory: str) -> Post:
+        """Give what the study says, with the secrets of our own environment; commands see none of them."""
+        host, _, port = receivers.smtp.rpartition(":")
+        return cls(
+            server=MailServer(
+                host=host.strip("[]"),
+                port=int(port),
+                sender=receivers.sender,
+                user=receivers.user,
+                password=os.environ.get(PASSWORD, ""),
+            ),
+            secret=os.environ.get(SECRET, ""),
+            directory=directory,
+            environment={name: value for name, value in os.environ.items() if name not in (SECRET, PASSWORD)},
+        )
+
+    def send(self, message: Message, receiver: str) -> None:
+        """Send a message to a receiver, ``KIND WHERE``. Raises `NoticeFailed`."""
+        kind, _, where = receiver.partition(" ")
+        try:
+            if kind == "webhook":
+                within(self.seconds, lambda: post(message, where, secret=self.secret))
+            elif kind == "mail":
+                within(self.seconds, lambda: send_mail(message, where, self.server))
+            else:
+                self._run(message, where)
+        except (LauncherError, OSError) as error:
+            # no room for a file, no process: nobody's fault, and it may pass
+            raise NoticeFailed(f"{kind}: {quoted(str(error))}") from error
+
+    def _run(self, message: Message, line: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="perftrail-notice-") as scratch, Launcher() as starter:
+            told, said = Path(scratch, "message.json"), Path(scratch, "said")
+            told.write_bytes(message.body())
+            ran = starter.run(
+                Command(
+                    arguments=tuple(shlex.split(line)),
+                    environment=self.environment,
+                    directory=self.directory,
+                    stdin=str(told),
+                    stderr=str(said),
+                    output_cap_bytes=LONGEST_SAID_BYTES,
+                    timeout_seconds=self.seconds,
+                    tree_memory="off",
+                )
+            )
+            if ran.ended != Exited(code=0):
+                raise NoticeFailed(f"command {_ended(ran.ended, self.seconds)}{_last_words(said)}")
+
+
+def receivers_of(receivers: Receivers) -> tuple[str, ...]:
+    """Name every receiver as ``KIND WHERE``."""
+    kinds = {"webhook": receivers.webhook, "command": receivers.command, "mail": receivers.mail}
+    return tuple(f"{kind} {where}" for kind, every in kinds.items() for where in every)
+
+
+def shown(receiver: str) -> str:
+    """Name a receiver for people. Whoever has a webhook's whole address may post to it, so it is not told.
+
+    >>> shown("webhook https://chat.example.org/hooks/s3cret"), shown("command notify --token s3cret")
+    ('webhook https://chat.example.org/…', 'command notify …')
+    """
+    kind, _, where = receiver.partition(" ")
+    if kind == "webhook":
+        scheme, _, rest = where.partition("://")
+        host = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]
+        told = f"{scheme}://{host}/…"
+    elif kind == "command":
+        first, more, _ = where.partition(" ")
+        told = f"{first} …" if more else first
+    else:
+        told = where
+    return f"{kind} {told}"
+
+
+def deliver(
+    state: WatchState,
+    send: Callable[[Message, str], None],
+    *,
+    receivers: Sequence[str],
+    save: Callable[[WatchState], None],
+) -> WatchState:
+    """Try everything that is pending once by `send`, which is a `Post`'s.
+
+    `save` is called after each try, before the next: what arrived is not sent again. What is left is tried at the next
+    call. A receiver that did not take one message is tried with no other in this call, and that one comes last in the
+    next: neither does a receiver that hangs hold up a watch, nor one message all that come after it. Who is no receiver
+    any more is told nothing, and a message that everybody has is forgotten; that there was one is not.
+    """
+    down: set[str] = set()
+    for pending in state.pending:
+        left = pending
+        for receiver in pending.left:
+            if receiver in down:
+                continue
+            failed = _tried(pending, receiver, send) if receiver in receivers else ""
+            if failed:
+                down.add(receiver)
+            others = tuple(each for each in left.left if failed or each != receiver)
+            left = replace(left, left=others, failed=failed or left.failed)
+            state = _with(state, left, last=bool(failed))
+            save(state)
+    return state
+
+
+def _tried(pending: Pending, receiver: str, send: Callable[[Message, str], None]) -> str:
+    """Send a message; say why it did not arrive, nothing when it did."""
+    message = Message(id=pending.id, subject=pending.subject, text=pending.text, data=pending.data)
+    try:
+        send(message, receiver)
+    except NoticeFailed as failure:
+        return str(failure)
+    return ""
+
+
+def _with(state: WatchState, changed: Pending, *, last: bool) -> WatchState:
+    """Put a message in its own place or last, or away when everybody has it."""
+    every = [changed if each.id == changed.id else each for each in state.pending]
+    every.sort(key=lambda each: last and each.id == changed.id)
+    return replace(state, pending=tuple(each for each in every if each.left))
+
+
+def _last_words(said: Path) -> str:
+    """Quote the last line that a command complained in, if it did."""
+    told = said.read_text(encoding="utf-8", errors="replace").strip() if said.is_file() else ""
+    return f": {quoted(told.splitlines()[-1])}" if told else ""
+
+
+def _ended(ended: Ended, seconds: float) -> str:
+    match ended:
+        case Exited(code=code):
+            return f"ended with exit code {code}"
+        case TimedOut():
+            return f"did not end within {seconds:g} s"
+        case NotStarted(message=message):
+            return f"cannot be started: {message}"
+        case _:
+            return "was killed"
+
+
+MOST_NAMED = 10
+"""So many of the revisions that may have made a change are named."""
+
+
+def message(
+    study: Study, alarm: Alarm, answer: FindAnswer, change: Change, *, receivers: Sequence[str]
+) -> Pending:
+    """Write the message about one change of a search's answer, for everybody who is to have it."""
+    culprits = answer.candidates(change)
+    who = culprits[-1].short if len(culprits) == 1 else f"one of {len(culprits)} up to {culprits[-1].short}"
+    what = "" if change.effect is None else f" {relative(change.effect.value)}"
+    lower = alarm.target.better == "lower"
+    good = change.effect is not None and (change.effect.value < 1.0) == lower
+    word = "better" if good else "worse"
+    lines = [
+        f"{answer.name}:{what} since {who}, which is {word}.",
+        *(f"  {each.short}  {each.time[:10]}  {each.summary}" for each in culprits[:MOST_NAMED]),
+        f"Probability {probability(change.confidence)}; {answer.invocations} invocations on {answer.machine}.",
+        f"{answer.answer.reason}",
+    ]
+    return Pending(
+        id=change_id(figure(alarm.target), culprits[-1].id),
+        subject=f"{study.title}: {answer.name}{what} ({word})",
+        text="\n".join(lines) + "\n",
+        data={
+            "study": study.title,
+            "metric": alarm.target.name,
+            "variant": alarm.target.variant,
+            "better": good,
+            "at": alarm.at,
+            "revisions": [each.id for each in culprits],
+            "answer": answer.as_json(),
+        },
+        left=tuple(receivers),
+    )
+
+
+def figure(target: Target) -> str:
+    """Name a figure with its variant, without blanks."""
+    return f"{target.name}@{target.variant}".replace(" ", "_")
+
+
+def change_id(name: str, revision: str) -> str:
+    """Name the change of a figure at a revision: the same however often it is found."""
+    return content_key("watch", name, revision)[:32]

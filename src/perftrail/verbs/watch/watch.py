@@ -1,0 +1,294 @@
+"""`watch`: what is new on a branch is measured beside what was known, and a change that shows is searched for.
+
+A branch that was rewritten: what is known of it, as far as it still is what it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError, UsageError
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
+from perftrail.measure.events import BuilderSaid, HistoryRead
+from perftrail.model.source import Ends, read_span
+from perftrail.ports import Growing
+from perftrail.search.question import Budget
+from perftrail.verbs.backport.patch import find_revision
+from perftrail.verbs.watch.batch import Alarm, by_history, by_pairs, level, measured_batch
+from perftrail.verbs.watch.delivery import change_id, figure, message
+from perftrail.verbs.watch.state import MOST_REMEMBERED, Level, WatchState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
+    from perftrail.model.search_record import Json
+    from perftrail.model.study import Study
+    from perftrail.model.subject import Revision
+    from perftrail.verbs.watch.batch import Measured
+    from perftrail.verbs.watch.state import Pending
+
+
+def kept(state: WatchState, branch: Sequence[str]) -> WatchState | None:
+    """Go back to the newest revision of a branch that was measured before it was rewritten; `None` where none is left.
+
+    What was measured of revisions that the branch lost is forgotten. Where the reference is one of them, the newest one
+    left takes its place, at the level that it had itself.
+    """
+    there = set(branch)
+    measured = {state.reference, *(each.revision for every in state.levels.values() for each in every)}
+    last = next((revision for revision in reversed(branch) if revision in measured), None)
+    if last is None:
+        return None
+    levels = {
+        name: tuple(each for each in every if each.revision in there) for name, every in state.levels.items()
+    }
+    state = replace(state, last=last, levels=levels)
+    if state.reference in there:
+        return state
+    offsets = {name: level(every[-1].logs) for name, every in levels.items() if every}
+    return replace(state, reference=last, offsets=offsets)
+
+
+AT_ONCE = 4
+"""So many new revisions are measured in one unit with the reference: more would lie far apart in time."""
+
+CHANGED = ("found", "range", "several")
+"""The verdicts of a search that confirm a change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What a look at the branch came to: the revisions that were new, and the searches that they gave rise to."""
+
+    fresh: tuple[Revision, ...]
+    answers: tuple[FindAnswer, ...]
+    state: WatchState
+
+    def as_json(self) -> dict[str, Json]:
+        """The look as `watch --json` prints it in a line."""
+        return {
+            "reference": self.state.reference,
+            "last": self.state.last,
+            "new": [revision.id for revision in self.fresh],
+            "searches": [answer.as_json() for answer in self.answers],
+            "pending": len(self.state.pending),
+        }
+
+
+def watched_range(study: Study, branch: str | None) -> str | None:
+    """Give the study's range with its end moved to a branch's tip; `None` for the study's own.
+
+    Raises `UsageError` for a range whose end is not to be moved.
+    """
+    text = study.walked.range
+    span = Ends(old="", new="") if text is None else read_span(text)
+    if not isinstance(span, Ends):
+        if branch is not None:
+            raise UsageError(f'--branch {branch}: source.range = "{text}" has no end to be moved there')
+        return text
+    if not span.old and not branch:
+        return None if text is None else f"{span.old}..{span.new}"
+    return f"{span.old}..{branch or ''}"
+
+
+class Look:
+    """One look at a branch: everything that is new on it, measured and judged.
+
+    `save` is called whenever more is known, each time with all of it. `receivers` are who is to be told.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        state: WatchState,
+        *,
+        branch: str | None,
+        receivers: Sequence[str],
+        save: Callable[[WatchState], None],
+    ) -> None:
+        self._session = session
+        self._state = state
+        self._branch = branch
+        self._receivers = tuple(receivers)
+        self._save = save
+        self._answers: list[FindAnswer] = []
+
+    def events(self) -> Generator[Event, None, Watched]:
+        """Look; yields what happens and returns what was seen."""
+        source = self._session.source
+        if isinstance(source, Growing):
+            source.refresh()
+        revisions = source.history(watched_range(self._session.study, self._branch))
+        yield from self._found_again(revisions)
+        ids = [revision.id for revision in revisions]
+        fresh = revisions[ids.index(self._state.last) + 1 :]
+        if fresh:
+            yield HistoryRead(revisions=fresh)
+        wanted = self._session.workshop.wanted(fresh)
+        for start in range(0, len(wanted), AT_ONCE):
+            yield from self._batch(wanted[start : start + AT_ONCE])
+        if fresh and self._state.last != fresh[-1].id:  # what the study leaves out
+            self._keep(replace(self._state, last=fresh[-1].id))
+        return Watched(fresh=tuple(fresh), answers=tuple(self._answers), state=self._state)
+
+    def _found_again(self, revisions: Sequence[Revision]) -> Iterator[Event]:
+        """Let the revision seen last be one of the branch, also of one that was rewritten meanwhile."""
+        ids = [revision.id for revision in revisions]
+        if self._state.last in ids:
+            return
+        known = kept(self._state, ids)
+        begins = revisions[-1] if known is None else revisions[ids.index(known.last)]
+        rewritten = "the branch was rewritten; " if self._state.last else ""
+        yield BuilderSaid(text=f"{rewritten}watching from {begins.short}")
+        self._keep(self._anew(begins) if known is None else known)
+
+    def _batch(self, fresh: Sequence[Revision]) -> Generator[Event, None, None]:
+        reference = self._reference()
+        measured = None if reference is None else (yield from measured_batch(self._session, reference, fresh))
+        if measured is None:
+            yield from self._with_another_reference(
+                fresh, "is gone" if reference is None else "cannot be measured"
+            )
+            return
+        state = self._with_levels(measured, fresh)
+        order = [revision.id for revision in fresh]
+        confirmed: list[Alarm] = []
+        for each in measured:
+            for alarm in self._alarms(each, order, state, confirmed):
+                changes = yield from self._searched(alarm)
+                if changes:
+                    confirmed.append(alarm)
+                    state = _with_changes(state, changes)
+                else:
+                    state = replace(state, doubted=(*state.doubted, f"{figure(alarm.target)} {alarm.at}"))
+        # a change that only the whole history shows lies further back: the last revision has the new level
+        changed = [alarm.at if alarm.at in order else order[-1] for alarm in confirmed]
+        state = replace(state, last=order[-1])
+        self._keep(self._moved(state, measured, sorted(changed, key=order.index)))
+
+    def _with_another_reference(self, fresh: Sequence[Revision], why: str) -> Generator[Event, None, None]:
+        """Begin anew at the first of new revisions, and compare the others with it."""
+        yield BuilderSaid(
+            text=f"the revision that others were compared with {why}; watching goes on from {fresh[0].short}"
+        )
+        self._keep(self._anew(fresh[0]))
+        if len(fresh) > 1:
+            yield from self._batch(fresh[1:])
+
+    def _alarms(
+        self, measured: Measured, order: Sequence[str], state: WatchState, confirmed: Sequence[Alarm]
+    ) -> list[Alarm]:
+        """Where a figure may have changed, by the pairs of a batch or else by its whole history."""
+        name, smallest = figure(measured.target), self._session.study.find.smallest
+        known = dict.fromkeys([*self._known(name, state), *(alarm.at for alarm in confirmed)])
+        return by_pairs(measured, order, smallest=smallest) or by_history(
+            measured.target, state.levels.get(name, ()), smallest=smallest, known=known
+        )
+
+    def _anew(self, revision: Revision) -> WatchState:
+        """Begin at a revision; what was told and is to be told stays."""
+        return WatchState(
+            reference=revision.id, last=revision.id, told=self._state.told, pending=self._state.pending
+        )
+
+    def _reference(self) -> Revision | None:
+        try:
+            return find_revision(self._session.study, self._session.source, self._state.reference)
+        except SourceError:
+            return None
+
+    def _with_levels(self, measured: Sequence[Measured], fresh: Sequence[Revision]) -> WatchState:
+        """Add where each figure lies at each new revision, on the scale of where watching began."""
+        levels = dict(self._state.levels)
+        for each in measured:
+            name = figure(each.target)
+            offset = self._state.offsets.get(name, 0.0)
+            known = list(levels.get(name, ()))
+            if not known:
+                known.append(Level(revision=self._state.reference, logs=each.own))
+            known += [
+                Level(revision=revision.id, logs=tuple(offset + log for log in each.logs[revision.id]))
+                for revision in fresh
+                if each.logs.get(revision.id)
+            ]
+            levels[name] = tuple(known[-MOST_REMEMBERED:])
+        return replace(self._state, levels=levels)
+
+    def _moved(self, state: WatchState, measured: Sequence[Measured], changed: Sequence[str]) -> WatchState:
+        """Let the last revision that changed something be the one that later ones are compared with."""
+        if not changed:
+            return state
+        offsets = dict(state.offsets)
+        for each in measured:
+            name = figure(each.target)
+            offsets[name] = offsets.get(name, 0.0) + level(each.logs.get(changed[-1], ()))
+        return replace(state, reference=changed[-1], offsets=offsets)
+
+    def _known(self, name: str, state: WatchState) -> list[str]:
+        """The revisions at which a change of a figure is known already, or was looked for in vain."""
+        doubted = [each.rpartition(" ")[2] for each in state.doubted if each.startswith(f"{name} ")]
+        levels = state.levels.get(name, ())
+        return [*doubted, *(each.revision for each in levels if change_id(name, each.revision) in state.told)]
+
+    def _searched(self, alarm: Alarm) -> Generator[Event, None, tuple[Pending, ...]]:
+        """Search for what changed a figure; give a message about each change that there was."""
+        target, policy = alarm.target, self._session.study.find
+        yield BuilderSaid(
+            text=f"{target.name} seems to have changed at {alarm.at[:10]}: searching from {alarm.before[:10]} on"
+        )
+        part = self._part(alarm)
+        if part is None:
+            return ()
+        request = FindRequest(
+            goal=(target,),
+            range=part,
+            smallest=policy.smallest,
+            confidence=policy.confidence,
+            budget=Budget(
+                seconds=policy.budget_seconds,
+                invocations=policy.budget_invocations,
+                builds=policy.budget_builds,
+            ),
+            priors=policy.prior,
+            suspect=policy.suspect,
+        )
+        answer = yield from Find(self._session, request).events()
+        assert isinstance(answer, FindAnswer)
+        self._answers.append(answer)
+        if str(answer.answer.verdict) not in CHANGED:
+            return ()
+        study = self._session.study
+        return tuple(
+            message(study, alarm, answer, change, receivers=self._receivers)
+            for change in answer.answer.changes
+        )
+
+    def _part(self, alarm: Alarm) -> str | None:
+        """The part of the history that an alarm is about; `None` where nothing leads from the one end to the other."""
+        for old in dict.fromkeys((alarm.before, self._state.reference)):
+            try:
+                revisions = self._session.source.history(f"{old}..{alarm.at}")
+            except SourceError:
+                continue
+            if len(revisions) > 1:
+                return f"{old}..{alarm.at}"
+        return None
+
+    def _keep(self, state: WatchState) -> None:
+        self._state = state
+        self._save(state)
+
+
+def _with_changes(state: WatchState, changes: Sequence[Pending]) -> WatchState:
+    """Note changes and the messages about them, but for those that are known."""
+    fresh = [each for each in changes if each.id not in state.told]
+    return replace(
+        state,
+        told=(*state.told, *(each.id for each in fresh)),
+        pending=(*state.pending, *(each for each in fresh if each.left)),
+    )

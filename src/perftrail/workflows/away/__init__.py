@@ -1,1 +1,0 @@
-"""Studies made and measured on other machines: what is sent there, what is done there, what comes back."""

@@ -1,1 +1,0 @@
-"""Comparing two revisions: which figures, measured how, read when."""
