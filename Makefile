@@ -31,7 +31,7 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/report tests/cli src
+	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present tests/cli src
 
 test: setup ## every test: real builds, simulations, real kills
 	$(BIN)/pytest -n 2 --dist worksteal --durations 20

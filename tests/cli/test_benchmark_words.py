@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perftrail.present.tables import print_by_benchmark
-from tests.workflows.test_by_benchmark import Bench
+from tests.results.test_by_benchmark import Bench
 
 
 def lines(capsys: pytest.CaptureFixture[str], bench: Bench) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.present.gate.output import Job
-from tests.report.test_gates import gate
+from tests.present.test_gates import gate
 
 
 def test_a_summary_is_no_longer_than_github_takes_in_bytes(

@@ -14,7 +14,7 @@ import pytest
 from perftrail.cli.main import main
 from perftrail.present.curves import Series, Spot, curve
 from perftrail.present.trial import WIDTH, lines
-from tests.report.test_exports import found
+from tests.present.test_exports import found
 from tests.starting import start
 
 FEW = ("-r", "3")

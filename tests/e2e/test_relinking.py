@@ -15,9 +15,9 @@ from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
 from tests.e2e.printing import perftrail
+from tests.measure.bench import drain
 from tests.process.sandbox.insides import needs_sandbox
 from tests.sources.repositories import Repository
-from tests.workflows.bench import drain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,55 @@
+"""What a worker says when it cannot work: in words that travel, with the machine they are about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.cluster.study_copy import STUDY, pack_study
+from perftrail.cluster.values import Making, Parcel, Terms
+from perftrail.cluster.worker import StudyDesk, work
+from perftrail.errors import ClusterError, UsageError
+from perftrail.model.build import Recipe
+from perftrail.model.measurement import Machine
+from perftrail.model.source import Source
+from perftrail.model.subject import Revision, Subject
+from tests.cluster.away.test_grounds import site
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MACHINE = Machine(id="0123456789abcdef", facts={"name": "bench"})
+
+
+def test_a_disk_that_takes_nothing_is_told_with_its_machine(tmp_path: Path) -> None:
+    asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token="another")
+    (tmp_path / "file").touch()
+    desk = StudyDesk(
+        Terms(machine=MACHINE, builds=1, directory=tmp_path / "file" / "worker", apart=True, version="1")
+    )
+    making = Making(
+        key="k",
+        subject=Subject(revision=Revision(id="r"), variant="plain"),
+        recipe=Recipe(directory="", steps=()),
+    )
+    parcel = Parcel(name=STUDY, packed=pack_study(tmp_path / "study"))
+    with pytest.raises(ClusterError, match=r'machine "bench": .*file.*--directory'):
+        desk.make(asked, [parcel], making)
+    desk.close()
+
+
+def test_a_directory_that_cannot_be_made_or_that_others_can_change_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    for name, said in (("file/below", "cannot be made"), ("open", "others may write there")):
+        with pytest.raises(UsageError, match=rf'--directory ".*{name}": {said}'):
+            work(
+                "tcp://127.0.0.1:1",
+                builds=1,
+                machine=None,
+                directory=str(tmp_path / name),
+                apart=False,
+                on_begin=lambda _: None,
+            )

@@ -1,0 +1,83 @@
+"""Relinking on the machines of a cluster: whoever builds also relinks, and whoever measures starts what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.cluster.machines import machines
+from perftrail import studyfile
+from perftrail.measure.subjects import Ready, Start
+from perftrail.model.measurement import Measurement
+from perftrail.model.plan import cells, subjects
+from perftrail.opening import open_session
+from tests.measure.bench import drain
+from tests.sources.repositories import Repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+STUDY = """\
+[source]
+kind = "git"
+location = "{location}"
+
+[build]
+steps = ["cc -c main.c one.c two.c", "cc -o program main.o one.o two.o", "pwd > where"]
+outputs = ["program"]
+relink = [
+    "test \\"$(cat where)\\" = \\"$PWD\\"",
+    "set -- one.o two.o; [ $(( {{layout}} % 2 )) = 0 ] || set -- two.o one.o; cc -o program $@ main.o",
+]
+
+[benchmark.work]
+command = "{{build}}/program"
+metrics = {{ apart = {{ pattern = 'apart (-?[0-9]+)' }} }}
+
+[measure]
+warmups = 0
+"""
+
+FILES = {
+    "main.c": "#include <stdio.h>\nint one(void); int two(void);\n"
+    'int main(void) { printf("apart %ld\\n", (long)one - (long)two); return 0; }\n',
+    "one.c": "int one(void) { return 1; }\n",
+    "two.c": "int two(void) { return 2; }\n",
+}
+
+
+def apart(study: Path, engine: str) -> list[float]:
+    """Return how far two functions are apart as linked and in two other orders, as they ran on an engine."""
+    loaded = studyfile.load(str(study))
+    with open_session(loaded, store=None, engine=engine) as session:
+        (subject,) = subjects(loaded, session.source.history())
+        (cell,) = cells(loaded, subject)
+        drain(session.workshop.relink([cell], (1, 2)))
+        found = []
+        for layout in (0, 1, 2):
+            _, ready = drain(session.workshop.ready(cell, layout=layout))
+            assert isinstance(ready, Ready), ready
+            session.bench.recall((ready,))
+            start = Start(ready=ready, key=session.bench.key(ready, "sample", layout))
+            drain(session.bench.perform((start,)))
+            outcome = session.bench.known(ready)["sample", layout]
+            assert isinstance(outcome, Measurement), outcome
+            assert outcome.draw.layout == layout
+            found.append(outcome.values["apart"])
+        return found
+
+
+@pytest.mark.parametrize("place", [(), ("--apart",)], ids=["one directory", "directories of their own"])
+def test_layouts_made_by_workers_run_on_workers(tmp_path: Path, place: tuple[str, ...]) -> None:
+    repository = Repository(tmp_path / "repository")
+    repository.commit(FILES)
+    study = tmp_path / "study" / "perftrail.toml"
+    study.parent.mkdir()
+    study.write_text(STUDY.format(location=repository.path))
+    with machines(tmp_path / "machines", ("one", "two"), *place) as two:
+        linked, first, second = apart(study, two.address.replace("tcp://", "dask://"))
+    assert first > 0 > second
+    assert linked < 0

@@ -1,0 +1,54 @@
+"""Where Dask is not installed, what needs it says how to get it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from perftrail.cli.commands.worker import command
+from perftrail.errors import ClusterError, UsageError
+from perftrail.opening import open_session
+from tests.measure.bench import a_study
+
+OURS = ("perftrail.cluster.attendance", "perftrail.cluster.dask", "perftrail.cluster.dask")
+
+
+@pytest.fixture
+def without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("perftrail.cluster", *OURS))]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("dask", "distributed"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.mark.usefixtures("without_dask")
+def test_engines_say_how_to_get_it(tmp_path: Path) -> None:
+    study = a_study(file=str(tmp_path / "perftrail.toml"), directory=str(tmp_path))
+    with (
+        pytest.raises(ClusterError, match=r"--engine needs Dask: pip install 'perftrail\[cluster\]'"),
+        open_session(study, store=None, engine="dask:local:1"),
+    ):
+        pass
+
+
+@pytest.mark.usefixtures("without_dask")
+def test_workers_say_how_to_get_it() -> None:
+    with pytest.raises(ClusterError, match=r"worker needs Dask: pip install 'perftrail\[cluster\]'"):
+        command.main(["tcp://head:8786"], standalone_mode=False)
+
+
+@pytest.mark.parametrize("address", ["head:8786", "tcp://head", "tcp://", "tcp://head:x", "tls://head:99999"])
+def test_a_worker_is_given_the_address_of_a_scheduler(address: str) -> None:
+    with pytest.raises(UsageError, match="give tcp://HOST:PORT or tls://HOST:PORT"):
+        command.main([address], standalone_mode=False)
+
+
+def test_hands_are_the_workers_own(tmp_path: Path) -> None:
+    study = a_study(file=str(tmp_path / "perftrail.toml"), directory=str(tmp_path))
+    with (
+        pytest.raises(UsageError, match="the workers say how many builds at once"),
+        open_session(study, store=None, engine="dask:local:1", jobs=2),
+    ):
+        pass

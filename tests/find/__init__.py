@@ -1,0 +1,1 @@
+"""The search loop with real and fake builds."""

@@ -1,0 +1,339 @@
+"""`find` does what the search asks, tells it what came of it, and remembers each step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail.errors import NoAnswer
+from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
+from perftrail.find.sampler import TRIES
+from perftrail.measure.events import Stepped
+from perftrail.measure.session import Session
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.metrics import Derived, Metric
+from perftrail.model.process import Exited
+from perftrail.model.target import Goal, resolve, resolve_goal
+from perftrail.present.finding import noise_words
+from perftrail.search.question import Budget
+from perftrail.store.memory import MemoryStore
+from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
+from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.measure.bench import a_session, a_study, drain
+
+STUDY = a_study()
+
+
+def request(session: Session, metric: str = "wall", *, range: str | None = None) -> FindRequest:
+    return FindRequest(
+        goal=(resolve(session.study, metric),),
+        range=range,
+        smallest=0.05,
+        confidence=0.99,
+        budget=Budget(invocations=300),
+    )
+
+
+def asked(goal: Goal, **more: Any) -> FindRequest:
+    return FindRequest(
+        goal=goal, range=None, smallest=0.05, confidence=0.99, budget=Budget(invocations=600), **more
+    )
+
+
+def stepping_at(culprit: int) -> FakeStarter:
+    return FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < culprit else 0.13)
+
+
+def find(session: Session, metric: str = "wall") -> tuple[list[Stepped], FindAnswer]:
+    events, answer = drain(Find(session, request(session, metric)).events())
+    assert isinstance(answer, FindAnswer)
+    return [event for event in events if isinstance(event, Stepped)], answer
+
+
+@pytest.mark.parametrize("culprit", [1, 17, 99])
+def test_the_culprit_is_found_by_its_full_id(tmp_path: Path, culprit: int) -> None:
+    session = a_session(STUDY, tmp_path, source=FakeSource(100), starter=stepping_at(culprit))
+    _, answer = find(session)
+    told = answer.as_json()
+    assert told["verdict"] == "found"
+    assert told["changes"][0]["revisions"] == [f"r{culprit}"]  # type: ignore[index,call-overload] # plain JSON
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_unbuildable_revisions_are_listed_with_stage_and_log(tmp_path: Path) -> None:
+    source = FakeSource(30)
+    builder = FakeBuilder(source, broken={f"r{number}" for number in range(9, 21)})
+    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(14), builder=builder)
+    _, answer = find(session)
+    told = answer.as_json()
+    assert told["verdict"] == "range"
+    assert told["changes"][0]["revisions"] == [f"r{number}" for number in range(9, 22)]  # type: ignore[index,call-overload] # plain JSON
+    assert told["failures"]
+    assert {each["stage"] for each in told["failures"]} == {"build"}  # type: ignore[index,union-attr,call-overload] # plain JSON
+
+
+def test_a_revision_that_crashes_is_unusable_not_fatal(tmp_path: Path) -> None:
+    starter = stepping_at(14)
+    starter.ended = lambda arguments: Exited(code=1 if number_of(arguments) in (14, 15) else 0)
+    session = a_session(STUDY, tmp_path, source=FakeSource(30), starter=starter)
+    _, answer = find(session)
+    told = answer.as_json()
+    assert told["changes"][0]["revisions"] == ["r14", "r15", "r16"]  # type: ignore[index,call-overload] # plain JSON
+    assert {each.failure.stage for each in answer.unusable} == {"crash"}
+
+
+def test_a_search_resumes_from_the_store_with_the_same_steps(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(60)
+    starter = stepping_at(40)
+    whole, answer = find(a_session(STUDY, tmp_path, source=source, starter=starter, store=store))
+    again = stepping_at(40)
+    replayed, same = find(a_session(STUDY, tmp_path, source=source, starter=again, store=store))
+    assert again.started == []
+    assert all(step.resumed for step in replayed)
+    assert [step.words for step in replayed] == [step.words for step in whole]
+    assert same.as_json() == answer.as_json()
+
+
+def test_a_search_cut_anywhere_takes_only_the_batch_again_that_was_cut(tmp_path: Path) -> None:
+    """Samples are compared with those next to them in time, so half a batch of an earlier run is not gone on with."""
+    source = FakeSource(60)
+    reference = stepping_at(40)
+    find(a_session(STUDY, tmp_path, source=source, starter=reference, store=MemoryStore()))
+    for cut in range(1, len(reference.started), 3):
+        store, first = MemoryStore(), stepping_at(40)
+        session = a_session(STUDY, tmp_path, source=source, starter=first, store=store)
+        steps = 0
+        for event in Find(session, request(session)).events():
+            steps += isinstance(event, Stepped)
+            if len(first.started) == cut:
+                break
+        rest = stepping_at(40)
+        session = a_session(STUDY, tmp_path, source=source, starter=rest, store=store)
+        resumed, answer = find(session)
+        assert answer.as_json()["changes"][0]["revisions"] == ["r40"]  # type: ignore[index,call-overload] # plain JSON
+        assert sum(step.resumed for step in resumed) in (steps, steps + 1), (
+            "whole batches are not taken again"
+        )
+        assert len(first.started) + len(rest.started) - answer.invocations <= 5, "a batch is small"
+
+
+def test_steps_and_answer_are_in_the_store(tmp_path: Path) -> None:
+    store = MemoryStore()
+    session = a_session(STUDY, tmp_path, source=FakeSource(50), starter=stepping_at(20), store=store)
+    steps, answer = find(session)
+    [record] = store.searches()
+    assert record.answer == answer.as_json()
+    assert [step.words for step in store.steps(record.key, record.machine)] == [step.words for step in steps]
+
+
+def test_no_change_is_an_answer(tmp_path: Path) -> None:
+    session = a_session(STUDY, tmp_path, source=FakeSource(50), starter=FakeStarter(seconds=lambda _: 0.1))
+    _, answer = find(session)
+    assert answer.as_json()["verdict"] == "none"
+
+
+def test_a_range_of_one_revision_holds_no_change(tmp_path: Path) -> None:
+    session = a_session(STUDY, tmp_path, source=FakeSource(1), starter=stepping_at(1))
+    with pytest.raises(NoAnswer, match=r"one revision.*widen source\.range"):
+        find(session)
+
+
+def test_the_range_limits_the_search(tmp_path: Path) -> None:
+    session = a_session(STUDY, tmp_path, source=FakeSource(50), starter=stepping_at(20))
+    _, answer = drain(Find(session, request(session, range="r15..r30")).events())
+    assert isinstance(answer, FindAnswer)
+    assert answer.as_json()["revisions"] == 16
+    assert answer.as_json()["verdict"] == "found"
+
+
+def test_a_derived_metric_is_read_at_all_its_points(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks={"mt": Benchmark(command="{build}/mt {threads}", parameters={"threads": (2, 8)})},
+        derived={
+            "ratio": Derived(benchmark="mt", value="wall[threads=2] / wall[threads=8]", better="higher")
+        },
+    )
+
+    def seconds(arguments: tuple[str, ...]) -> float:
+        scales = number_of(arguments) >= 12
+        return 0.2 if arguments[1] == "2" or not scales else 0.1
+
+    session = a_session(study, tmp_path, source=FakeSource(30), starter=FakeStarter(seconds=seconds))
+    _, answer = find(session, "ratio")
+    [change] = answer.answer.changes
+    assert change.positions == (12,)
+    assert change.effect is not None
+    assert change.effect.low <= 2.0 <= change.effect.high
+
+
+def test_a_metric_that_is_never_printed_makes_revisions_unusable(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks={
+            "work": Benchmark(command="{build}/work", metrics={"speed": Metric(pattern="speed ([0-9]+)")})
+        }
+    )
+    session = a_session(study, tmp_path, source=FakeSource(4), starter=FakeStarter(seconds=lambda _: 0.1))
+    _, answer = find(session, "speed")
+    assert answer.as_json()["verdict"] == "unclear"
+    assert {each.failure.stage for each in answer.unusable} == {"metric"}
+
+
+def test_a_revision_that_is_built_to_the_same_is_not_measured_again(tmp_path: Path) -> None:
+    docs_only = {f"r{number}": "r20" for number in range(21, 50)}
+    starter = stepping_at(20)
+    session = a_session(STUDY, tmp_path, source=FakeSource(50, same_as=docs_only), starter=starter)
+    steps, answer = find(session)
+    assert answer.answer.changes[0].positions == (20,)
+    assert any("the same artefact as" in step.words for step in steps)
+    assert not any(number_of(arguments) > 20 for arguments in starter.started)
+
+
+def test_metrics_of_one_invocation_share_it_and_one_walk_serves_them_all(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks={
+            "fast": Benchmark(command="{build}/fast"),
+            "slow": Benchmark(command="{build}/slow {threads}", parameters={"threads": (1, 4)}),
+        }
+    )
+
+    def seconds(arguments: tuple[str, ...]) -> float:
+        number = number_of(arguments)
+        if arguments[0].endswith("fast"):
+            return 0.1 if number < 30 else 0.13
+        return 0.2 if number < 30 or arguments[1] == "1" else 0.12
+
+    starter = FakeStarter(seconds=seconds)
+    session = a_session(study, tmp_path, source=FakeSource(80), starter=starter)
+    _, table = drain(Find(session, asked(resolve_goal(study, ()))).events())
+    assert isinstance(table, FindTable)
+    verdicts = {answer.target.name: str(answer.answer.verdict) for answer in table.answers}
+    assert verdicts == {
+        "fast.wall": "found",
+        "fast.peak_memory": "none",
+        "slow.wall[threads=1]": "none",
+        "slow.peak_memory[threads=1]": "none",
+        "slow.wall[threads=4]": "found",
+        "slow.peak_memory[threads=4]": "none",
+    }
+    told = table.as_json()
+    assert [change.positions for answer in table.answers for change in answer.answer.changes] == [
+        (30,),
+        (30,),
+    ]
+    assert told["invocations"] == len(starter.started)
+    assert table.builds == len({number_of(arguments) for arguments in starter.started}) <= 14
+
+
+def test_the_table_for_programs_holds_each_answer_in_the_form_of_one_alone(tmp_path: Path) -> None:
+    study = a_study(benchmarks={"work": Benchmark(command="{build}/work", counters=())})
+    session = a_session(study, tmp_path, source=FakeSource(20), starter=stepping_at(7))
+    _, table = drain(Find(session, asked(resolve_goal(study, ()))).events())
+    told = json.loads(json.dumps(table.as_json()))
+    alone = find(a_session(study, tmp_path, source=FakeSource(20), starter=stepping_at(7)), "wall")[
+        1
+    ].as_json()
+    assert [each["metric"] for each in told["metrics"]] == ["work.wall", "work.peak_memory"]
+    assert set(told["metrics"][0]) == set(alone)
+    assert {"revisions", "builds", "invocations", "seconds", "machine"} < set(told)
+
+
+def test_a_build_that_fails_is_told_to_every_metric(tmp_path: Path) -> None:
+    study = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})
+    source = FakeSource(30)
+    builder = FakeBuilder(source, broken={f"r{number}" for number in range(10, 20)})
+    starter = FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < 14 else 0.14)
+    session = a_session(study, tmp_path, source=source, starter=starter, builder=builder)
+    targets = tuple(resolve(study, f"{name}.wall") for name in ("one", "two"))
+    _, table = drain(Find(session, asked(targets)).events())
+    assert isinstance(table, FindTable)
+    failed = [{each.revision.id for each in answer.unusable} for answer in table.answers]
+    assert failed[0] == failed[1] != set()
+    assert len(builder.made) == len(set(builder.made))
+    assert [answer.broke[0].stage for answer in table.answers] == ["build", "build"]
+
+
+def test_a_reading_in_noise_is_taken_again_and_set_aside(tmp_path: Path) -> None:
+    noisy = [NOISY if number in (3, 8, 12) else QUIET for number in range(60)]
+    session = a_session(
+        STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(20), watcher=FakeWatcher.seeing(*noisy)
+    )
+    _, answer = find(session)
+    assert answer.answer.changes[0].positions == (20,)
+    assert (answer.set_aside, answer.marked) == (answer.as_json()["set_aside"], 0)
+    assert 1 <= answer.set_aside <= 3
+
+
+def test_where_it_is_never_quiet_marked_readings_are_used_and_not_taken_twice(tmp_path: Path) -> None:
+    starter = stepping_at(20)
+    session = a_session(
+        STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=FakeWatcher.seeing(*[NOISY] * 500)
+    )
+    _, answer = find(session)
+    assert answer.answer.changes[0].positions == (20,)
+    assert answer.set_aside == TRIES
+    assert answer.marked > TRIES
+
+
+def test_that_nothing_changed_is_told_with_what_noise_may_hide(tmp_path: Path) -> None:
+    starter, noisy = stepping_at(1000), FakeWatcher.seeing(*[NOISY] * 500)
+    session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=noisy)
+    _, answer = find(session)
+    assert answer.answer.verdict == "none"
+    assert any("may be hidden" in words for words in noise_words(answer))
+
+
+def test_suspected_paths_lead_the_search_and_are_told(tmp_path: Path) -> None:
+    paths = {f"r{number}": ("docs/a.md",) for number in range(200)} | {"r150": ("src/alloc.c",)}
+    suspected = FakeSource(200, paths=paths)
+    wanted = {"priors": ("suspect", "size"), "suspect": ("src/**",)}
+    session = a_session(STUDY, tmp_path, source=suspected, starter=stepping_at(150))
+    _, led = drain(Find(session, asked((resolve(STUDY, "wall"),), **wanted)).events())
+    plain = find(a_session(STUDY, tmp_path, source=suspected, starter=stepping_at(150)))[1]
+    assert isinstance(led, FindAnswer)
+    assert led.answer.changes[0].positions == plain.answer.changes[0].positions == (150,)
+    assert led.builds < plain.builds
+    assert led.as_json()["priors"] == [
+        "1 of 199 revisions touch src/** and count ten times as much as the others"
+    ]
+    assert plain.as_json()["priors"] == []
+
+
+def test_a_suspicion_that_is_wrong_does_not_mislead(tmp_path: Path) -> None:
+    paths = {f"r{number}": ("src/alloc.c",) for number in range(100)} | {"r60": ("docs/a.md",)}
+    session = a_session(STUDY, tmp_path, source=FakeSource(100, paths=paths), starter=stepping_at(60))
+    wanted = asked((resolve(STUDY, "wall"),), priors=("suspect",), suspect=("src",))
+    _, answer = drain(Find(session, wanted).events())
+    assert isinstance(answer, FindAnswer)
+    assert answer.answer.changes[0].positions == (60,)
+
+
+def test_what_was_measured_before_leads_another_search_and_is_told(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(200)
+    first = asked((resolve(STUDY, "wall"),), priors=("measured",))
+    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(120), store=store)
+    _, before = drain(Find(session, first).events())
+    again = replace(first, confidence=0.95)
+    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(120), store=store)
+    _, after = drain(Find(session, again).events())
+    assert isinstance(before, FindAnswer)
+    assert isinstance(after, FindAnswer)
+    assert before.priors == ()
+    assert after.priors == ("earlier measurements show changes, and revisions near them count more",)
+    assert after.answer.changes[0].positions == (120,)
+    assert after.builds <= before.builds
+
+
+def test_a_search_that_is_resumed_takes_nothing_of_its_own_for_known_before(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(60)
+    request = asked((resolve(STUDY, "wall"),), priors=("measured",))
+    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(40), store=store)
+    _, first = drain(Find(session, request).events())
+    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(40), store=store)
+    _, again = drain(Find(session, request).events())
+    assert again.as_json() == first.as_json()

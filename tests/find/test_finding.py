@@ -1,0 +1,246 @@
+"""The parts of `find`, over fakes: inside merges, what works, what broke, and how it is said."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.failing import stretches
+from perftrail.find.find import Find
+from perftrail.find.priors import weigh
+from perftrail.find.request import FindRequest
+from perftrail.measure.session import Session
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.build import Failure
+from perftrail.model.metrics import Metric
+from perftrail.model.process import Exited
+from perftrail.model.study import Prior
+from perftrail.model.subject import Branch, Merge, Revision
+from perftrail.model.target import Goal, TargetError, Working, every_target, resolve, resolve_goal
+from perftrail.present.finding import (
+    broke,
+    headline,
+    inside_words,
+    levels,
+    table_headline,
+    two_sided,
+    unchanged,
+    unusable_words,
+)
+from perftrail.search.question import Budget
+from perftrail.store.memory import MemoryStore
+from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.measure.bench import a_session, a_study, drain
+
+STUDY = a_study()
+TWO = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})
+
+
+def ask(session: Session, goal: Goal) -> FindAnswer | FindTable:
+    request = FindRequest(
+        goal=goal, range=None, smallest=0.05, confidence=0.99, budget=Budget(invocations=500)
+    )
+    return drain(Find(session, request).events())[1]
+
+
+def one(session: Session, goal: Goal) -> FindAnswer:
+    answer = ask(session, goal)
+    assert isinstance(answer, FindAnswer)
+    return answer
+
+
+def revision(number: int) -> Revision:
+    return Revision(id=f"r{number}", summary=f"change {number}")
+
+
+def merging(at: int, *, base: int, branch: range) -> FakeSource:
+    """A history in which a revision merged others, which are no part of the walk."""
+    merge = Merge(
+        revision=revision(at),
+        trunk=revision(at - 1),
+        branches=(Branch(base=revision(base), revisions=tuple(map(revision, branch))),),
+    )
+    return FakeSource(30, merges={f"r{at}": merge})
+
+
+def test_a_merge_is_searched_inside_and_its_revision_named_first(tmp_path: Path) -> None:
+    source = merging(20, base=12, branch=range(1000, 1016))
+    heavy = {*range(20, 30), *range(1009, 1016)}
+    starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
+    answer = one(a_session(STUDY, tmp_path, source=source, starter=starter), (resolve(STUDY, "wall"),))
+    inside = answer.inside[0]
+    assert (inside.origin, [each.id for each in inside.candidates]) == ("branch", ["r1009"])
+    assert headline(answer).startswith("found: r1009 “change 1009”, which r20 merged, changed wall: ")
+    assert next(inside_words(inside)).startswith("r20 is a merge, and it came with the branch")
+
+
+def test_what_a_search_inside_measured_is_resumed_too(tmp_path: Path) -> None:
+    store, heavy = MemoryStore(), {*range(20, 30), *range(1003, 1008)}
+
+    def again() -> tuple[FindAnswer, FakeStarter]:
+        source = merging(20, base=12, branch=range(1000, 1008))
+        starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
+        session = a_session(STUDY, tmp_path, source=source, starter=starter, store=store)
+        return one(session, (resolve(STUDY, "wall"),)), starter
+
+    first, _ = again()
+    second, starter = again()
+    assert starter.started == []
+    assert second.as_json() == first.as_json()
+
+
+def test_a_branch_whose_tip_does_not_build_leaves_a_range_or_unclear_not_an_accusation(
+    tmp_path: Path,
+) -> None:
+    source = merging(20, base=12, branch=range(1000, 1008))
+    heavy = {*range(20, 30), *range(1004, 1008)}
+    starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
+    builder = FakeBuilder(source, broken={f"r{number}" for number in range(1003, 1008)})
+    session = a_session(STUDY, tmp_path, source=source, starter=starter, builder=builder)
+    inside = one(session, (resolve(STUDY, "wall"),)).inside[0]
+    assert inside.origin == "unclear"
+    assert "unclear" in next(inside_words(inside))
+
+
+def failing_from(culprit: int) -> FakeStarter:
+    return FakeStarter(
+        seconds=lambda _: 0.1, ended=lambda arguments: Exited(code=int(number_of(arguments) >= culprit))
+    )
+
+
+def test_works_finds_where_it_began_to_fail(tmp_path: Path) -> None:
+    goal = resolve_goal(STUDY, ("works",))
+    answer = one(a_session(STUDY, tmp_path, source=FakeSource(100), starter=failing_from(37)), goal)
+    assert answer.answer.changes[0].positions == (37,)
+    assert headline(answer).startswith("found: r37 “change 37” began to fail (crash), probability 99")
+    assert levels(answer, answer.answer.changes[0]).startswith("it works with probability 99")
+    assert unusable_words(answer).startswith("Failed:")
+    assert answer.builds <= 12
+
+
+def test_works_is_of_every_benchmark_unless_one_is_named(tmp_path: Path) -> None:
+    starter = FakeStarter(
+        seconds=lambda _: 0.1,
+        ended=lambda words: Exited(code=int(words[0].endswith("two") and number_of(words) >= 5)),
+    )
+    both = one(
+        a_session(TWO, tmp_path, source=FakeSource(20), starter=starter), resolve_goal(TWO, ("works",))
+    )
+    assert both.answer.changes[0].positions == (5,)
+    first = one(
+        a_session(TWO, tmp_path, source=FakeSource(20), starter=starter), resolve_goal(TWO, ("one.works",))
+    )
+    assert headline(first).startswith("none: it did not begin to fail")
+
+
+def test_a_program_that_always_fails_began_nowhere(tmp_path: Path) -> None:
+    answer = one(
+        a_session(STUDY, tmp_path, source=FakeSource(20), starter=failing_from(0)),
+        resolve_goal(STUDY, ("works",)),
+    )
+    assert headline(answer).startswith("none: it fails all along")
+
+
+def test_a_metric_that_the_study_calls_works_goes_before() -> None:
+    study = a_study(
+        benchmarks={"work": Benchmark(command="x", metrics={"works": Metric(pattern="([0-9]+)")})}
+    )
+    assert not isinstance(resolve_goal(study, ("works",)), Working)
+    with pytest.raises(TargetError, match="ask for it alone"):
+        resolve_goal(STUDY, ("wall", "works"))
+
+
+def test_everything_is_what_is_declared_and_of_what_is_measured_time_and_memory() -> None:
+    study = a_study(
+        benchmarks={
+            "counted": Benchmark(command="x", counters=("instructions",)),
+            "timed": Benchmark(
+                command="x", parameters={"size": (1, 2)}, metrics={"rate": Metric(pattern="([0-9]+)")}
+            ),
+        }
+    )
+    assert [target.text for target in every_target(study)] == [
+        "counted.instructions",
+        "timed.rate[size=1]",
+        "timed.rate[size=2]",
+        "timed.wall[size=1]",
+        "timed.wall[size=2]",
+        "timed.peak_memory[size=1]",
+        "timed.peak_memory[size=2]",
+    ]
+
+
+def test_a_table_says_what_changed_and_what_did_not(tmp_path: Path) -> None:
+    def seconds(words: tuple[str, ...]) -> float:
+        after = number_of(words) >= 9
+        return (0.14 if after else 0.1) if words[0].endswith("one") else (0.2 if after else 0.3)
+
+    table = ask(
+        a_session(TWO, tmp_path, source=FakeSource(30), starter=FakeStarter(seconds=seconds)),
+        resolve_goal(TWO, ()),
+    )
+    assert isinstance(table, FindTable)
+    assert table_headline(table) == "found: 1 change of 2 of 4 metrics: r9 “change 9”"
+    (line,) = unchanged(table)
+    assert re.fullmatch(r"No change of \S+ % or more: one.peak_memory and two.peak_memory", line)
+    changed = [(answer, 0) for answer in table.answers if answer.answer.changes]
+    assert two_sided(changed) == "better in two.wall, worse in one.wall"
+
+
+BOTH: tuple[Prior, ...] = ("size", "suspect")
+FAILED = Failure(stage="link", message="")
+
+
+@pytest.mark.parametrize(
+    ("usable", "failed", "expected"),
+    [
+        ({0, 9}, {4, 5}, []),
+        ({0, 4}, {6, 9}, [(6, 9, 4, None)]),
+        ({5, 9}, {0, 2}, [(0, 2, None, 5)]),
+        ({2, 3, 8}, {0, 5, 9}, [(0, 0, None, 2), (9, 9, 8, None)]),
+    ],
+)
+def test_a_stretch_without_a_change_near_it_matters_where_nothing_usable_lies_beyond(
+    usable: set[int], failed: set[int], expected: list[tuple[int, int, int | None, int | None]]
+) -> None:
+    told = stretches(usable, dict.fromkeys(sorted(failed), FAILED), ())
+    assert [(each.first, each.last, each.before, each.after) for each in told] == expected
+
+
+def test_a_broken_end_is_told_in_words(tmp_path: Path) -> None:
+    answer = one(
+        a_session(STUDY, tmp_path, source=FakeSource(30), starter=failing_from(12)),
+        (resolve(STUDY, "wall"),),
+    )
+    [line] = broke(answer)
+    assert line.startswith("It appears to be broken (crash) here: ")
+    assert line.endswith("and is not seen to be usable again")
+
+
+def test_weights_are_even_where_nothing_is_known_or_all_touch_as_much() -> None:
+    assert weigh([(), ()], priors=BOTH, suspect=("a",)).weights is None
+    assert weigh([(), ("a",), ("b",)], priors=BOTH[:1], suspect=()).weights is None
+
+
+def test_suspected_paths_count_ten_times_and_many_files_seven_times_at_most() -> None:
+    touched = [(), ("src/a.c",), ("doc/a",), tuple(f"doc/{number}" for number in range(1000))]
+    by_path = weigh(touched, priors=BOTH[1:], suspect=("src",)).weights
+    assert by_path is not None
+    assert by_path[1] / by_path[2] == pytest.approx(10)
+    by_size = weigh(touched, priors=BOTH[:1], suspect=()).weights
+    assert by_size is not None
+    assert by_size[3] / by_size[1] == pytest.approx(7)
+
+
+def test_a_budget_of_seconds_is_one_for_the_whole_walk(tmp_path: Path) -> None:
+    session = a_session(TWO, tmp_path, source=FakeSource(60), starter=FakeStarter(seconds=lambda _: 10.0))
+    request = FindRequest(
+        goal=resolve_goal(TWO, ()), range=None, smallest=0.001, confidence=0.99, budget=Budget(seconds=150)
+    )
+    table = drain(Find(session, request).events())[1]
+    assert isinstance(table, FindTable)
+    assert any("budget" in answer.answer.reason for answer in table.answers)
+    assert 150 <= table.seconds < 200

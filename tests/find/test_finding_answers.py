@@ -1,0 +1,199 @@
+"""What a search does beside asking and telling: layouts, what else changed, branches of broken merges, giving up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail.errors import NoAnswer
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.measure.events import BuilderSaid
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.metrics import Derived
+from perftrail.model.process import Command, Exited, NotStarted, Ran
+from perftrail.model.recipe import Build
+from perftrail.model.subject import Branch, Merge
+from perftrail.present.finding import also_words, certificate_words, doubt_words, inside_words
+from perftrail.store.memory import MemoryStore
+from tests.fakes.watcher import NOISY, FakeWatcher
+from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.find.test_find import STUDY, find, request, stepping_at
+from tests.measure.bench import a_session, a_study, drain
+
+RELINKED = a_study(build=Build(relink=("sh relink.sh {layout}",)))
+
+
+def of_build(arguments: tuple[str, ...]) -> int:
+    """The revision's number, whichever layout its build has."""
+    return int(arguments[0].split("/")[2].split(".")[0].removeprefix("r"))
+
+
+def relinked_at(culprit: int) -> FakeStarter:
+    return FakeStarter(seconds=lambda arguments: 0.1 if of_build(arguments) < culprit else 0.13)
+
+
+def test_each_block_of_a_certificate_is_linked_in_a_layout_of_its_own(tmp_path: Path) -> None:
+    source, store = FakeSource(40), MemoryStore()
+    builder, starter = FakeBuilder(source), relinked_at(17)
+    session = a_session(RELINKED, tmp_path, source=source, starter=starter, builder=builder, store=store)
+    _, answer = find(session)
+    [change] = answer.answer.changes
+    assert change.positions == (17,)
+    assert change.certificate is not None
+    assert change.certificate.layouts == change.certificate.blocks >= 8
+    [record] = store.searches()
+    layouts = [
+        step.action["layout"]
+        for step in store.steps(record.key, record.machine)
+        if "certificate" in step.action
+    ]
+    assert len(set(layouts)) == len(layouts) == change.certificate.blocks
+    assert not any("relink" in line for line in certificate_words(answer, 0))
+    visits = [asked for _, asked in builder.relinks if len(asked) > 1]
+    assert max(map(len, visits)) == 8, "several layouts are linked in one visit"
+
+
+def test_without_relinking_the_answer_says_what_the_builds_alone_do_not_show(tmp_path: Path) -> None:
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
+    assert any(
+        "ten layouts would show whether the change does" in line for line in certificate_words(answer, 0)
+    )
+    changes: Any = answer.as_json()["changes"]
+    assert changes[0]["certificate"]["layouts"] == 1
+    assert changes[0]["certificate"]["error"] <= 0.005
+
+
+def test_builds_that_cannot_be_relinked_are_measured_as_they_are(tmp_path: Path) -> None:
+    source = FakeSource(40)
+    builder = FakeBuilder(source, unlinkable=range(1, 1000))
+    session = a_session(RELINKED, tmp_path, source=source, starter=relinked_at(17), builder=builder)
+    events, answer = drain(Find(session, request(session)).events())
+    assert isinstance(answer, FindAnswer)
+    assert answer.answer.changes[0].positions == (17,)
+    assert answer.answer.changes[0].certificate is not None
+    assert answer.answer.changes[0].certificate.layouts == 1
+    assert [said.text for said in events if isinstance(said, BuilderSaid) and "no such option" in said.text]
+
+
+@dataclass
+class Hungry(FakeStarter):
+    """Needs twice the memory from a revision on, too."""
+
+    hungry_from: int = 1000
+
+    def run(self, command: Command) -> Ran:
+        ran = super().run(command)
+        factor = 2 if number_of(command.arguments) >= self.hungry_from else 1
+        return replace(ran, max_rss_bytes=factor * (1 << 20))
+
+
+def test_what_else_a_culprit_changed_is_told(tmp_path: Path) -> None:
+    starter = Hungry(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.08, hungry_from=17)
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
+    assert also_words(answer, 0) == "it also changed peak_memory 2.00 times (worse)"
+    told: Any = answer.as_json()["changes"]
+    [also] = told[0]["also_changed"]
+    assert also["metric"] == "peak_memory"
+    assert also["effect"]["value"] == pytest.approx(2.0)
+
+
+def test_what_a_culprit_did_not_change_is_not_told(tmp_path: Path) -> None:
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
+    assert also_words(answer, 0) == ""
+
+
+def test_one_point_that_got_worse_is_told_beside_a_ratio_that_got_better(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks={"work": Benchmark(command="{build}/work {threads}", parameters={"threads": (1, 8)})},
+        derived={
+            "speedup": Derived(value="wall[threads=1] / wall[threads=8]", benchmark="work", better="higher")
+        },
+    )
+
+    def seconds(arguments: tuple[str, ...]) -> float:
+        changed, threads = number_of(arguments) >= 17, arguments[1]
+        if threads == "8":
+            return 0.4 if changed else 0.1
+        return 2.0 if changed else 0.2
+
+    session = a_session(study, tmp_path, source=FakeSource(40), starter=FakeStarter(seconds=seconds))
+    _, answer = find(session, "speedup")
+    assert answer.answer.changes[0].positions == (17,)
+    said = also_words(answer, 0)
+    assert "wall at threads=1" in said
+    assert "(worse)" in said
+
+
+def branch_of(numbers: range, *, at: int) -> dict[str, Merge]:
+    revisions = FakeSource(2000).history()
+    branch = Branch(base=revisions[at - 3], revisions=tuple(revisions[number] for number in numbers))
+    return {f"r{at}": Merge(revision=revisions[at], trunk=revisions[at - 1], branches=(branch,))}
+
+
+def test_the_branch_of_a_merge_that_cannot_be_built_is_searched(tmp_path: Path) -> None:
+    source = FakeSource(40, merges=branch_of(range(1000, 1007), at=20))
+    builder = FakeBuilder(source, broken={"r20"})
+    starter = FakeStarter(
+        seconds=lambda arguments: (
+            0.13 if number_of(arguments) in {*range(20, 40), *range(1004, 1007)} else 0.1
+        )
+    )
+    _, answer = find(a_session(STUDY, tmp_path, source=source, starter=starter, builder=builder))
+    assert str(answer.answer.verdict) == "range"
+    assert answer.answer.changes[0].positions == (20, 21)
+    assert [each.id for each in answer.inside[0].candidates] == ["r1004"]
+    assert any("came with the branch" in line for line in inside_words(answer.inside[0]))
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("nowhere-to-be-found {build}", "exec: No such file or directory"),
+        ("{build}/work", "stdin: No such file or directory"),
+    ],
+)
+def test_a_reason_that_no_revision_can_help_ends_the_search_after_three(
+    tmp_path: Path, command: str, why: str
+) -> None:
+    study = a_study(benchmarks={"work": Benchmark(command=command)})
+    source = FakeSource(40)
+    builder = FakeBuilder(source)
+    starter = FakeStarter(
+        seconds=lambda _: 0.1, ended=lambda _: NotStarted(errno=2, message=why, stage="exec")
+    )
+    starter.run = lambda command: replace(  # type: ignore[method-assign] # its arguments name no build
+        Ran.uncounted(NotStarted(errno=2, message=why, stage="exec"), began=0.0, now=0.0)
+    )
+    session = a_session(study, tmp_path, source=source, starter=starter, builder=builder)
+    with pytest.raises(NoAnswer, match="does not depend on the revision"):
+        find(session)
+    assert len(set(builder.made)) == 3
+
+
+def test_a_program_that_the_builds_lack_does_not_end_the_search(tmp_path: Path) -> None:
+    starter = stepping_at(30)
+    missing = NotStarted(errno=2, message="exec: No such file or directory", stage="exec")
+    starter.ended = lambda arguments: missing if number_of(arguments) < 10 else Exited(code=0)
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
+    assert answer.answer.changes[0].positions == (30,)
+
+
+def test_a_machine_that_is_always_noisy_still_gets_an_answer(tmp_path: Path) -> None:
+    watcher = FakeWatcher.seeing(*[NOISY] * 1000)
+    session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17), watcher=watcher)
+    _, answer = find(session)
+    assert [change.positions for change in answer.answer.changes] == [(17,)]
+    assert answer.marked > 0
+
+
+def test_a_change_below_the_threshold_is_told_as_one(tmp_path: Path) -> None:
+    starter = FakeStarter(seconds=lambda words: 0.1 if number_of(words) < 17 else 0.098, noise=0.002)
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
+    assert str(answer.answer.verdict) == "none"
+    below: Any = answer.as_json()["below_threshold"]
+    assert below["low"] <= 0.98 <= below["high"] < 1
+    assert any("a change below the threshold" in line for line in doubt_words(answer))

@@ -1,0 +1,203 @@
+"""A search over several boots of the machine: levels of two are compared only by what was read in both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
+from perftrail.measure.session import now
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.measurement import Machine
+from perftrail.model.search_record import StepRecord
+from perftrail.model.study import Study
+from perftrail.model.subject import Branch, Merge
+from perftrail.model.target import Goal, resolve, resolve_goal
+from perftrail.present.finding import block_words
+from perftrail.search.question import Budget
+from perftrail.store.memory import MemoryStore
+from tests.fakes.workshop import FakeSource, FakeStarter, number_of
+from tests.measure.bench import MACHINE, a_session, a_study, drain
+
+STUDY = a_study()
+WALL = (resolve(STUDY, "wall"),)
+SLOWER = 1.3
+"""What a boot does to every figure of the machine: far more than the change that is searched for."""
+
+
+@dataclass
+class Lab:
+    """One machine over several boots, and one store that outlives them; revision 40 makes things 13 % slower."""
+
+    tmp_path: Path
+    store: MemoryStore
+    study: Study = STUDY
+    source: FakeSource | None = None
+    heavy: Iterable[int] = range(40, 1000)
+
+    def find(
+        self, number: int, goal: Goal, *, cut: int | None = None, machine: Machine = MACHINE
+    ) -> FindAnswer | FindTable | None:
+        factor = SLOWER if number % 2 else 1.0
+        self.starter = FakeStarter(
+            seconds=lambda arguments: factor * (0.113 if number_of(arguments) in self.heavy else 0.1)
+        )
+        self.starter.chance.seed(number)
+        session = a_session(
+            self.study,
+            self.tmp_path,
+            source=self.source or FakeSource(60),
+            starter=self.starter,
+            store=self.store,
+        )
+        session = replace(session, machine=replace(machine, facts=_facts(number)))
+        finding = Find(session, asked(goal)).events()
+        if cut is None:
+            return drain(finding)[1]
+        for _ in finding:
+            if len(self.starter.started) == cut:
+                return None
+        raise AssertionError("the search had ended before it was to be cut")
+
+    def steps(self) -> list[StepRecord]:
+        [record] = self.store.searches()
+        return list(self.store.steps(record.key, record.machine))
+
+
+def _facts(number: int) -> dict[str, str]:
+    """A boot that begins after whatever was measured before: times in the store are of milliseconds."""
+    before = now()
+    while (booted := now()) == before:
+        pass
+    return {"boot_id": f"boot-{number}", "kernel": "6.18", "booted": booted}
+
+
+def asked(goal: Goal) -> FindRequest:
+    return FindRequest(goal=goal, range=None, smallest=0.05, confidence=0.99, budget=Budget(invocations=600))
+
+
+def boots(steps: Iterable[StepRecord]) -> list[Any]:
+    return [step.action["block"]["boot"] for step in steps]  # type: ignore[index,call-overload] # plain JSON
+
+
+@pytest.mark.parametrize("cut", [2, 14])
+def test_a_search_that_goes_on_after_a_reboot_is_not_misled_by_it(tmp_path: Path, cut: int) -> None:
+    lab = Lab(tmp_path, MemoryStore())
+    lab.find(0, WALL, cut=cut)
+    before = len(lab.steps())
+    answer = lab.find(1, WALL)
+    assert isinstance(answer, FindAnswer)
+    assert answer.answer.changes[0].positions == (40,)
+    assert [boot.id for boot in answer.boots] == ["boot-0", "boot-1"][1 - (before > 0) :]
+    assert boots(lab.steps()) == ["boot-0"] * before + ["boot-1"] * (len(lab.steps()) - before)
+
+
+def test_the_first_step_after_a_reboot_reads_what_was_read_before_it_and_says_so(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, MemoryStore())
+    lab.find(0, WALL, cut=13)
+    before = lab.steps()
+    answer = lab.find(1, WALL)
+    first = lab.steps()[len(before)]
+    assert "r0" in first.action["order"], "the reference, which was sampled before the reboot"  # type: ignore[operator] # plain JSON
+    assert first.words.startswith("the machine was started again; measured ")
+    assert isinstance(answer, FindAnswer)
+    [said] = block_words(answer)
+    assert "2 boots" in said
+
+
+def test_what_an_older_boot_measured_in_a_step_that_was_cut_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, MemoryStore())
+    lab.find(0, WALL, cut=5)
+    assert len(lab.steps()) == 1, "cut in the middle of the second step"
+    lab.find(1, WALL)
+    steps: list[Any] = [(step.action, step.news) for step in lab.steps()]
+    told: list[float] = [
+        value / SLOWER if action["block"]["boot"] == "boot-1" else value
+        for action, news in steps
+        for value in news["values"]
+    ]
+    assert all(0.095 < value < 0.119 for value in told)
+
+
+def test_an_ended_search_answers_again_after_a_reboot_without_measuring(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, MemoryStore())
+    lab.find(0, WALL, cut=13)
+    over_two = lab.find(1, WALL)
+    again = lab.find(2, WALL)
+    assert lab.starter.started == []
+    assert over_two is not None
+    assert again is not None
+    assert again.as_json() == over_two.as_json()
+
+
+def test_many_figures_in_one_walk_are_not_misled_either(tmp_path: Path) -> None:
+    study = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})
+    lab = Lab(tmp_path, MemoryStore(), study=study)
+    goal = resolve_goal(study, ("one.wall", "two.wall", "one.peak_memory"))
+    lab.find(0, goal, cut=25)
+    table = lab.find(1, goal)
+    assert isinstance(table, FindTable)
+    assert [[change.positions for change in each.answer.changes] for each in table.answers] == [
+        [(40,)],
+        [(40,)],
+        [],
+    ]
+
+
+def test_a_search_inside_a_merge_goes_on_after_a_reboot(tmp_path: Path) -> None:
+    source = _merging(at=20, branch=range(1000, 1016))
+    heavy = {*range(20, 60), *range(1009, 1016)}
+    whole = Lab(tmp_path, MemoryStore(), source=source, heavy=heavy)
+    whole.find(0, WALL)
+    outer = sum("inside" not in step.action for step in whole.steps())
+    assert outer < len(whole.steps())
+    lab = Lab(tmp_path, MemoryStore(), source=source, heavy=heavy)
+    lab.find(0, WALL, cut=len(whole.starter.started) - 4)
+    assert any("inside" in step.action for step in lab.steps())
+    answer = lab.find(1, WALL)
+    assert isinstance(answer, FindAnswer)
+    assert [each.id for each in answer.inside[0].candidates] == ["r1009"]
+
+
+def test_steps_that_an_older_version_kept_are_of_no_known_boot(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, MemoryStore())
+    lab.find(0, WALL, cut=13)
+    [record] = lab.store.searches()
+    for step in lab.steps():
+        action = {name: value for name, value in step.action.items() if name != "block"}
+        lab.store.add_step(record.key, record.machine, replace(step, action=action))
+    answer = lab.find(1, WALL)
+    assert isinstance(answer, FindAnswer)
+    assert answer.answer.changes[0].positions == (40,)
+
+
+def test_another_kernel_is_another_machine_and_its_search_is_told_of(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, MemoryStore())
+    older = Machine(id="machine-old", facts={"kernel": "6.1\x1b[31m"})
+    lab.store.add_machine(older)
+    lab.find(0, WALL)
+    [record] = lab.store.searches()
+    lab.store.open_search(replace(record, machine=older.id, answer=None))
+    answer = lab.find(0, WALL)
+    assert isinstance(answer, FindAnswer)
+    [said] = block_words(answer)
+    assert "kernel 6.1" in said
+    assert "\x1b" not in said
+
+
+def _merging(*, at: int, branch: range) -> FakeSource:
+    def revision(number: int) -> Any:
+        return FakeSource(2000).history(f"r{number}..r{number}")[0]
+
+    merge = Merge(
+        revision=revision(at),
+        trunk=revision(at - 1),
+        branches=(Branch(base=revision(12), revisions=tuple(map(revision, branch))),),
+    )
+    return FakeSource(60, merges={f"r{at}": merge})

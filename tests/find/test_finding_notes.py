@@ -1,0 +1,135 @@
+"""A project's own words lead a search a little, and mislead it less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.find.priors import NOTED, Beforehand, speaks_of, with_notes
+from perftrail.find.request import FindRequest
+from perftrail.model.study import Prior
+from perftrail.model.subject import Revision
+from perftrail.model.target import resolve
+from perftrail.present.finding import note_words
+from perftrail.search.question import Budget
+from tests.fakes.workshop import FakeSource, FakeStarter, number_of
+from tests.measure.bench import a_session, a_study, drain
+
+STUDY = a_study()
+NOTHING = Beforehand(weights=None, said=())
+
+
+@dataclass
+class TellingSource(FakeSource):
+    """A history some of whose messages are given."""
+
+    messages: dict[int, str] = field(default_factory=dict)
+
+    def history(self, range: str | None = None) -> tuple[Revision, ...]:
+        return tuple(
+            replace(each, summary=self.messages.get(int(each.id[1:]), each.summary))
+            for each in super().history(range)
+        )
+
+
+def find(
+    tmp_path: Path,
+    messages: dict[int, str],
+    *,
+    culprit: int,
+    priors: tuple[Prior, ...] = ("notes",),
+    seed: int = 7,
+) -> FindAnswer:
+    starter = FakeStarter(
+        seconds=lambda arguments: 0.1 if number_of(arguments) < culprit else 0.11, noise=0.02
+    )
+    starter.chance.seed(seed)
+    source = TellingSource(200, messages=messages)
+    session = a_session(STUDY, tmp_path, source=source, starter=starter)
+    request = FindRequest(
+        goal=(resolve(STUDY, "wall"),),
+        range=None,
+        smallest=0.05,
+        confidence=0.99,
+        budget=Budget(invocations=600),
+        priors=priors,
+    )
+    answer = drain(Find(session, request).events())[1]
+    assert isinstance(answer, FindAnswer)
+    return answer
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Speed up the table",
+        "perf: avoid a copy",
+        "Optimise lookups",
+        "fix a memory leak",
+        "Make it FASTER",
+        "cache headers",
+        "revert: slows down start",
+    ],
+)
+def test_messages_that_speak_of_speed_or_memory_are_known(message: str) -> None:
+    assert speaks_of(message)
+
+
+@pytest.mark.parametrize(
+    "message", ["Fix a typo", "Make breakfast", "Speak of perfection", "Use ccache in CI", "steadfast", ""]
+)
+def test_messages_that_speak_of_other_things_are_not(message: str) -> None:
+    assert not speaks_of(message)
+
+
+def test_what_stands_beyond_the_first_letters_of_an_endless_message_is_not_looked_at() -> None:
+    assert not speaks_of("x " * 1_000_000 + "faster")
+
+
+def test_a_revision_that_is_spoken_of_counts_three_times() -> None:
+    revisions = TellingSource(4, messages={2: "Cache it"}).history()
+    known = with_notes(NOTHING, revisions)
+    assert known.weights == (1.0, 1.0, NOTED, 1.0)
+    assert known.said == (
+        "the messages of 1 of 3 revisions speak of speed or memory, and these count three times as much as the others",
+    )
+
+
+@pytest.mark.parametrize("messages", [{}, {0: "faster"}, dict.fromkeys(range(4), "faster")])
+def test_words_that_tell_nothing_apart_are_not_used(messages: dict[int, str]) -> None:
+    assert with_notes(NOTHING, TellingSource(4, messages=messages).history()) == NOTHING
+
+
+def test_words_that_lead_and_words_that_mislead_find_the_same(tmp_path: Path) -> None:
+    led = find(tmp_path, {150: "Cache the \x1b[31mtable"}, culprit=150)
+    misled = find(tmp_path, {40: "Cache the table"}, culprit=150)
+    for answer in (led, misled):
+        assert answer.answer.changes[0].positions == (150,)
+        assert len(answer.as_json()["priors"]) == 1  # type: ignore[arg-type] # plain JSON
+    assert led.as_json()["changes"][0]["notes"] == ["r150"]  # type: ignore[index,call-overload] # plain JSON
+    assert misled.as_json()["changes"][0]["notes"] == []  # type: ignore[index,call-overload] # plain JSON
+    said = note_words(led, led.answer.changes[0])
+    assert said.startswith("its message speaks of it (Cache): “Cache the ")
+    assert "\x1b" not in said
+    assert note_words(misled, misled.answer.changes[0]) == ""
+
+
+def test_words_cost_two_readings_at_most_when_they_mislead(tmp_path: Path) -> None:
+    """Thirty of two hundred messages speak of speed, and the culprit's does not."""
+    wrong = {number: "faster" for number in range(5, 155, 5) if number != 90}
+    seeds = range(1, 9)
+    plain = [find(tmp_path, {}, culprit=91, seed=seed) for seed in seeds]
+    misled = [find(tmp_path, wrong, culprit=91, seed=seed) for seed in seeds]
+    assert all(answer.answer.changes[0].positions == (91,) for answer in misled)
+    more = sum(answer.invocations for answer in misled) - sum(answer.invocations for answer in plain)
+    assert more / len(seeds) <= 2
+
+
+def test_the_switch_turns_words_off(tmp_path: Path) -> None:
+    answer = find(tmp_path, {150: "Cache the table"}, culprit=150, priors=("suspect", "size", "measured"))
+    assert answer.priors == ()
+    assert answer.as_json()["changes"][0]["notes"] == []  # type: ignore[index,call-overload] # plain JSON

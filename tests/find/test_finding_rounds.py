@@ -1,0 +1,104 @@
+"""A search with several things done at once: what it finds, and that nothing is done twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perftrail.find.answer import FindAnswer
+from perftrail.find.find import Find
+from perftrail.find.request import FindRequest
+from perftrail.measure.events import Stepped
+from perftrail.model.target import resolve
+from perftrail.search.question import Budget
+from perftrail.store.memory import MemoryStore
+from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.measure.bench import a_session, a_study, drain
+
+STUDY = a_study()
+CULPRIT, REVISIONS = 77, 120
+
+
+class Lab:
+    """A machine with a store that outlives a search; the culprit makes things 13 % slower, or as much as is asked."""
+
+    def __init__(
+        self,
+        tmp_path: Path,
+        *,
+        culprit: int = CULPRIT,
+        slower: float = 0.113,
+        same_as: dict[str, str] | None = None,
+    ) -> None:
+        self._tmp_path = tmp_path
+        self._slower = slower
+        self._culprit = culprit
+        self._source = FakeSource(REVISIONS, same_as=same_as or {})
+        self.store = MemoryStore()
+
+    def find(self, at_once: int) -> tuple[list[Stepped], FindAnswer]:
+        self.starter = FakeStarter(
+            seconds=lambda words: self._slower if number_of(words) >= self._culprit else 0.1
+        )
+        self.builder = FakeBuilder(self._source, hands=at_once)
+        session = a_session(
+            STUDY,
+            self._tmp_path,
+            source=self._source,
+            starter=self.starter,
+            builder=self.builder,
+            store=self.store,
+        )
+        request = FindRequest(
+            goal=(resolve(STUDY, "wall"),),
+            range=None,
+            smallest=0.05,
+            confidence=0.99,
+            budget=Budget(invocations=900),
+        )
+        events, answer = drain(Find(replace(session, at_once=at_once), request).events())
+        assert isinstance(answer, FindAnswer)
+        return [event for event in events if isinstance(event, Stepped)], answer
+
+
+@pytest.mark.parametrize("at_once", [2, 4])
+def test_the_culprit_is_the_same_however_much_is_done_at_once(tmp_path: Path, at_once: int) -> None:
+    lab = Lab(tmp_path)
+    _, answer = lab.find(at_once)
+    assert [change.positions for change in answer.answer.changes] == [(CULPRIT,)]
+    assert len(lab.builder.begun) > at_once
+    assert len(lab.builder.made) == len(set(lab.builder.made))
+
+
+def test_where_nothing_changed_that_is_said(tmp_path: Path) -> None:
+    _, answer = Lab(tmp_path, culprit=REVISIONS).find(3)
+    assert answer.answer.verdict == "none"
+
+
+def test_a_search_in_rounds_is_told_again_without_starting_anything(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    first, answer = lab.find(3)
+    again, same = lab.find(3)
+    assert not lab.starter.started
+    assert [step.words for step in again] == [step.words for step in first]
+    assert all(step.resumed for step in again)
+    assert same.as_json() == answer.as_json()
+
+
+def test_a_search_goes_on_when_less_can_be_done_at_once(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    lab.find(4)
+    _, answer = lab.find(1)
+    assert [change.positions for change in answer.answer.changes] == [(CULPRIT,)]
+
+
+def test_equal_builds_of_one_round_are_read_as_one(tmp_path: Path) -> None:
+    same = {f"r{number}": "r0" for number in range(1, CULPRIT)} | {
+        f"r{number}": f"r{CULPRIT}" for number in range(CULPRIT + 1, REVISIONS)
+    }
+    lab = Lab(tmp_path, slower=0.13, same_as=same)  # two builds only: layouts might explain less
+    _, answer = lab.find(4)
+    assert [change.positions for change in answer.answer.changes] == [(CULPRIT,)]
+    assert {number_of(words) for words in lab.starter.started} == {0, CULPRIT}

@@ -1,0 +1,1 @@
+"""Builds and starts on this machine: each once, in blocks, with what was drawn for them."""

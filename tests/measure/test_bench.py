@@ -1,0 +1,80 @@
+"""The bench: each start happens once, and each outcome is stored with the start's draw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.measure.subjects import Start
+from perftrail.model.build import Failure
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement
+from perftrail.model.plan import cells, subjects
+from perftrail.model.process import Ended, Exited
+from tests.fakes.workshop import FakeSource, FakeStarter
+from tests.measure.bench import a_session, a_study, drain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perftrail.measure.session import Session
+    from perftrail.measure.subjects import Ready
+
+DRAW = Draw(block="b1", turn=2, seed=77)
+
+
+def fails(code: int) -> FakeStarter:
+    def ended(_: tuple[str, ...]) -> Ended:
+        return Exited(code=code)
+
+    return FakeStarter(seconds=lambda _: 1.0, ended=ended)
+
+
+def ready_in(session: Session) -> Ready:
+    cell = cells(session.study, subjects(session.study, session.source.history())[0])[0]
+    _, ready = drain(session.workshop.ready(cell))
+    assert not isinstance(ready, Failure)
+    return ready
+
+
+def test_a_draw_is_stored_with_the_sample_that_it_was_drawn_for(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
+    ready = ready_in(session)
+    _, outcome = drain(session.bench.outcome(ready, "sample", 0, draw=DRAW))
+    assert isinstance(outcome, Measurement)
+    assert outcome.draw == DRAW
+    assert session.store.outcomes([ready.runnable.key], session.machine.id) == {
+        ready.runnable.key: (outcome,)
+    }
+
+
+def test_a_draw_is_stored_with_an_invocation_that_fails(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(3))
+    ready = ready_in(session)
+    _, outcome = drain(session.bench.outcome(ready, "sample", 0, draw=DRAW))
+    assert isinstance(outcome, FailedInvocation)
+    assert outcome.draw == DRAW
+
+
+def test_a_known_sample_keeps_the_draw_that_it_was_taken_with(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
+    ready = ready_in(session)
+    drain(session.bench.outcome(ready, "sample", 0, draw=DRAW))
+    _, again = drain(session.bench.outcome(ready, "sample", 0, draw=Draw(block="other")))
+    assert again.draw == DRAW
+    assert session.bench.started == 1
+
+
+def test_starts_that_were_handed_out_keep_their_draws(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
+    ready = ready_in(session)
+    starts = [
+        Start(
+            ready=ready, key=session.bench.key(ready, "sample", turn), draw=Draw(block="b", turn=turn, seed=1)
+        )
+        for turn in (0, 1)
+    ]
+    session.bench.begin(starts)
+    session.bench.hand_out(ready, [("sample", 1), ("sample", 2)], draw=DRAW)
+    drain(session.bench.perform(starts))
+    drain(session.bench.outcome(ready, "sample", 2))
+    draws = [session.bench.known(ready)["sample", ordinal].draw for ordinal in range(3)]
+    assert draws == [Draw(block="b", turn=0, seed=1), Draw(block="b", turn=1, seed=1), DRAW]

@@ -1,0 +1,223 @@
+"""Builds are seen at paths of random length, which are gone afterwards, and the build is never touched."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.errors import UsageError
+from perftrail.measure.invoker import BuildPaths, Invoker, invocation_seed
+from perftrail.measure.noise import Lookout
+from perftrail.measure.subjects import Start
+from perftrail.model.build import Built, Prepared
+from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
+from perftrail.model.process import Command, Exited, Ran
+from perftrail.model.study import Invocations, MeasurePolicy
+from tests.fakes.watcher import FakeWatcher
+from tests.fakes.workshop import RAN, FakeBuilder, FakeSource
+from tests.measure.bench import a_session, a_study
+from tests.measure.test_bench import fails, ready_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.measure.subjects import Ready
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.study import Study
+
+STUDY = a_study(measure=MeasurePolicy(invocations=Invocations(least=1, most=1), warmups=0))
+
+
+class Listening:
+    """A starter that notes each command and what it could read of its build then."""
+
+    def __init__(self, *, code: int = 0) -> None:
+        self.commands: list[Command] = []
+        self.read: list[str] = []
+        self._code = code
+
+    def run(self, command: Command) -> Ran:
+        self.commands.append(command)
+        self.read.append(Path(command.arguments[0]).read_text(encoding="utf-8"))
+        assert command.stderr is not None
+        Path(command.stderr).write_text(f"{command.arguments[0]}: broken\n", encoding="utf-8")
+        return replace(RAN, ended=Exited(code=self._code))
+
+
+class BuilderOn(FakeBuilder):
+    """A builder whose builds are files."""
+
+    def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
+        return {"build": prepared.built.directory, "out": prepared.out, "study": "/study", "cpus": "2"}
+
+
+class Place:
+    """Two equal builds on disk, and an invoker that starts them."""
+
+    def __init__(self, root: Path, *, study: Study = STUDY, code: int = 0, varied: bool = True) -> None:
+        self.links = root / "paths"
+        self.root = root
+        self.starter = Listening(code=code)
+        self.study = study
+        source = FakeSource(1)
+        self.session = a_session(study, root, source=source, starter=fails(0))
+        self.invoker = Invoker(
+            study,
+            starter=self.starter,
+            builder=BuilderOn(source),
+            lookout=Lookout(FakeWatcher(), study.measure.quiet, threshold=1.0, sleep=lambda _: None),
+            scratch=root / "scratch",
+            logs=root / "logs",
+            paths=BuildPaths(self.links) if varied else None,
+        )
+
+    def ready(self, name: str) -> Ready:
+        tree = self.root / "builds" / name / "tree"
+        tree.mkdir(parents=True, exist_ok=True)
+        (tree / "work").write_text(name, encoding="utf-8")
+        ready = ready_in(self.session)
+        built = Built(key=name, artefact=name, directory=str(tree), seconds=1.0)
+        prepared = Prepared(built=built, out=str(tree.parent / "bench" / "l"), artefact="")
+        return replace(ready, prepared=prepared)
+
+    def invoke(self, name: str, *, draw: Draw, ordinal: int = 0) -> Outcome:
+        ready = self.ready(name)
+        start = Start(ready=ready, key=self.session.bench.key(ready, "sample", ordinal), draw=draw)
+        return self.invoker.invoke(start)
+
+
+def test_both_builds_of_a_pair_are_seen_at_one_path(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    for name in ("one", "other"):
+        place.invoke(name, draw=Draw(seed=5))
+    one, other = (command.arguments[0] for command in place.starter.commands)
+    assert one == other == str(place.links.joinpath(*circumstances(5).path, "tree", "work"))
+    assert place.starter.read == ["one", "other"]
+
+
+def test_every_seed_gives_another_path_environment_and_hash_seed(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    for seed in range(1, 9):
+        place.invoke("one", draw=Draw(seed=seed))
+    commands = place.starter.commands
+    assert len({len(command.arguments[0]) for command in commands}) >= 6
+    assert len({len(command.environment[PADDING]) for command in commands}) == 8
+    assert len({command.environment["PYTHONHASHSEED"] for command in commands}) == 8
+
+
+def test_the_seed_of_an_invocation_is_stored_also_where_none_was_drawn(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    outcome = place.invoke("one", draw=Draw(), ordinal=4)
+    assert isinstance(outcome, Measurement)
+    assert outcome.draw == Draw(seed=invocation_seed(place.study, "sample", 4))
+    assert place.invoke("other", draw=Draw(), ordinal=4).draw == outcome.draw
+    assert place.invoke("one", draw=Draw(), ordinal=5).draw != outcome.draw
+
+
+def test_links_are_removed_after_each_invocation_and_builds_are_not(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.invoke("one", draw=Draw(seed=5))
+    assert list(place.links.iterdir()) == []
+    assert (tmp_path / "builds" / "one" / "tree" / "work").read_text() == "one"
+
+
+def test_what_a_killed_process_left_is_removed_and_never_the_build(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.ready("one")
+    place.links.mkdir()
+    (place.links / "left").symlink_to(tmp_path / "builds" / "one")
+    (place.links / "deep").mkdir()
+    (place.links / "deep" / "left").symlink_to(tmp_path / "builds" / "one")
+    place.invoke("one", draw=Draw(seed=5))
+    assert list(place.links.iterdir()) == []
+    assert (tmp_path / "builds" / "one" / "tree" / "work").read_text() == "one"
+
+
+def test_a_failure_names_the_build_by_its_own_path(tmp_path: Path) -> None:
+    place = Place(tmp_path, code=3)
+    outcomes = [place.invoke("one", draw=Draw(seed=seed), ordinal=seed) for seed in (5, 6)]
+    failures = [each.failure for each in outcomes if isinstance(each, FailedInvocation)]
+    assert [failure.message for failure in failures] == [
+        f"exit code 3: {tmp_path}/builds/one/tree/work: broken"
+    ] * 2
+
+
+def test_a_build_is_seen_where_it_lies_when_paths_are_not_varied(tmp_path: Path) -> None:
+    place = Place(tmp_path, varied=False)
+    outcome = place.invoke("one", draw=Draw(seed=5))
+    (command,) = place.starter.commands
+    assert command.arguments[0] == str(tmp_path / "builds" / "one" / "tree" / "work")
+    assert len(command.environment[PADDING]) == len(circumstances(5).environment[PADDING])
+    assert outcome.draw == Draw(seed=5)
+
+
+def test_a_study_that_sets_a_hash_seed_keeps_it(tmp_path: Path) -> None:
+    benchmark = replace(STUDY.benchmarks["work"], env={"PYTHONHASHSEED": "0"})
+    place = Place(tmp_path, study=replace(STUDY, benchmarks={"work": benchmark}))
+    place.invoke("one", draw=Draw(seed=5))
+    assert place.starter.commands[0].environment["PYTHONHASHSEED"] == "0"
+
+
+def prepared_in(home: Path) -> Prepared:
+    (home / "tree").mkdir(parents=True)
+    built = Built(key="k", artefact="a", directory=str(home / "tree"), seconds=0.0)
+    return Prepared(built=built, out=str(home / "bench" / "l"), artefact="")
+
+
+def test_paths_outside_of_the_build_stay_as_they_are(tmp_path: Path) -> None:
+    home = tmp_path / "builds" / "one"
+    outside = {"study": "/elsewhere/x", "cpus": "2", "other": f"{home}er/x"}
+    with BuildPaths(tmp_path / "paths").seen(prepared_in(home), ("name",), outside) as seen:
+        assert seen.placeholders == outside
+        assert list((tmp_path / "paths").iterdir()) == []
+
+
+def test_trees_of_other_sources_are_seen_at_paths_that_no_build_s_name_is_in(tmp_path: Path) -> None:
+    home = tmp_path / "builds" / "one"
+    prepared = prepared_in(home)
+    values = {
+        "build": f"{home}/tree",
+        "out": prepared.out,
+        "source.a": f"{home}/sources/a",
+        "source.b": f"{prepared.out}.sources/b",
+    }
+    for path in values.values():
+        Path(path).mkdir(parents=True, exist_ok=True)
+        (Path(path) / "file").write_text(path)
+    with BuildPaths(tmp_path / "paths").seen(prepared, ("name",), values) as seen:
+        read = {name: (Path(path) / "file").read_text() for name, path in seen.placeholders.items()}
+        told = seen.plain(" ".join(seen.placeholders.values()))
+    assert read == values
+    assert told == " ".join(values.values())
+    assert seen.placeholders == {
+        "build": f"{tmp_path}/paths/name/tree",
+        "out": f"{tmp_path}/paths/name-out",
+        "source.a": f"{tmp_path}/paths/name/sources/a",
+        "source.b": f"{tmp_path}/paths/name-out.sources/b",
+    }
+
+
+def test_links_that_cannot_be_made_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "paths").write_text("a file in the way")
+    prepared = prepared_in(tmp_path / "one")
+    paths = BuildPaths(tmp_path / "paths")
+    with pytest.raises(OSError, match="paths"), paths.seen(prepared, ("name",), {"build": str(tmp_path)}):
+        pass
+
+
+def test_a_file_system_without_links_is_told_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(link: Path, target: str) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted", str(link))
+
+    prepared = prepared_in(tmp_path / "one")
+    monkeypatch.setattr(Path, "symlink_to", refused)  # no file system here refuses links to root
+    build = {"build": str(tmp_path / "one" / "tree")}
+    paths = BuildPaths(tmp_path / "paths")
+    with pytest.raises(UsageError, match="vary_path = false"), paths.seen(prepared, ("name",), build):
+        pass

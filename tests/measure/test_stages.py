@@ -1,0 +1,131 @@
+"""Each stage at which a revision can fail occurs, and is told for what it is: real git, real builds, real starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from perftrail import studyfile
+from perftrail.find.journal import Ledger
+from perftrail.find.sampler import Sampler
+from perftrail.model.build import Failure
+from perftrail.model.target import resolve
+from perftrail.opening import open_session
+from perftrail.search import CannotRelink, Measure, Unusable
+from tests.measure.bench import drain
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+STUDY = """\
+[source]
+kind = "git"
+location = "{location}"
+
+[build]
+steps = ["sh ./build.sh"]
+outputs = ["program"]
+
+[benchmark.work]
+build = ["sh {{build}}/link.sh", "cp {{build}}/program {{out}}/program"]
+command = "{command}"
+timeout = "5s"
+memory_limit = "64MiB"
+metrics = {{ cost = {{ pattern = 'cost ([-0-9a-z.]+)' }} }}
+
+[measure]
+warmups = 0
+"""
+
+BUILDS = "cp program.sh program; chmod +x program\n"
+PROGRAMS = {
+    "checkout": "echo 'cost 17'",
+    "build": "echo 'cost 17'",
+    "link": "echo 'cost 17'",
+    "start": "echo 'cost 17'",
+    "start without a library": "echo 'x: error while loading shared libraries: libx.so' >&2; exit 127",
+    "start without a preloaded object": "LD_PRELOAD=libnowhere.so.1 /bin/true; echo 'cost 17'",
+    "crash by exit": "echo 'cost 17'; echo 'assertion failed' >&2; exit 3",
+    "crash by signal": "kill -SEGV $$",
+    "timeout": "sleep 60",
+    "memory": "exec tail /dev/zero",
+    "metric missing": "echo 'nothing to say'",
+    "metric no number": "echo 'cost many'",
+    "metric zero": "echo 'cost 0'",
+    "metric negative": "echo 'cost -2'",
+    "metric infinite": "echo 'cost inf'",
+    "none": "echo 'cost 17'",
+}
+
+
+def files(name: str, program: str) -> dict[str, str]:
+    shell = "/nonexistent/shell" if name == "start" else "/bin/sh"
+    return {
+        "program.sh": f"#!{shell}\n# {name}\n{program}\n",
+        "build.sh": "echo 'error: no rule' >&2; exit 2\n" if name == "build" else BUILDS,
+        "link.sh": "echo 'error: undefined reference' >&2; exit 1\n" if name == "link" else "true\n",
+    }
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Failure | float]]:
+    """What came of each kind of revision: a failure, or the value that was read."""
+    root = tmp_path_factory.mktemp("stages")
+    repository = Repository(root / "repository")
+    for name, program in PROGRAMS.items():
+        repository.commit(files(name, program), subject=name)
+    # a history whose objects are damaged: what the first revision needs is gone
+    blob = repository.git("rev-parse", f"HEAD~{len(PROGRAMS) - 1}:program.sh")
+    (repository.path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    (root / "perftrail.toml").write_text(STUDY.format(location=repository.path, command="{out}/program"))
+    study = studyfile.load(str(root))
+    found: dict[str, Failure | float] = {}
+    with open_session(study, store=None) as session:
+        revisions = session.source.history()
+        target = resolve(study, "cost")
+        sampler = Sampler(session, {"cost": target}, revisions, Ledger(session), name="stages")
+        for position, name in enumerate(PROGRAMS):
+            _, news = drain(sampler.prepare(position))
+            if not isinstance(news, Unusable):
+                _, taken = drain(sampler.take(Measure(order=(position,)), position))
+                assert not isinstance(taken, CannotRelink)
+                [sample] = taken.batches["cost"].samples
+                if sample.value is not None:
+                    found[name] = sample.value
+            if name not in found:
+                found[name] = sampler.failures("cost")[position]
+    yield found
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "none"])
+def test_a_failure_is_told_at_its_stage(failures: dict[str, Failure | float], name: str) -> None:
+    failure = failures[name]
+    assert isinstance(failure, Failure), failure
+    assert failure.stage == name.split(maxsplit=1)[0]
+    assert failure.message
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("build", "no rule"),
+        ("link", "undefined reference"),
+        ("start without a library", "libx.so"),
+        ("start without a preloaded object", "libnowhere.so.1"),
+        ("crash by exit", "assertion failed"),
+        ("crash by signal", "signal 11"),
+        ("timeout", "5.0 s"),
+        ("memory", "64"),
+        ("metric zero", "only values above zero can be compared"),
+        ("metric negative", "only values above zero can be compared"),
+    ],
+)
+def test_a_failure_says_why(failures: dict[str, Failure | float], name: str, words: str) -> None:
+    failure = failures[name]
+    assert isinstance(failure, Failure)
+    assert words in failure.message
+
+
+def test_a_revision_that_works_gives_its_value(failures: dict[str, Failure | float]) -> None:
+    assert isinstance(failures["none"], float)

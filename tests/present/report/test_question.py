@@ -1,0 +1,130 @@
+"""The first screen answers what the study asks: the metric that `find` names, else the derived one; and claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.metrics import Derived
+from perftrail.model.recipe import Variant, VariantRun
+from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy
+from perftrail.present.page_markdown import to_markdown
+from perftrail.present.report.report import make_report
+from perftrail.results.selection import Selection
+from perftrail.verbs.run import Run
+from tests.fakes.watcher import NOISY, FakeWatcher
+from tests.fakes.workshop import FakeSource, FakeStarter
+from tests.measure.bench import a_session, a_study, drain
+
+if TYPE_CHECKING:
+    from perftrail.present.page import Page
+
+RATIO = Derived(benchmark="work", value="wall[threads=1] / wall[threads=4]", better="higher")
+VARIANTS = {
+    name: Variant(rebuild=False, run=VariantRun(parts={"kind": f"--{name}"})) for name in ("plain", "pooled")
+}
+
+
+def seconds(arguments: tuple[str, ...]) -> float:
+    """The pooled variant takes half the time, but with one thread, where both are alike."""
+    _, kind, threads = arguments
+    return 0.1 if threads == "1" or kind == "--plain" else 0.05
+
+
+def report(tmp_path: Path, *, watcher: FakeWatcher | None = None, **changes: object) -> Page:
+    """A report of two variants that were measured in turns."""
+    study = a_study(
+        benchmarks={
+            "work": Benchmark(command="{build}/work {kind} {threads}", parameters={"threads": (1, 4)})
+        },
+        variants=VARIANTS,
+        measure=MeasurePolicy(invocations=Invocations(least=20, most=20), warmups=0),
+        **changes,
+    )
+    session = a_session(
+        study, tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=seconds), watcher=watcher
+    )
+    drain(Run(session, Selection()).events())
+    return make_report(session, tmp_path)
+
+
+def test_without_a_question_the_largest_difference_is_told(tmp_path: Path) -> None:
+    page = report(tmp_path)
+    assert page.verdict.sentence.startswith("work.wall against plain: pooled ")
+    assert page.lead is not None
+    assert page.lead.name == "curve-work-wall-threads"
+
+
+def test_what_was_measured_while_others_were_at_work_is_told_but_decides_nothing(tmp_path: Path) -> None:
+    page = report(tmp_path, watcher=FakeWatcher.seeing(*[NOISY] * 200))
+    assert "pooled 29 % less, but that decides nothing: something else was at work" in page.verdict.sentence
+    assert page.verdict.tone == "unclear"
+
+
+def test_a_difference_far_down_the_list_is_told(tmp_path: Path) -> None:
+    last = 24
+    study = a_study(
+        benchmarks={f"b{n}": Benchmark(command=f"{{build}}/work {{kind}} {n}") for n in range(last + 1)},
+        variants=VARIANTS,
+        measure=MeasurePolicy(invocations=Invocations(least=20, most=20), warmups=0),
+    )
+    starter = FakeStarter(seconds=lambda words: 0.05 if words[1:] == ("--pooled", str(last)) else 0.1)
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=starter)
+    drain(Run(session, Selection()).events())
+    assert make_report(session, tmp_path).verdict.sentence.startswith(
+        f"b{last}.wall against plain: pooled 50 % less"
+    )
+
+
+def test_a_derived_ratio_is_the_question(tmp_path: Path) -> None:
+    page = report(tmp_path, derived={"ratio": RATIO})
+    assert page.verdict.sentence.startswith("work.ratio against plain: pooled ")
+    assert page.verdict.sentence.endswith("(better).")
+    assert page.verdict.tone == "better"
+    assert page.lead is not None
+    assert page.lead.name == "against"
+    assert page.lead.tables[0].rows[0][1] == "work.ratio"
+
+
+def test_the_metric_of_find_is_the_question_though_another_differs_more(tmp_path: Path) -> None:
+    page = report(tmp_path, derived={"ratio": RATIO}, find=FindPolicy(metric=("wall[threads=1]",)))
+    assert page.verdict.sentence.startswith("No difference")
+    assert " from plain in work.wall threads=1; " in page.verdict.sentence
+    [counted] = [fact.text for fact in page.verdict.facts if fact.label == "Comparisons"]
+    assert "differ for sure" in counted
+    assert page.lead is not None
+    assert page.lead.name == "curve-work-wall-threads"
+
+
+@pytest.mark.parametrize(("band", "verdict"), [("..0.6", "reproduced"), ("1..", "not reproduced")])
+def test_claims_stand_in_the_page_with_what_was_found(tmp_path: Path, band: str, verdict: str) -> None:
+    claims = {
+        "half": Claim(
+            says="pooled takes half | the time",
+            metric="wall",
+            variant="pooled",
+            against="plain",
+            ratio=band,
+            at={"threads": (4,)},
+        ),
+        "lost": Claim(says="nobody has it", cannot="it is lost"),
+        **{f"more-{number}": Claim(says=f"more {number}", cannot="lost") for number in range(40)},
+    }
+    page = report(tmp_path, claims=claims)
+    section = next(each for each in page.sections if each.name == "claims")
+    assert section.paragraphs == (f"1 {verdict} and 41 cannot be had.",)
+    [table] = section.tables
+    said, judged, found = table.rows[0]
+    assert (said, judged) == ("pooled takes half | the time", verdict)
+    assert found.startswith("pooled / plain = 0.")
+    assert f"in wall at threads 4; asked {band}" in found
+    assert table.rows[1] == ("nobody has it", "cannot be had", "it is lost")
+    assert next(fact.text for fact in page.verdict.facts if fact.label == "Claims") == section.paragraphs[0]
+    assert "| more 39 | cannot be had | lost |" in to_markdown(page), "no claim is cut off"
+
+
+def test_without_claims_nothing_is_said_of_them(tmp_path: Path) -> None:
+    assert "Claims" not in to_markdown(report(tmp_path))

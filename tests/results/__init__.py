@@ -1,0 +1,1 @@
+"""What is stored, looked up and compared."""

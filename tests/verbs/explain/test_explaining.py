@@ -1,0 +1,141 @@
+"""Explaining over fakes: who is started how often and in which order, what is told when a look fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from perftrail.measure.subjects import Ready
+from perftrail.model.build import Failure
+from perftrail.model.patch import FileChange
+from perftrail.model.subject import Revision
+from perftrail.results.selection import Selection
+from perftrail.verbs.explain.explain import Explain, Pair
+from perftrail.verbs.explain.profilers import Look, Seen, read_calls, read_functions
+from perftrail.verbs.explain.result import Explained
+from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
+from tests.measure.bench import a_session, a_study, drain
+
+PAIR = Pair(
+    culprit=Revision(id="r1"), against=Revision(id="r0"), changes=(FileChange(path="a", added=1, removed=0),)
+)
+
+TABLE = """\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 61.90    0.000013           1        12         3 openat
+ 38.10    0.000008           0         9           mmap
+  0.00    0.000000           0         1         1 total_of_something
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000021           1        22         4 total
+"""
+
+
+class CannedLook:
+    """Gives what a test wants for each revision, and writes down who was asked."""
+
+    def __init__(
+        self,
+        values: Mapping[str, Mapping[str, float] | Failure],
+        *,
+        name: str = "canned",
+        starts: int = 3,
+        slow: float = 1.0,
+        missing: str = "",
+    ) -> None:
+        self.name, self.starts, self.slow = name, starts, slow
+        self._values, self._missing = values, missing
+        self.asked: list[str] = []
+
+    def why_not(self) -> str:
+        return self._missing
+
+    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+        revision = ready.cell.subject.revision.id
+        self.asked.append(revision)
+        values = self._values[revision]
+        if isinstance(values, Failure):
+            return values
+        return {
+            name: Seen(value=value, unit="", method="canned", floor=5.0) for name, value in values.items()
+        }
+
+
+def explain(tmp_path: Path, *looks: Look, source: FakeSource | None = None, broken: str = "") -> Explained:
+    source = source or FakeSource(2)
+    session = a_session(
+        a_study(),
+        tmp_path,
+        source=source,
+        starter=FakeStarter(seconds=lambda _: 1.0),
+        builder=FakeBuilder(source, broken=[broken]),
+    )
+    _, explained = drain(Explain(session, PAIR, looks=looks, selection=Selection()).events())
+    return explained
+
+
+def test_both_are_started_in_turn_there_and_back(tmp_path: Path) -> None:
+    look = CannedLook({"r0": {"a": 1.0}, "r1": {"a": 1.0}})
+    explain(tmp_path, look)
+    assert look.asked == ["r0", "r1", "r1", "r0", "r0", "r1"]
+
+
+def test_the_largest_difference_comes_first_and_small_numbers_last(tmp_path: Path) -> None:
+    before = {"large": 1000.0, "small": 1.0, "same": 7.0}
+    after = {"large": 4000.0, "small": 2.0, "same": 7.0, "new": 900.0}
+    [cell] = explain(tmp_path, CannedLook({"r0": before, "r1": after})).cells
+    assert [each.name for each in cell.figures] == ["new", "large", "small", "same"]
+    assert [each.name for each in cell.alike] == ["same"]
+    assert cell.figures[0].difference.before == 0.0
+
+
+def test_a_look_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    failing = CannedLook(
+        {"r0": {"a": 1.0}, "r1": Failure(stage="crash", message="exit code 1")}, name="first"
+    )
+    other = CannedLook({"r0": {"b": 1.0}, "r1": {"b": 1.0}})
+    [cell] = explain(tmp_path, failing, other).cells
+    assert [(each.what, each.why) for each in cell.unavailable] == [("first", "crash: exit code 1")]
+    assert [each.name for each in cell.figures] == ["b"]
+
+
+def test_a_look_that_this_machine_lacks_is_not_taken(tmp_path: Path) -> None:
+    lacking = CannedLook({}, name="lacking", missing="no such tool; install it")
+    explained = explain(tmp_path, lacking, CannedLook({"r0": {"a": 1.0}, "r1": {"a": 1.0}}))
+    assert lacking.asked == []
+    assert ("lacking", "no such tool; install it") in [
+        (each.what, each.why) for each in explained.unavailable
+    ]
+
+
+def test_a_look_that_would_take_too_long_is_left_out(tmp_path: Path) -> None:
+    plain = CannedLook({"r0": {"wall": 10.0}, "r1": {"wall": 10.0}})
+    slow = CannedLook({}, name="slow", slow=60.0)
+    [cell] = explain(tmp_path, plain, slow).cells
+    assert slow.asked == []
+    [left_out] = cell.unavailable
+    assert "about 10 min" in left_out.why
+
+
+def test_one_build_is_not_looked_at(tmp_path: Path) -> None:
+    look = CannedLook({})
+    explained = explain(tmp_path, look, source=FakeSource(2, same_as={"r1": "r0"}))
+    assert look.asked == []
+    assert [cell.equal for cell in explained.cells] == [True]
+    assert explained.seen
+
+
+def test_one_that_does_not_build_leaves_nothing_to_see(tmp_path: Path) -> None:
+    explained = explain(tmp_path, CannedLook({}), broken="r0")
+    assert not explained.seen
+    assert [(name, failure.stage) for name, failure in explained.failures] == [("r0", "build")]
+
+
+def test_the_table_of_strace_is_read_by_its_names() -> None:
+    assert read_calls(TABLE) == {"openat": 12, "mmap": 9, "total_of_something": 1}
+
+
+def test_the_functions_of_all_processes_are_added_up() -> None:
+    one = "desc: x\ncmd: ./work\nevents: Ir\nfl=a.c\nfn=main\n1 10\n2 5\nfl=b.c\nfn=add\n7 3\nsummary: 18\n"
+    other = "events: Ir\nfl=???\nfn=add\n0 4\nsummary: 4\n"
+    assert read_functions([one, other]) == {"main": 15, "add": 7}

@@ -1,0 +1,220 @@
+"""A first study of a real directory: its history, its file, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from perftrail import studyfile
+from perftrail.errors import UsageError
+from perftrail.model.study import Study
+from perftrail.verbs.init.start import Begun, begin
+from tests.sources.repositories import Repository
+from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
+
+MAKE = PROJECTS[0].files
+
+
+def begun(directory: Path, *, output: Path | None = None, system: str | None = None) -> tuple[Begun, Study]:
+    made = begin(directory, output=output or directory, system=system, force=False)
+    return made, studyfile.load(str(made.file))
+
+
+def fossil(directory: Path, *words: str) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(directory.parent), "USER": "a"}
+    subprocess.run(["fossil", *words], cwd=directory, env=environment, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.system)
+def test_what_is_written_can_be_read_and_has_a_comment_on_every_choice(
+    project: Project, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "tiny")
+    repository.commit(project.files)
+    made, study = begun(repository.path)
+    assert next(iter(study.benchmarks.values())).command == project.command
+    assert study.find.metric is not None
+    lines = [line.strip() for line in made.file.read_text().splitlines()]
+    for line, before in zip(lines[1:], lines, strict=False):
+        if " = " in line and not line.startswith(("#", "title", "kind", "env")) and not line.endswith("["):
+            assert before.startswith("#"), line
+
+
+def test_the_range_begins_at_the_last_release(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    commits = [repository.commit({**MAKE, "n": str(number)}) for number in range(12)]
+    repository.tag("v1.0", commits[3])
+    made, study = begun(repository.path)
+    assert (study.source.kind, study.source.range) == ("git", "v1.0..HEAD")
+    assert made.draft.history.revisions == 9
+
+
+def test_a_release_that_was_just_made_is_searched_from_the_one_before(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    commits = [repository.commit({**MAKE, "n": str(number)}) for number in range(12)]
+    repository.tag("v1.0", commits[2])
+    repository.tag("v1.1", commits[-1])
+    assert begun(repository.path)[1].source.range == "v1.0..HEAD"
+
+
+def test_without_a_release_it_is_the_newest_fifty(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    commits = [repository.commit({**MAKE, "n": str(number)}) for number in range(60)]
+    made, study = begun(repository.path)
+    assert study.source.range == f"{commits[-50]}..HEAD"
+    assert made.draft.history.revisions == 50
+
+
+def test_a_tag_with_a_hostile_name_is_named_by_its_commit(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    commits = [repository.commit({**MAKE, "n": str(number)}) for number in range(8)]
+    repository.tag('--upload-pack="$(touch)"', commits[1])
+    assert begun(repository.path)[1].source.range == f"{commits[1]}..HEAD"
+
+
+def test_a_repository_without_a_commit_gets_a_study_and_the_remedy(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    for name, text in MAKE.items():
+        (repository.path / name).write_text(text)
+    made, study = begun(repository.path)
+    assert study.build.steps == ("make -j{cpus}",)
+    assert any("commit" in trouble for trouble in made.draft.history.troubles)
+
+
+def test_a_shallow_clone_gets_a_study_and_the_remedy(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "whole")
+    for number in range(3):
+        repository.commit({**MAKE, "n": str(number)})
+    repository.git("clone", "--quiet", "--depth=1", f"file://{repository.path}", str(tmp_path / "tiny"))
+    made, _ = begun(tmp_path / "tiny")
+    assert any("git fetch --unshallow" in trouble for trouble in made.draft.history.troubles)
+
+
+def test_without_a_history_the_files_as_they_are_are_studied(tmp_path: Path) -> None:
+    for name, text in MAKE.items():
+        (tmp_path / name).write_text(text)
+    made, study = begun(tmp_path)
+    assert study.source.kind == "directory"
+    assert made.draft.history.revisions == 1
+
+
+def test_what_is_not_committed_is_not_studied(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    repository.commit(MAKE)
+    (repository.path / "CMakeLists.txt").write_text("add_executable(a a.c)")
+    made, _ = begun(repository.path)
+    assert made.as_json()["build"] is not None
+    assert made.draft.building is not None
+    assert made.draft.building.system == "make"
+
+
+def test_a_source_that_is_called_as_its_program_is_asked_what_that_knows(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "small")
+    repository.commit({"Makefile": "tiny: src/tiny.c\n\tcc -o $@ src/tiny.c\n", "src/tiny.c": MAIN_C})
+    _, study = begun(repository.path)
+    assert next(iter(study.benchmarks.values())).command == "{build}/tiny --version"
+
+
+def test_a_directory_inside_a_repository_is_built_there(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "all")
+    repository.commit({f"parts/tiny/{name}": text for name, text in MAKE.items()})
+    inside = repository.path / "parts" / "tiny"
+    inside.mkdir(parents=True)
+    _, study = begun(inside)
+    assert study.build.directory == "parts/tiny"
+    assert study.build.outputs == ("parts/tiny/tiny",)
+
+
+@pytest.mark.skipif(shutil.which("fossil") is None, reason="fossil is not installed here")
+def test_a_checkout_of_fossil_leads_to_its_history(tmp_path: Path) -> None:
+    checkout = tmp_path / "tiny"
+    checkout.mkdir()
+    fossil(checkout, "new", "--date-override", "2024-01-01T00:00:00", "../tiny.fossil")
+    fossil(checkout, "open", "../tiny.fossil")
+    for name, text in MAKE.items():
+        (checkout / name).write_text(text)
+    for number in range(7):
+        (checkout / "NOTES").write_text("note\n" * (number + 1))
+        fossil(checkout, "add", ".")
+        tag = ("--tag", "v1.0") if number == 1 else ()
+        fossil(checkout, "commit", "-m", "change", "--date-override", f"2024-01-0{number + 2}T00:00:00", *tag)
+    (checkout / "CMakeLists.txt").write_text("add_executable(a a.c)")
+    made, study = begun(checkout)
+    assert (study.source.kind, made.draft.history.revisions) == ("fossil", 6)
+    assert study.build.steps == ("make -j{cpus}",)
+
+
+def test_submodules_need_no_step_of_their_own(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    repository.commit({**MAKE, ".gitmodules": '[submodule "a"]\npath = a\nurl = https://example.invalid/a\n'})
+    assert begun(repository.path)[1].build.steps == ("make -j{cpus}",)
+
+
+def test_a_study_elsewhere_leads_back_to_the_program(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "a:b -c")
+    repository.commit(MAKE)
+    _, study = begun(repository.path, output=tmp_path / "studies" / "one.toml")
+    assert Path(study.source.location) == repository.path
+    assert study.file == str(tmp_path / "studies" / "one.toml")
+
+
+def test_hostile_names_are_text_in_the_file(tmp_path: Path) -> None:
+    name = '"]\n[build]\nsteps = ["touch pwned"]\n#\u202e\x1b[31m'
+    repository = Repository(tmp_path / name)
+    repository.commit({name: "", **MAKE})
+    made, study = begun(repository.path)
+    assert name in study.title
+    assert study.build.steps == ("make -j{cpus}",)
+    assert "\x1b" not in made.file.read_text()
+    assert "\u202e" not in made.file.read_text()
+
+
+def test_a_study_that_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text("mine")
+    with pytest.raises(UsageError, match="--force"):
+        begin(tmp_path, output=tmp_path, system=None, force=False)
+    assert (tmp_path / "perftrail.toml").read_text() == "mine"
+    begin(tmp_path, output=tmp_path, system=None, force=True)
+    assert tomllib.loads((tmp_path / "perftrail.toml").read_text())["benchmark"]
+
+
+def test_a_build_system_can_be_chosen_and_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    repository.commit({**MAKE, **PROJECTS[3].files})
+    made, study = begun(repository.path, system="make")
+    assert study.build.steps == ("make -j{cpus}",)
+    assert [other.system for other in made.draft.others] == ["cmake"]
+    for wrong, told in (("cargo", "found cmake and make"), ("cmkae", "cmake")):
+        with pytest.raises(UsageError, match=told):
+            begin(repository.path, output=tmp_path, system=wrong, force=True)
+
+
+def test_of_two_that_fit_the_one_whose_tools_are_here_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = Repository(tmp_path / "tiny")
+    repository.commit({**MAKE, **PROJECTS[3].files})
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("git", "make"):
+        found = shutil.which(name)
+        assert found is not None
+        (tools / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(tools))
+    assert begun(repository.path)[1].build.steps == ("make -j{cpus}",)
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        begin(tmp_path, output=tmp_path / "file" / "below", system=None, force=False)
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such directory"):
+        begin(tmp_path / "nowhere", output=tmp_path, system=None, force=False)

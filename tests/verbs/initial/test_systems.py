@@ -1,0 +1,243 @@
+"""What is found in a tree: its build system, what it makes and what can be run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from perftrail.verbs.init.draft import Building
+from perftrail.verbs.init.systems import SYSTEMS, detect
+from perftrail.verbs.init.tree import Tree
+from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
+
+
+def tree_of(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset(), name: str = "tiny") -> Tree:
+    return Tree(name=name, programs={path: path in runnable for path in files}, texts=files)
+
+
+def best(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset()) -> Building:
+    return detect(tree_of(files, runnable=runnable))[0][0]
+
+
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.system)
+def test_each_build_system_is_found_with_what_can_be_run(project: Project) -> None:
+    found = best(project.files)
+    assert (found.system, found.trial.command) == (project.system, project.command)
+    assert found.trial.placeholder == project.placeholder
+    assert all(step.why for step in found.steps)
+
+
+def test_every_build_system_has_a_project_here() -> None:
+    assert {project.system for project in PROJECTS} == set(SYSTEMS)
+
+
+def test_a_benchmark_program_is_preferred_to_the_program() -> None:
+    lists = "project(tiny C)\nadd_executable(tiny main.c)\nadd_executable(tiny_bench bench.c)\n"
+    found = best({"CMakeLists.txt": lists, "main.c": MAIN_C, "bench.c": MAIN_C})
+    assert found.trial.command == "{build}/build/bin/tiny_bench"
+    assert not found.trial.placeholder
+
+
+def test_a_target_that_an_option_turns_on_comes_after_one_that_is_always_made() -> None:
+    lists = (
+        'option(TINY_BENCHMARKS "make them" OFF)\nadd_executable(tiny main.c)\n'
+        "if(TINY_BENCHMARKS)\n  add_executable(tiny_bench bench.c)\nendif()\n"
+    )
+    found = best({"CMakeLists.txt": lists, "main.c": MAIN_C})
+    assert found.trial.command == "{build}/build/bin/tiny --version"
+    assert any("-DTINY_BENCHMARKS=ON" in hint for hint in found.hints)
+
+
+def test_tests_are_never_taken_for_the_program() -> None:
+    lists = "add_executable(test_api t.c)\nadd_executable(other main.c)\n"
+    assert best({"CMakeLists.txt": lists}).trial.command == "{build}/build/bin/other"
+
+
+def test_comments_and_quotes_of_cmake_are_read_as_cmake_reads_them() -> None:
+    lists = '#[[ add_executable(no a.c) ]]\n# add_executable(nor a.c)\nset(N "real")\nadd_executable(${N} "a b.c")\n'
+    assert best({"CMakeLists.txt": lists}).outputs == ("build/bin/real",)
+
+
+def test_a_build_directory_of_the_history_is_left_alone() -> None:
+    files = {"CMakeLists.txt": "add_executable(tiny a.c)", "build/notes": ""}
+    assert best(files).outputs == ("build-perftrail/bin/tiny",)
+
+
+def test_a_place_for_programs_that_the_project_sets_is_followed() -> None:
+    lists = "set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/out)\nadd_executable(tiny a.c)\n"
+    assert best({"CMakeLists.txt": lists}).outputs == ("build/out/tiny",)
+
+
+def test_a_subdirectory_that_makes_the_program_is_entered() -> None:
+    files = {f"expat/{path}": text for path, text in PROJECTS[3].files.items()}
+    [(found, place)] = detect(tree_of({**files, "README": ""}))
+    assert place == "expat"
+    assert found.trial.command == "{build}/expat/build/bin/tiny --version"
+    assert found.outputs == ("expat/build/bin/tiny",)
+
+
+def test_all_that_fit_are_found_and_the_one_that_says_most_comes_first() -> None:
+    found = detect(tree_of({**PROJECTS[0].files, **PROJECTS[3].files}))
+    assert [building.system for building, _ in found] == ["cmake", "make"]
+
+
+def test_a_makefile_that_enters_directories_gives_their_programs() -> None:
+    files = {
+        "Makefile": "all:\n\t$(MAKE) -C programs\n",
+        "programs/Makefile": "lz: a.o\n\t$(CC) $^ -o $@\n",
+    }
+    assert best(files).trial.command == "{build}/programs/lz"
+
+
+def test_a_program_is_asked_for_what_its_own_source_knows() -> None:
+    makefile = {"Makefile": "tiny: tiny.c\n\tcc -o $@ tiny.c\n"}
+    table = 'struct option options[] = {{"version", no_argument, NULL, 1}};\nint main(void) {}\n'
+    library = {"tiny.c": "int tiny(void);\n", "main.c": MAIN_C}
+    assert best({**makefile, "tiny.c": table}).trial.command == "{build}/tiny --version"
+    assert best({**makefile, **library}).trial.command == "{build}/tiny --version"
+    assert best({**makefile, "other.c": MAIN_C}).trial.command == "{build}/tiny"
+
+
+def test_what_plain_make_does_not_make_is_not_run() -> None:
+    files = {"Makefile": "all: tiny\ntiny: a.c\n\tcc -o $@ a.c\ntinybench: b.c\n\tcc -o $@ b.c\n"}
+    assert best(files).trial.command == "{build}/tiny"
+
+
+def test_a_library_is_started_by_its_tests_until_there_is_better() -> None:
+    found = best({"Makefile": "lib.a: a.o\n\tar r $@ a.o\ncheck: lib.a\n\t./run\n"})
+    assert found.trial.command == "make --silent -C {build} check"
+
+
+def test_libtool_is_told_to_put_libraries_inside_programs() -> None:
+    files = {"configure": "", "configure.ac": "LT_INIT\n", "Makefile.am": "bin_PROGRAMS = tiny\n"}
+    assert best(files).steps[0].line == "sh ./configure --disable-shared"
+
+
+def test_a_generator_of_configure_is_run_when_the_history_holds_none() -> None:
+    files = {"configure.ac": "", "autogen.sh": "", "Makefile.am": ""}
+    found = best(files, runnable=frozenset({"autogen.sh"}))
+    assert [step.line for step in found.steps][:2] == ["./autogen.sh", "./configure"]
+
+
+def test_criterion_is_read_by_what_it_prints() -> None:
+    manifest = (
+        '[package]\nname = "tiny"\n[dev-dependencies]\ncriterion = "0.5"\n'
+        '[[bench]]\nname = "sums"\nharness = false\n'
+    )
+    found = best({"Cargo.toml": manifest, "src/lib.rs": "", "benches/sums.rs": ""})
+    assert found.trial.command.endswith("--bench sums -- --output-format bencher")
+    assert list(found.trial.printed) == ["per_iteration"]
+
+
+def test_tests_that_stand_for_a_benchmark_are_compiled_by_the_build() -> None:
+    found = best({"Cargo.toml": '[package]\nname = "tiny"\n', "src/lib.rs": "", "Cargo.lock": ""})
+    assert found.trial.command.startswith("cargo test --release ")
+    assert found.steps[-1].line == "cargo test --release --no-run --locked"
+
+
+def test_lints_of_a_newer_compiler_stop_no_build_unless_a_crate_has_flags_of_its_own() -> None:
+    files = {"Cargo.toml": '[package]\nname = "tiny"\n', "src/lib.rs": ""}
+    found = best(files)
+    assert found.env == found.trial.env == {"RUSTFLAGS": "--cap-lints=warn"}
+    own = best({**files, ".cargo/config.toml": '[build]\nrustflags = ["-Ctarget-cpu=native"]\n'})
+    assert (own.env, own.trial.env) == ({}, {})
+    assert ".cargo/config.toml" in own.hints[0]
+
+
+def test_a_workspace_gives_the_programs_of_its_crates() -> None:
+    files = {
+        "Cargo.toml": '[workspace]\nmembers = ["crates/*"]\n',
+        "crates/tiny/Cargo.toml": '[package]\nname = "tiny"\n',
+        "crates/tiny/src/main.rs": "",
+        "Cargo.lock": "",
+    }
+    found = best(files)
+    assert found.trial.command == "{build}/target/release/tiny --version"
+    assert found.steps[0].line == "cargo build --release --locked --workspace"
+
+
+def test_a_pyproject_that_only_holds_settings_is_no_package() -> None:
+    assert detect(tree_of({"pyproject.toml": "[tool.ruff]\nline-length = 100\n"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("package", "lines"),
+    [
+        ('{"main": "a.js", "devDependencies": {"mocha": "1"}}', []),
+        (
+            '{"main": "a.js", "dependencies": {"b": "1"}, "devDependencies": {"mocha": "1"}}',
+            ["npm install --no-audit --no-fund --no-package-lock --omit=dev"],
+        ),
+        (
+            '{"main": "a.js", "devDependencies": {"tsc": "1"}, "scripts": {"build": "tsc"}}',
+            ["npm install --no-audit --no-fund --no-package-lock", "npm run build"],
+        ),
+        (
+            '{"devDependencies": {"benchmark": "1"}, "scripts": {"bench": "node b.js"}}',
+            ["npm install --no-audit --no-fund --no-package-lock"],
+        ),
+    ],
+)
+def test_a_package_gets_what_it_needs_to_run_and_no_more(package: str, lines: list[str]) -> None:
+    assert [step.line for step in best({"package.json": package, "a.js": ""}).steps] == lines
+
+
+def test_a_package_json_that_only_holds_tools_is_no_package() -> None:
+    assert detect(tree_of({"package.json": '{"private": true}'})) == ()
+
+
+def test_a_benchmark_script_counts_as_part_of_what_is_measured() -> None:
+    files = {
+        **PROJECTS[-1].files,
+        "benchmarks/bench_it.py": "if __name__ == '__main__':\n    print('rate=1')\n",
+        "benchmarks/plot.py": "if __name__ == '__main__':\n    pass\n",
+    }
+    found = best(files)
+    assert found.trial.command == "python3 {build}/benchmarks/bench_it.py"
+    assert found.outputs == ("perftrail-site/tiny_thing", "benchmarks")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "$(touch pwned)",
+        "a; touch pwned",
+        "--upload-pack=x",
+        "../../out",
+        "a b",
+        "{study}",
+        "a\nb",
+        "\u202egpj",
+    ],
+)
+def test_no_hostile_name_gets_into_a_line_that_is_run(name: str) -> None:
+    files = {
+        "CMakeLists.txt": f'add_executable("{name}" a.c)\nadd_executable(tiny a.c)\n',
+        f"bench/{name}.sh": "",
+        f"{name}/Makefile": "",
+    }
+    found = best(files, runnable=frozenset({f"bench/{name}.sh"}))
+    lines = [found.trial.command, *found.outputs, *(step.line for step in found.steps)]
+    assert not any(name in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"Cargo.toml": "not [ toml"},
+        {"package.json": '{"scripts": [1], "bin": {"a": 3}, "main": 7}'},
+        {"package.json": "[" * 100_000},
+        {"pyproject.toml": 'project = 3\nbuild-system = "x"\ntool = []\n', "setup.py": ""},
+        {"CMakeLists.txt": 'add_executable(\n"unclosed'},
+        {"CMakeLists.txt": "add_subdirectory(.)\nset(A ${A})\nadd_executable(${A})\n"},
+        {"meson.build": "project('a')\nsubdir('.')\nexecutable(\n"},
+        {"Makefile": "A = $(A) $(A)\n$(A): b\n\t$(A)\n%: %.c\n:\n\t\n"},
+        {"go.mod": "", "main.go": "package main"},
+        {"configure.in": "", "Makefile.am": "bin_PROGRAMS = $(bin_PROGRAMS) @X@\n"},
+    ],
+    ids="+".join,
+)
+def test_manifests_that_make_no_sense_are_borne(files: dict[str, str]) -> None:
+    for building, _ in detect(tree_of(files)):
+        assert building.trial.command

@@ -1,0 +1,209 @@
+"""Trying a few revisions tells early what a whole run would tell late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import UsageError
+from perftrail.measure.events import RelinkedAlike
+from perftrail.measure.troubles import alike
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.measurement import Quiet
+from perftrail.model.process import Exited
+from perftrail.model.recipe import Build
+from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.model.subject import Revision
+from perftrail.results.selection import Selection
+from perftrail.store.memory import MemoryStore
+from perftrail.verbs.check import Attempt, as_tried, spread
+from perftrail.verbs.run import Run
+from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.measure.bench import a_session, a_study, drain
+
+ALL = Selection()
+
+
+def steady(_: tuple[str, ...]) -> float:
+    return 0.1
+
+
+def revisions(count: int) -> tuple[Revision, ...]:
+    return tuple(Revision(id=f"r{number}") for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("count", "of", "chosen"),
+    [(1, 9, [8]), (2, 9, [0, 8]), (3, 9, [0, 4, 8]), (5, 3, [0, 1, 2]), (4, 1, [0]), (1, 1, [0])],
+)
+def test_what_is_tried_is_spread_over_the_range(count: int, of: int, chosen: list[int]) -> None:
+    assert [int(each.id[1:]) for each in spread(revisions(of), count)] == chosen
+
+
+def test_only_that_many_are_built_and_each_is_started_once(tmp_path: Path) -> None:
+    source = FakeSource(101)
+    builder, starter = FakeBuilder(source), FakeStarter(seconds=steady)
+    session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
+    _, report = drain(Attempt(session, ALL, count=3).events())
+    assert builder.made == ["r0", "r50", "r100"]
+    assert [number_of(arguments) for arguments in starter.started] == [0, 50, 100]
+    assert (len(report.tried), report.built, report.started, report.troubles) == (3, 3, 3, ())
+    assert report.useful
+
+
+RELINKING = a_study(build=Build(steps=("make",), outputs=("work",), relink=("link {layout}",)))
+
+
+def test_what_can_be_relinked_is_relinked_and_started_once_and_no_sample_is_kept(tmp_path: Path) -> None:
+    source = FakeSource(3)
+    builder, starter = FakeBuilder(source), FakeStarter(seconds=steady)
+    session = a_session(RELINKING, tmp_path, source=source, starter=starter, builder=builder)
+    _, report = drain(Attempt(session, ALL, count=3).events())
+    assert builder.relinks == [("r0", (1,)), ("r1", (1,)), ("r2", (1, 2, 3))]
+    assert report.relinked == report.as_json()["relinked"] == 3
+    assert [arguments[0] for arguments in starter.started] == [
+        f"/builds/{tree}/work" for number in range(3) for tree in (f"r{number}", f"r{number}.1")
+    ]
+    assert session.store.mark().invocations == 3
+
+
+def test_a_relink_that_fails_is_a_trouble_of_its_own_stage(tmp_path: Path) -> None:
+    source = FakeSource(3)
+    builder = FakeBuilder(source, unlinkable=(1,))
+    session = a_session(
+        RELINKING, tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    _, report = drain(Attempt(session, ALL, count=3).events())
+    assert (report.built, report.started, report.relinked) == (3, 3, 0)
+    [advised] = report.troubles
+    assert advised.trouble.failure.stage == "relink"
+    assert report.useful
+
+
+def test_a_relinked_program_that_does_not_start_is_a_trouble(tmp_path: Path) -> None:
+    source = FakeSource(1)
+    starter = FakeStarter(
+        seconds=steady, ended=lambda arguments: Exited(code=5 if ".1/" in arguments[0] else 0)
+    )
+    session = a_session(RELINKING, tmp_path, source=source, starter=starter)
+    _, report = drain(Attempt(session, ALL, count=1).events())
+    assert (report.started, report.relinked) == (1, 0)
+    [advised] = report.troubles
+    assert advised.trouble.failure.message == "exit code 5"
+
+
+def test_a_relink_without_effect_is_told(tmp_path: Path) -> None:
+    source = FakeSource(1)
+    builder = FakeBuilder(source, alike=True)
+    session = a_session(
+        RELINKING, tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    events, _ = drain(Attempt(session, ALL, count=1).events())
+    assert sum(isinstance(event, RelinkedAlike) for event in events) == 1
+
+
+def test_nothing_is_said_of_relinking_where_no_line_relinks(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=steady))
+    _, report = drain(Attempt(session, ALL, count=1).events())
+    assert report.relinked is None
+
+
+def test_a_run_uses_what_was_tried(tmp_path: Path) -> None:
+    source, store = FakeSource(3), MemoryStore()
+    tried = FakeStarter(seconds=steady)
+    drain(
+        Attempt(
+            a_session(a_study(), tmp_path, source=source, starter=tried, store=store), ALL, count=3
+        ).events()
+    )
+    again = FakeStarter(seconds=steady)
+    drain(Run(a_session(a_study(), tmp_path, source=source, starter=again, store=store), ALL).events())
+    assert len(tried.started) == 3
+    assert len(tried.started) + len(again.started) == 3 * 4
+
+
+def test_failures_that_say_the_same_are_one_trouble(tmp_path: Path) -> None:
+    source = FakeSource(5)
+    builder = FakeBuilder(source, broken={"r0", "r1", "r4"})
+    starter = FakeStarter(
+        seconds=steady, ended=lambda arguments: Exited(code=7 if number_of(arguments) == 3 else 0)
+    )
+    session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
+    _, report = drain(Attempt(session, ALL, count=5).events())
+    assert (report.built, report.started) == (2, 1)
+    built, crashed = (advised.trouble for advised in report.troubles)
+    assert (built.failure.stage, len(built.subjects), built.oldest) == ("build", 3, False)
+    assert (crashed.failure.stage, [str(each) for each in crashed.subjects]) == ("crash", ["r3"])
+    assert report.as_json()["built"] == 2
+
+
+def test_failures_of_the_oldest_alone_are_told_apart(tmp_path: Path) -> None:
+    source = FakeSource(5)
+    builder = FakeBuilder(source, broken={"r0", "r1"})
+    session = a_session(
+        a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    _, report = drain(Attempt(session, ALL, count=5).events())
+    [advised] = report.troubles
+    assert advised.trouble.oldest
+    assert advised.trouble.stretch is not None
+    assert advised.trouble.stretch.range == "..r1"
+
+
+def test_nothing_that_starts_is_of_no_use(tmp_path: Path) -> None:
+    source = FakeSource(2)
+    starter = FakeStarter(seconds=steady, ended=lambda _: Exited(code=1))
+    session = a_session(a_study(), tmp_path, source=source, starter=starter)
+    _, report = drain(Attempt(session, ALL, count=2).events())
+    assert report.built == 2
+    assert not report.useful
+
+
+def test_of_each_benchmark_only_the_first_point_is_started(tmp_path: Path) -> None:
+    benchmarks = {
+        "one": Benchmark(command="{build}/one {size}", parameters={"size": (1, 2, 3)}),
+        "two": Benchmark(command="{build}/two"),
+    }
+    starter = FakeStarter(seconds=steady)
+    session = a_session(a_study(benchmarks=benchmarks), tmp_path, source=FakeSource(1), starter=starter)
+    drain(Attempt(session, ALL, count=1).events())
+    assert [arguments[0].rpartition("/")[2] for arguments in starter.started] == ["one", "two"]
+    assert starter.started[0][1] == "1"
+
+
+def test_the_time_for_all_is_told_from_what_was_built(tmp_path: Path) -> None:
+    policy = MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=1)
+    starter = FakeStarter(seconds=steady, noise=0.0)
+    session = a_session(a_study(measure=policy), tmp_path, source=FakeSource(10), starter=starter)
+    _, report = drain(Attempt(session, ALL, count=2).events())
+    assert report.plan.seconds is not None
+    # Eight builds of 2 s, and four starts of each of ten of which two are done.
+    assert report.plan.seconds.least == pytest.approx(8 * 2.0 + 38 * 0.1)
+
+
+def test_a_selection_that_leaves_nothing_is_told(tmp_path: Path) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(2), starter=FakeStarter(seconds=steady))
+    with pytest.raises(UsageError, match="--only"):
+        drain(Attempt(session, Selection(rules=(("revision", "r9"),)), count=1).events())
+
+
+def test_trying_waits_for_quiet_only_where_a_start_counts() -> None:
+    wait = Quiet(action="wait", seconds=60.0)
+    warmed = a_study(measure=MeasurePolicy(quiet=wait, warmups=1))
+    cold = a_study(measure=MeasurePolicy(quiet=wait, warmups=0))
+    assert as_tried(warmed).measure.quiet == Quiet()
+    assert as_tried(cold).measure.quiet == wait
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("/b/0f3a9c1e/tree/a.c:12:5: error: no", "/b/77aa00ff/tree/a.c:31:9: error: no", True),
+        ("a.c:1: error: 'x' undeclared", "a.c:1: error: 'y' undeclared", False),
+        ("lib/a.c:1: error: no", "src/a.c:1: error: no", True),
+        ("exit code 2", "exit code 3", True),
+    ],
+)
+def test_lines_are_alike_but_for_places_numbers_and_ids(one: str, other: str, *, same: bool) -> None:
+    assert (alike(one) == alike(other)) is same
