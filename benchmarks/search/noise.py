@@ -23,9 +23,8 @@ import numpy as np
 
 from benchmarks.markdown import table
 from benchmarks.search.goals import interval
-from perftrail.find.answer import FindAnswer
+from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
-from perftrail.find.request import FindRequest
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.bench import Bench
 from perftrail.measure.session import Session

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.quota import Kept, bytes_below, to_remove, worth
+from perftrail.builds.trees import CACHE_SHARE
 from perftrail.model.build import Built, Recipe
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision, Subject

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.builds.compiler_caches import Caches, fits_sccache
+from perftrail.builds.trees import Caches, fits_sccache
 from perftrail.model.build import Built
 from tests.builds.workshop import Place, recipe
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.present.gate.output import Job
+from perftrail.present.gate_output import Job
 from tests.present.test_gates import gate
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.cli.main import main
-from perftrail.present.curves import Series, Spot, curve
-from perftrail.present.trial import WIDTH, lines
+from perftrail.present.trial import WIDTH, Series, Spot, curve, lines
 from tests.present.test_exports import found
 from tests.starting import start
 

@@ -18,9 +18,8 @@ import pytest
 from benchmarks.cluster.machines import SOURCES, Machines, machines, until
 from perftrail import studyfile
 from perftrail.cli.options import Writing
-from perftrail.find.answer import FindAnswer
+from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
-from perftrail.find.request import FindRequest
 from perftrail.model.target import resolve
 from perftrail.opening import open_session, open_view
 from perftrail.process.machine import read_machine

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from perftrail.errors import NoAnswer
-from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.find import Find
-from perftrail.find.request import FindRequest
 from perftrail.find.sampler import TRIES
 from perftrail.measure.events import Stepped
 from perftrail.measure.session import Session

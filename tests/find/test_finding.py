@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.failing import stretches
 from perftrail.find.find import Find
 from perftrail.find.priors import weigh
-from perftrail.find.request import FindRequest
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from perftrail.find.answer import FindAnswer, FindTable
+from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.find import Find
-from perftrail.find.request import FindRequest
 from perftrail.measure.session import now
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine

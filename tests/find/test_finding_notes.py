@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.find.answer import FindAnswer
+from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
 from perftrail.find.priors import NOTED, Beforehand, speaks_of, with_notes
-from perftrail.find.request import FindRequest
 from perftrail.model.study import Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve

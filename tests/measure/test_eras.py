@@ -9,9 +9,9 @@ import pytest
 
 from perftrail.errors import SourceError, StudyError
 from perftrail.find.loop import Gaps
-from perftrail.measure.eras import eras_of
 from perftrail.measure.events import Skipped
 from perftrail.measure.session import Session
+from perftrail.measure.sources import eras_of
 from perftrail.model.process import Exited
 from perftrail.model.recipe import Build, Era
 from perftrail.model.source import Skip, Source

@@ -13,7 +13,7 @@ import vl_convert
 import perftrail
 from perftrail.charts.frame import themed
 from perftrail.errors import UsageError
-from perftrail.notebook.figure import SVG, TEXT, VEGA_LITE, ShownFigure
+from perftrail.notebook.opened import SVG, TEXT, VEGA_LITE, ShownFigure
 from tests.charts.drawn import HOSTILE, examples
 
 

@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 from traitlets.config import Config
 
-from perftrail.notebook.figure import SVG, TEXT, VEGA_LITE
+from perftrail.notebook.opened import SVG, TEXT, VEGA_LITE
 from tests.notebook.example import blocks
 
 pytestmark = pytest.mark.slow

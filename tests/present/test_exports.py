@@ -11,8 +11,8 @@ import pytest
 
 from perftrail.measure.entries import Asked, enter
 from perftrail.model.trial import Pace, Surroundings, Taken, Trial
-from perftrail.present import trial_hyperfine, trial_markdown
-from perftrail.present.trial_json import as_json
+from perftrail.present import trial_files
+from perftrail.present.trial_files import as_json
 from perftrail.stats.trial import Course, Findings, findings
 
 HOSTILE = "evil '| a `b` \x1b[31m <script>' "
@@ -47,7 +47,7 @@ def found(*commands: str, runs: int = 6, **asked: object) -> Findings:
 
 
 def test_hyperfines_json_has_its_keys_and_figures() -> None:
-    written = json.loads(trial_hyperfine.to_json(found("a {n}", parameters={"n": ("1", "2")})))
+    written = json.loads(trial_files.to_json(found("a {n}", parameters={"n": ("1", "2")})))
     assert set(written) == {"results"}
     [first, second] = written["results"]
     assert set(first) == {
@@ -63,13 +63,13 @@ def test_hyperfines_json_has_its_keys_and_figures() -> None:
 
 
 def test_one_run_has_no_spread_and_no_parameters_no_key() -> None:
-    [only] = json.loads(trial_hyperfine.to_json(found("a", runs=1)))["results"]
+    [only] = json.loads(trial_files.to_json(found("a", runs=1)))["results"]
     assert only["stddev"] is None
     assert "parameters" not in only
 
 
 def test_hyperfines_csv_has_its_columns() -> None:
-    text = trial_hyperfine.to_csv(found(HOSTILE + "{n}", parameters={"n": ("1", "2,3")}))
+    text = trial_files.to_csv(found(HOSTILE + "{n}", parameters={"n": ("1", "2,3")}))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert list(rows[0]) == [
         "command", "mean", "stddev", "median", "user", "system", "min", "max", "parameter_n",
@@ -78,7 +78,7 @@ def test_hyperfines_csv_has_its_columns() -> None:
 
 
 def test_markdown_stays_a_table_whatever_a_command_holds() -> None:
-    lines = trial_markdown.to_markdown(found(HOSTILE, "b")).splitlines()
+    lines = trial_files.to_markdown(found(HOSTILE, "b")).splitlines()
     assert len(lines) == 4
     cells = [line.replace("\\|", "").count("|") for line in lines]
     assert len(set(cells)) == 1

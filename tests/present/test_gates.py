@@ -16,12 +16,21 @@ from perftrail.model.measurement import Machine
 from perftrail.model.metrics import Better
 from perftrail.model.subject import Revision
 from perftrail.model.target import Target
-from perftrail.present.gate import FORMATS
-from perftrail.present.gate.junit import to_junit
-from perftrail.present.gate.markdown import marker, to_markdown
-from perftrail.present.gate.metrics import to_metrics
-from perftrail.present.gate.plain import marks, to_plain
-from perftrail.present.gate.words import STRIP, headline, machine, reach, strip, sureness
+from perftrail.present.gate import (
+    FORMATS,
+    STRIP,
+    headline,
+    machine,
+    marker,
+    marks,
+    reach,
+    strip,
+    sureness,
+    to_junit,
+    to_markdown,
+    to_metrics,
+    to_plain,
+)
 from perftrail.results.gate import FailOn, Gate, Lost, Row, SideName
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate

@@ -15,11 +15,21 @@ from perftrail.charts.frame import Figure
 from perftrail.charts.history import Events, history
 from perftrail.errors import UsageError
 from perftrail.local_engine import LocalEngine
-from perftrail.present.page import Fact, Listing, Page, Section, Table, Verdict
-from perftrail.present.page_files import LOG_BYTES, log_end, write_markdown, write_page
+from perftrail.present.page import (
+    LOG_BYTES,
+    Fact,
+    Listing,
+    Page,
+    Section,
+    Table,
+    Verdict,
+    log_end,
+    to_markdown,
+    write_markdown,
+    write_page,
+)
 from perftrail.present.page_html import AT_ONCE, to_html
 from perftrail.present.page_images import Drawings, bundle
-from perftrail.present.page_markdown import to_markdown
 from tests.charts.drawn import HOSTILE, LABELS, PALETTE, along, examples
 
 LONG = "x" * (LOG_BYTES + 100)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.cli.commands.report import findings
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
@@ -15,7 +16,6 @@ from perftrail.model.recipe import Variant
 from perftrail.model.search_record import Json, SearchRecord
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
-from perftrail.present.axes import findings
 from perftrail.present.growth import print_growth
 from perftrail.present.report.report import make_report
 from perftrail.present.scaling import print_scalings

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.find.answer import FindAnswer
+from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
-from perftrail.find.request import FindRequest
 from perftrail.model.target import resolve
 from perftrail.search.answer import Verdict
 from perftrail.search.question import Budget

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.stats.warmup import MOST, WINDOW, find_warmup, last_word
-from perftrail.stats.warmup import given as as_given
+from perftrail.stats.trial import MOST, WINDOW, find_warmup, last_word
+from perftrail.stats.trial import given as as_given
 
 
 def series(

@@ -25,9 +25,18 @@ from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.store.memory import MemoryStore
-from perftrail.verbs.watch.batch import Alarm, Measured, by_history, by_pairs
+from perftrail.verbs.watch.batch import (
+    Alarm,
+    Level,
+    Measured,
+    Pending,
+    WatchState,
+    by_history,
+    by_pairs,
+    read_state,
+    write_state,
+)
 from perftrail.verbs.watch.delivery import Post, deliver
-from perftrail.verbs.watch.state import Level, Pending, WatchState, read_state, write_state
 from perftrail.verbs.watch.watch import Look, Watched, kept, watched_range
 from tests.fakes.receivers import dripping_server
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of

@@ -20,10 +20,10 @@ from perftrail.charts.frame import Along
 from perftrail.errors import UsageError
 from perftrail.model.measurement import InvocationKey, Machine, Measurement
 from perftrail.opening import open_results
-from perftrail.present.dashboard.comparison import named_revision, usual_variants
 from perftrail.present.dashboard.live import Live, look
 from perftrail.present.dashboard.metric_history import Course
 from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take
+from perftrail.present.dashboard.subjects import named_revision, usual_variants
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.asked import Part
 from perftrail.web.studies import Desk, desks

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import read_finished, sync_directory
-from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.incremental import read_state
+from perftrail.builds.trees import CACHE_SHARE
 from perftrail.file_tree import alone, alone_if_free, remove_tree
 
 if TYPE_CHECKING:

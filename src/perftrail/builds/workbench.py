@@ -20,10 +20,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of_files
-from perftrail.builds.compiler_caches import CACHE_SHARE, Caches, fits_sccache, has_ccache, write_wrapper
 from perftrail.builds.repairs import repair
 from perftrail.builds.steps import Log, Steps, build_environment, search_path, version_of
-from perftrail.builds.trees import beside_build, beside_link, content_of_outputs, values_of
+from perftrail.builds.trees import (
+    CACHE_SHARE,
+    Caches,
+    beside_build,
+    beside_link,
+    content_of_outputs,
+    fits_sccache,
+    has_ccache,
+    values_of,
+    write_wrapper,
+)
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import Failure, Workplace

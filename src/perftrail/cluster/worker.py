@@ -3,6 +3,8 @@
 A study on a worker's machine: its builders, and the launcher that measures, opened when first needed.
 
 `worker`: one machine works for a scheduler until it is told to stop.
+
+Who uses a machine now: builds beside each other, or one who measures and nobody else of ours.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from perftrail.cluster.dask import Offer
 from perftrail.cluster.study_copy import LOGS, Grounds
 from perftrail.cluster.values import Terms
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
-from perftrail.file_tree import claimed_directory, remove_left_over, together
+from perftrail.file_tree import alone, claimed_directory, remove_left_over, together
 from perftrail.measure.build_workers import OwnHand, open_builder, sandboxes
 from perftrail.measure.invoker import log_name, open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
@@ -35,7 +37,6 @@ from perftrail.model.measurement import FailedInvocation
 from perftrail.model.wording import quoted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
-from perftrail.process.machine.exclusive import building, measuring
 from perftrail.process.sandbox.view import remove_left_over_rooms
 
 if TYPE_CHECKING:
@@ -47,6 +48,39 @@ if TYPE_CHECKING:
     from perftrail.measure.subjects import Start
     from perftrail.model.build import Prepared
     from perftrail.model.measurement import Outcome
+
+
+@contextmanager
+def measuring(machine: str) -> Iterator[None]:
+    """Have a machine for oneself among all workers of this user that know it by this id.
+
+    Waits for the builds that go on; those that come meanwhile wait for their turn after it.
+    """
+    home = _home(machine)
+    with alone(home / "turn.lock"), alone(home / "use.lock"):
+        yield
+
+
+@contextmanager
+def building(machine: str) -> Iterator[None]:
+    """Use a machine beside others that build, but not while something is measured."""
+    home = _home(machine)
+    with alone(home / "turn.lock"):
+        use = together(home / "use.lock")
+        use.__enter__()
+    try:
+        yield
+    finally:
+        use.__exit__(None, None, None)
+
+
+def _home(machine: str) -> Path:
+    """A directory of this machine that this user's processes share and nobody else may enter."""
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = (Path(own) if own and Path(own).is_dir() else cache) / "perftrail" / "machines" / machine
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return home
 
 
 PREFIX = "perftrail-bench-"

@@ -1,26 +1,33 @@
-"""What `find` answers, with revisions in place of positions; its JSON form is a contract."""
+"""What `find` answers, with revisions in place of positions; its JSON form is a contract.
+
+What `find` is asked.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from perftrail.find.priors import noted
 from perftrail.model.source import ALONE
+from perftrail.search import Costs, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Unpack
 
     from perftrail.find.failing import Stretch
     from perftrail.find.journal import Boot
     from perftrail.find.other_metrics import AlsoChanged
+    from perftrail.find.sampler import Sampler
     from perftrail.model.build import Failure
     from perftrail.model.search_record import Json
     from perftrail.model.source import Pins
+    from perftrail.model.study import Prior
     from perftrail.model.subject import Merge, Revision
-    from perftrail.model.target import Target, Working
-    from perftrail.search import Answer, Change, Effect, Origin, Summary
+    from perftrail.model.target import Goal, Target, Working
+    from perftrail.search import Answer, Budget, Change, Effect, Origin, Summary
     from perftrail.search.answer import Suspicion
 
 
@@ -315,3 +322,56 @@ def _also(changed: AlsoChanged) -> dict[str, Json]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+GUESSED = Costs()
+
+
+class Known(TypedDict, total=False):
+    """What is known of a history before it is searched, by the names of a question."""
+
+    built: frozenset[int]
+    distance: tuple[float, ...] | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindRequest:
+    """What to find: of which figures, over which part of the history, how small, how sure, at what cost.
+
+    `thorough` also looks for changes that were taken back. `priors` are used, of those that have something
+    to go on; `suspect` are the paths of the first.
+    """
+
+    goal: Goal
+    range: str | None
+    smallest: float
+    confidence: float
+    budget: Budget
+    thorough: bool = False
+    priors: tuple[Prior, ...] = ()
+    suspect: tuple[str, ...] = ()
+
+    def question(
+        self,
+        revisions: int,
+        sampler: Sampler | None = None,
+        *,
+        prior: tuple[float, ...] | None = None,
+        costs: Costs = GUESSED,
+        **more: Unpack[Known],
+    ) -> Question:
+        """Return the search's question over `revisions` revisions, whose samples a sampler takes."""
+        return Question(
+            revisions=revisions,
+            threshold=self.smallest,
+            confidence=self.confidence,
+            budget=self.budget,
+            prior=prior,
+            costs=costs,
+            thorough=self.thorough,
+            invocations_per_sample=1 if sampler is None else len(sampler.points),
+            relinks=sampler is not None and sampler.can_relink,
+            counted=sampler is not None and sampler.is_counted,
+            **more,
+        )

@@ -28,7 +28,7 @@ from perftrail.search.failing import FailureSearch
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-    from perftrail.find.request import FindRequest
+    from perftrail.find.answer import FindRequest
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.model.build import Failure

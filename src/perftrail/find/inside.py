@@ -16,8 +16,8 @@ from perftrail.search.merges import COMBINED, MOVED
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
+    from perftrail.find.answer import FindRequest
     from perftrail.find.journal import Journal, Ledger
-    from perftrail.find.request import FindRequest
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.model.subject import Merge, Revision

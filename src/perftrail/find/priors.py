@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.globs import matching
+from perftrail.model.source import matching
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

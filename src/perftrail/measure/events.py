@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.measure.eras import LeftOut
+    from perftrail.measure.sources import LeftOut
     from perftrail.model.build import Built, Failure
     from perftrail.model.measurement import Outcome
     from perftrail.model.plan import Cell

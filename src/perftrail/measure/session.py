@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from perftrail.measure.bench import Bench
-    from perftrail.measure.eras import LeftOut
+    from perftrail.measure.sources import LeftOut
     from perftrail.measure.subjects import Workshop
     from perftrail.measure.troubles import Trouble
     from perftrail.model.measurement import Machine

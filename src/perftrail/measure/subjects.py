@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StaleBuilds
-from perftrail.measure.eras import eras_of
 from perftrail.measure.events import (
     BuilderSaid,
     BuildFinished,
@@ -25,6 +24,7 @@ from perftrail.measure.events import (
     RelinkedAlike,
 )
 from perftrail.measure.session import now
+from perftrail.measure.sources import eras_of
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import UNDRAWN, Runnable
 from perftrail.model.placeholders import sources_named, study_files
@@ -34,9 +34,9 @@ from perftrail.model.source import ALONE, MAIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.measure.eras import Eras, LeftOut
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
+    from perftrail.measure.sources import Eras, LeftOut
     from perftrail.model.build import Recipe, Workplace
     from perftrail.model.measurement import Draw, InvocationKey
     from perftrail.model.plan import Cell

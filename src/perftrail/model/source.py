@@ -5,6 +5,8 @@ A package of an ecosystem, as ``ECOSYSTEM:NAME`` names it.
 Which of a study's sources is walked, and at which revision each of the others is held.
 
 The stretch of a history that a study is about, in the words that a range may be written in.
+
+Paths as a study names many of them at once: ``*`` within a name, ``**`` across directories.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from perftrail.model.subject import Revision
 from perftrail.model.wording import listed, nearest, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perftrail.model.search_record import Json
 
 
@@ -321,3 +325,18 @@ def _read_ends(text: str) -> Ends:
     if old.startswith("^") or new.startswith("^"):
         raise ValueError('has a "^" too many; write "OLD..NEW"')
     return Ends(old=old, new=new)
+
+
+def matching(patterns: Sequence[str]) -> re.Pattern[str]:
+    """Give the pattern of all paths that are meant: ``*`` within a name, ``**`` across, a directory for all in it.
+
+    >>> [bool(matching(["src/**/*.c", "doc"]).fullmatch(path)) for path in ("src/a.c", "src/b/a.c", "doc/x", "a.c")]
+    [True, True, True, False]
+    """
+    return re.compile("|".join(f"(?:{_translated(pattern)})(?:/.*)?" for pattern in patterns), re.DOTALL)
+
+
+def _translated(pattern: str) -> str:
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.removesuffix("/"))
+    return "".join(known.get(part, re.escape(part)) for part in parts)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from perftrail.notebook.figure import ShownFigure
-from perftrail.notebook.opened import OpenedStudy
+from perftrail.notebook.opened import OpenedStudy, ShownFigure
 
 __all__ = ["OpenedStudy", "ShownFigure"]

@@ -1,15 +1,19 @@
-"""A study that is looked at from Python: its tables and figures, as they are when they are asked for."""
+"""A study that is looked at from Python: its tables and figures, as they are when they are asked for.
+
+A figure as a notebook shows it: interactive where it can be, a still image elsewhere.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail import __version__
+from perftrail.charts.frame import themed
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.model.wording import quoted, suggestion
-from perftrail.notebook.figure import ShownFigure
 from perftrail.notebook.samples import samples_table, standing
 from perftrail.notebook.tables import (
     ANSWERS,
@@ -34,14 +38,80 @@ from perftrail.store import on_server
 from perftrail.store.columns import columns_of, sample_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
 
+    from perftrail.charts.frame import Figure, Spec
     from perftrail.measure.session import View
+    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.notebook.samples import Standing
     from perftrail.store.columns import SampleColumns
+
+
+VEGA_LITE = "application/vnd.vegalite.v5+json"
+"""What notebooks know to draw: the specifications are valid in Vega-Lite 5 and 6 alike, and drawn alike."""
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+SVG = "image/svg+xml"
+TEXT = "text/plain"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ShownFigure:
+    """A figure of a study. As the last value of a notebook's cell it is drawn.
+
+    Titles and captions may hold hostile text, such as names of revisions.
+    """
+
+    figure: Figure
+
+    @property
+    def name(self) -> str:
+        """The figure's name, which is fit for a file."""
+        return self.figure.name
+
+    @property
+    def title(self) -> str:
+        """What the figure shows."""
+        return self.figure.title
+
+    @property
+    def caption(self) -> str:
+        """What its marks mean."""
+        return self.figure.caption
+
+    @property
+    def spec(self) -> Spec:
+        """The Vega-Lite specification with its data, complete: `altair.Chart.from_dict` takes it too."""
+        return {"$schema": SCHEMA, **self._titled().spec}
+
+    def svg(self) -> str:
+        """The figure as SVG, on white."""
+        from perftrail.present.page_images import svg  # noqa: PLC0415 - what draws it takes 40 MB
+
+        return svg(self._titled())
+
+    def _titled(self) -> Figure:
+        """The figure with what a report says around it."""
+        words: Spec = {"title": {"text": self.title, "anchor": "start"}, "description": self.caption}
+        return replace(self.figure, spec=themed({**self.figure.spec, **words}, "light"))
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, Json]:
+        """Give what a notebook may show, in its own order of preference; only what is asked for is made."""
+        makers: dict[str, Callable[[], Json]] = {
+            VEGA_LITE: lambda: self.spec,
+            SVG: self.svg,
+            TEXT: lambda: repr(self),
+        }
+        wanted = set(include or makers) - set(exclude or ())
+        return {kind: make() for kind, make in makers.items() if kind in wanted}
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n{self.caption}".strip()
 
 
 class OpenedStudy:

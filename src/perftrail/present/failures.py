@@ -11,8 +11,8 @@ from perftrail.present.speech import first_line, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.measure.eras import LeftOut
     from perftrail.measure.session import NotHad
+    from perftrail.measure.sources import LeftOut
     from perftrail.measure.troubles import Remedy, Stretch, Trouble
     from perftrail.model.build import Failure
 

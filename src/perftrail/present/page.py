@@ -1,15 +1,28 @@
-"""What a report says, as plain values: whoever writes it out decides only how it looks."""
+"""What a report says, as plain values: whoever writes it out decides only how it looks.
+
+A report as Markdown, for an issue or a pull request: the answer, what supports it, one table for each figure.
+
+Writing a report into a directory, and reading what it quotes from files: study file and logs.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from perftrail.errors import UsageError
+from perftrail.present.page_html import to_html
+from perftrail.present.page_images import write_images
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from perftrail.charts.frame import Along, Figure
     from perftrail.model.search_record import Json
+    from perftrail.present.page_images import Drawings
+
 
 Tone = Literal["better", "worse", "plain", "unclear"]
 """How an answer is marked, beside its words."""
@@ -97,3 +110,154 @@ class Page:
     def figures(self) -> tuple[Figure, ...]:
         """Every figure, in the order of the page."""
         return tuple(section.figure for section in self.every_section if section.figure is not None)
+
+
+MOST_ROWS = 25
+LONGEST = 400
+
+_ESCAPED = set("\\`*_{}[]<>()#+!|~&$")
+
+_CALLS = re.compile(r"[@#!$~&%^](?=[\w\"'\[])|(?<=:)//|\bGH(?=-\d)|\bwww(?=\.)", re.IGNORECASE)
+"""What GitHub or GitLab take for a mention, a reference or a link after all escapes are gone; they are broken up."""
+
+
+def to_markdown(page: Page, *, images: str = "") -> str:
+    """Write the answer and the tables; what others wrote stays text, and calls nobody.
+
+    `images`, where the figures lie as SVG, shows them too.
+    """
+    return "\n".join(_lines(page, images)).rstrip() + "\n"
+
+
+def inert(text: str) -> str:
+    r"""Write hostile text so that it stays text in Markdown: no mark-up, no mention, no reference, one line.
+
+    >>> inert("[x](y) by @all")
+    '\\[x\\]\\(y\\) by @\u200ball'
+    """
+    cut = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    flat = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in cut)
+    broken = _CALLS.sub(lambda found: f"\u200b{found[0]}" if found[0] == "//" else f"{found[0]}\u200b", flat)
+    return "".join(f"\\{letter}" if letter in _ESCAPED else letter for letter in broken)
+
+
+def _lines(page: Page, images: str) -> Iterator[str]:
+    yield f"### {inert(page.question)}"
+    yield ""
+    yield f"**{inert(page.verdict.sentence)}**"
+    yield ""
+    yield from (f"- {inert(fact.label)}: {inert(fact.text)}" for fact in page.verdict.facts)
+    yield from (f"- {inert(note)}" for note in page.verdict.notes)
+    for section in page.every_section:
+        yield from _section(section, images)
+    yield ""
+    yield f"<sub>{inert(page.made_by)}</sub>"
+
+
+def _section(section: Section, images: str) -> Iterator[str]:
+    figure = section.figure if images else None
+    if not (section.tables or section.paragraphs or figure):
+        return
+    yield ""
+    yield f"<details{' open' if section.name == 'answer' else ''}><summary>{_tag_safe(section.title)}</summary>"
+    if figure is not None:
+        yield ""
+        yield f"![{inert(figure.title)}]({images}/{figure.name}.svg)"
+        yield ""
+        yield inert(figure.caption)
+    for text in section.paragraphs:
+        yield ""
+        yield inert(text)
+    for table in section.tables:
+        yield ""
+        yield from _table(table)
+    yield ""
+    yield "</details>"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield f"| {' | '.join(inert(name) for name in table.head)} |"
+    rule = ("---:" if number in table.numbers else ":---" for number in range(len(table.head)))
+    yield f"| {' | '.join(rule)} |"
+    most = len(table.rows) if table.whole else MOST_ROWS
+    for row in table.rows[:most]:
+        yield f"| {' | '.join(inert(text) for text in row)} |"
+    if len(table.rows) > most:
+        yield ""
+        yield f"{len(table.rows) - most} more rows."
+
+
+def _tag_safe(text: str) -> str:
+    """Inside an HTML tag Markdown's escapes do not count."""
+    flat = "".join(letter if letter.isprintable() else " " for letter in text)
+    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@\u200b")
+
+
+PAGE, MARKDOWN, IMAGES = "index.html", "report.md", "figures"
+LOG_BYTES = 6_000
+FILE_BYTES = 64_000
+
+
+def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
+    """Write the page and its figures' images; give every file. Raises `UsageError` where it cannot be written.
+
+    `drawings` are those of its figures that are being drawn already.
+    """
+    root = Path(directory)
+    try:
+        (root / IMAGES).mkdir(parents=True, exist_ok=True)
+        drawn = drawings.drawn(page.figures)
+        stills = {name: each.svg for name, each in drawn.items()}
+        (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
+        for figure in page.figures:
+            write_images(figure, drawn[figure.name], root / IMAGES)
+    except OSError as error:
+        raise _unwritable(directory, error) from error
+    images = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
+    return (root / PAGE, *images)
+
+
+def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
+    """Write the report as Markdown that shows its figures, and these as SVG; as `write_page` does."""
+    root = Path(directory)
+    try:
+        (root / IMAGES).mkdir(parents=True, exist_ok=True)
+        (root / MARKDOWN).write_text(to_markdown(page, images=IMAGES), encoding="utf-8")
+        drawn = {
+            root / IMAGES / f"{name}.svg": still for name, still in drawings.stills(page.figures).items()
+        }
+        for file, still in drawn.items():
+            file.write_text(still, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(directory, error) from error
+    return (root / MARKDOWN, *drawn)
+
+
+def log_end(log: str, results: Path, *, most: int = LOG_BYTES) -> str:
+    """Give the last bytes of a log that lies in a study's own results, wherever these were moved; else nothing.
+
+    A store that somebody else made may name any file: only those beneath ``logs`` are read.
+    """
+    _, found, below = log.replace("\\", "/").rpartition("/logs/")
+    logs = (results / "logs").resolve()
+    path = (logs / below).resolve()
+    if not found or not path.is_relative_to(logs) or not path.is_file():
+        return ""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - most))
+        text = file.read().decode("utf-8", errors="replace")
+    return text if size <= most else f"…{text}"
+
+
+def study_text(file: str) -> str:
+    """Give a study file as it is written; nothing where it is gone."""
+    try:
+        with Path(file).open("rb") as read:
+            return read.read(FILE_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _unwritable(directory: str, error: OSError) -> UsageError:
+    return UsageError(f"-o {directory}: cannot be written: {error.strerror}; name another directory")

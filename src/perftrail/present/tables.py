@@ -24,8 +24,8 @@ from perftrail.model.source import ALONE, pins_asked
 from perftrail.model.subject import Revision
 from perftrail.present.console import output
 from perftrail.present.finding import LONGEST_LINE, pins_words, revision_name
-from perftrail.present.page_markdown import inert
-from perftrail.present.report.claims import claim_words, counted_words, found_words
+from perftrail.present.page import inert
+from perftrail.present.report.answer import claim_words, counted_words, found_words
 from perftrail.present.report.words import correlation_words, size_words
 from perftrail.present.speech import plain
 from perftrail.results.claims import ClaimVerdict

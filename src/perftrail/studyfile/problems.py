@@ -1,17 +1,22 @@
-"""Gathers what is wrong with a study file, each thing once and with its line."""
+"""Gathers what is wrong with a study file, each thing once and with its line.
+
+On which line each key of a TOML file stands, which `tomllib` does not tell.
+
+The text must have passed `tomllib` already: the scanner follows the grammar but checks nothing. It needs
+no stack of its own for nested values, and text it cannot follow ends the scan, never in an error.
+"""
 
 from __future__ import annotations
 
+import bisect
+import contextlib
 import re
-from typing import TYPE_CHECKING
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from perftrail.errors import Mistake
 from perftrail.model.wording import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from perftrail.studyfile.positions import KeyPath
 
 
 class Complaints:
@@ -118,3 +123,188 @@ def key_path(path: KeyPath) -> str:
             bare = re.fullmatch(r"[A-Za-z0-9_-]{1,80}", part) is not None
             parts.append(f"{'.' if parts else ''}{part if bare else quoted(part)}")
     return "".join(parts)
+
+
+KeyPath = tuple[str | int, ...]
+"""Where a value stands: keys, and indices into arrays."""
+
+_SPACE = re.compile(r"[ \t]*+")
+_BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*+)*+")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]++")
+_BASIC = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_LITERAL = re.compile(r"'[^'\n]*+'")
+_SCALAR = re.compile(
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}'
+    r"|'''(?:[^']|'{1,2}(?!'))*+'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*+"'
+    r"|'[^'\n]*+'"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9][0-9:.+Zz-]*+"
+    r"|[^\s,\[\]{}#\"'=]++",
+    re.DOTALL,
+)
+
+
+@dataclass(slots=True)
+class _Open:
+    """An array or inline table whose end has not come yet; `index` is that of an array's current item."""
+
+    path: KeyPath
+    index: int | None
+
+
+class _Lost(Exception):
+    """The text is not what the grammar expects here."""
+
+
+def key_lines(text: str) -> Mapping[KeyPath, int]:
+    r"""Give the line of every key, counted from 1; of a table, that of its header or first mention.
+
+    >>> key_lines('a = { b.c = 1 }\n[[d]]\ne = 2')
+    {('a',): 1, ('a', 'b'): 1, ('a', 'b', 'c'): 1, ('d',): 2, ('d', 0): 2, ('d', 0, 'e'): 3}
+    """
+    scanner = _Scanner(text.replace("\r\n", "\n"))
+    with contextlib.suppress(_Lost):
+        scanner.document()
+    return scanner.lines
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.lines: dict[KeyPath, int] = {}
+        self._text = text
+        self._at = 0
+        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._last_index: dict[KeyPath, int] = {}
+
+    def document(self) -> None:
+        table: KeyPath = ()
+        while True:
+            self._skip(_BLANK)
+            if self._at >= len(self._text):
+                return
+            if self._peek("[["):
+                table = self._array_header()
+            elif self._peek("["):
+                table = self._table_header()
+            else:
+                self._value(self._key(table))
+
+    def _table_header(self) -> KeyPath:
+        line = self._line()
+        self._at += 1
+        path = self._descend(self._dotted(), line)
+        self.lines[path] = line
+        self._expect("]")
+        return path
+
+    def _array_header(self) -> KeyPath:
+        line = self._line()
+        self._at += 2
+        *parents, name = self._dotted()
+        path = (*self._descend(parents, line), name)
+        self._expect("]]")
+        index = self._last_index[path] = self._last_index.get(path, -1) + 1
+        self.lines.setdefault(path, line)
+        self.lines[*path, index] = line
+        return (*path, index)
+
+    def _descend(self, names: list[str], line: int) -> KeyPath:
+        path: KeyPath = ()
+        for name in names:
+            path = (*path, name)
+            self.lines.setdefault(path, line)
+            if path in self._last_index:
+                path = (*path, self._last_index[path])
+        return path
+
+    def _key(self, table: KeyPath) -> KeyPath:
+        line = self._line()
+        path = table
+        for name in self._dotted():
+            path = (*path, name)
+            self.lines.setdefault(path, line)
+        self._expect("=")
+        return path
+
+    def _dotted(self) -> list[str]:
+        names = [self._name()]
+        while self._peek("."):
+            self._at += 1
+            names.append(self._name())
+        return names
+
+    def _name(self) -> str:
+        self._skip(_SPACE)
+        if found := _BARE_KEY.match(self._text, self._at):
+            name = found.group()
+        elif found := _LITERAL.match(self._text, self._at):
+            name = found.group()[1:-1]
+        elif found := _BASIC.match(self._text, self._at):
+            name = _unescaped(found.group())
+        else:
+            raise _Lost
+        self._at = found.end()
+        self._skip(_SPACE)
+        return name
+
+    def _value(self, path: KeyPath) -> None:
+        opened: list[_Open] = []
+        while True:
+            self._skip(_BLANK if opened else _SPACE)
+            if self._peek("[") or self._peek("{"):
+                opened.append(_Open(path, 0 if self._peek("[") else None))
+                self._at += 1
+                self._skip(_BLANK)
+            else:
+                self._skip(_SCALAR, needed=True)
+            self._close(opened)
+            if not opened:
+                return
+            within = opened[-1]
+            path = self._key(within.path) if within.index is None else (*within.path, within.index)
+
+    def _close(self, opened: list[_Open]) -> None:
+        """Go past what may follow a value or an opening bracket, up to the next item or the very end."""
+        while opened:
+            self._skip(_BLANK)
+            if self._peek("]") or self._peek("}"):
+                self._at += 1
+                opened.pop()
+            elif self._peek(","):
+                self._at += 1
+                self._skip(_BLANK)
+                within = opened[-1]
+                if within.index is not None:
+                    within.index += 1
+                if not (self._peek("]") or self._peek("}")):
+                    return
+            elif self._at < len(self._text):
+                return
+            else:
+                raise _Lost
+
+    def _peek(self, token: str) -> bool:
+        return self._text.startswith(token, self._at)
+
+    def _expect(self, token: str) -> None:
+        self._skip(_SPACE)
+        if not self._peek(token):
+            raise _Lost
+        self._at += len(token)
+
+    def _skip(self, pattern: re.Pattern[str], *, needed: bool = False) -> None:
+        found = pattern.match(self._text, self._at)
+        if found is not None:
+            self._at = found.end()
+        elif needed:
+            raise _Lost
+
+    def _line(self) -> int:
+        return bisect.bisect_right(self._starts, self._at)
+
+
+def _unescaped(written: str) -> str:
+    try:
+        return str(tomllib.loads(f"key = {written}")["key"])
+    except tomllib.TOMLDecodeError as error:
+        raise _Lost from error

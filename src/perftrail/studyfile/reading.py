@@ -16,15 +16,14 @@ from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.source import MAIN
 from perftrail.model.study import Study
-from perftrail.studyfile.positions import key_lines
-from perftrail.studyfile.problems import Complaints, key_path, line_of
+from perftrail.studyfile.problems import Complaints, key_lines, key_path, line_of
 from perftrail.studyfile.rules import check
 from perftrail.studyfile.rules.source import absolute_location
 from perftrail.studyfile.structure import Misfit, structure
 
 if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
-    from perftrail.studyfile.positions import KeyPath
+    from perftrail.studyfile.problems import KeyPath
     from perftrail.studyfile.structure import Document
 
 

@@ -48,7 +48,7 @@ from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy,
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 
 if TYPE_CHECKING:
-    from perftrail.studyfile.positions import KeyPath
+    from perftrail.studyfile.problems import KeyPath
 
 
 Hint = Any

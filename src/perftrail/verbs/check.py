@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
 from perftrail.measure.bench import Standing
-from perftrail.measure.eras import skips_json
 from perftrail.measure.events import HistoryRead, Skipped
+from perftrail.measure.sources import skips_json
 from perftrail.measure.troubles import common, remedies
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
@@ -24,9 +24,9 @@ from perftrail.results.outlook import Outlook, Span
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-    from perftrail.measure.eras import LeftOut
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session, View
+    from perftrail.measure.sources import LeftOut
     from perftrail.measure.troubles import Remedy, Trouble
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.plan import Cell

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from perftrail.measure.agreement import disagreements
 from perftrail.measure.bench import Tally
-from perftrail.measure.eras import skips_json
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.measure.invoker import invocation_seed
+from perftrail.measure.sources import skips_json
 from perftrail.measure.subjects import Start
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from perftrail.measure.agreement import Disagreement
-    from perftrail.measure.eras import LeftOut
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
+    from perftrail.measure.sources import LeftOut
     from perftrail.measure.subjects import Ready
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.plan import Cell

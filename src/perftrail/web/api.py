@@ -10,9 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from perftrail.model.build import Failure
-from perftrail.present.dashboard.comparison import compare_two
-from perftrail.present.dashboard.invocations import outcome_json, starts
 from perftrail.present.dashboard.regressions import status_of
+from perftrail.present.dashboard.subjects import compare_two, outcome_json, starts
 from perftrail.web.asked import (
     asked_subjects,
     course_of,
@@ -23,8 +22,7 @@ from perftrail.web.asked import (
     web,
     whole_number,
 )
-from perftrail.web.pages.regressions import keep
-from perftrail.web.pages.subjects import build_log_address, log_address
+from perftrail.web.pages import build_log_address, keep, log_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

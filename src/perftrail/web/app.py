@@ -13,12 +13,11 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from perftrail.errors import PerftrailError
-from perftrail.web import api, rendering
+from perftrail.web import api, pages, rendering
 from perftrail.web.access import Visits
 from perftrail.web.asked import NotYetError, Web
 from perftrail.web.guard import Guard
 from perftrail.web.openapi import TEXT, WHOLE, Asked, Operation, document
-from perftrail.web.pages import entrance, history, overview, regressions, subjects
 from perftrail.web.rendering import Pages, environment
 
 if TYPE_CHECKING:
@@ -143,26 +142,26 @@ API = [Route(each.path, each.answer, methods=[each.method]) for each in (DESCRIB
 STUDY_PAGE = "/s/{study}"
 
 ROUTES = [
-    Route("/", overview.studies),
-    Route("/login", entrance.login, methods=["GET"]),
-    Route("/login", entrance.enter, methods=["POST"]),
-    Route("/logout", entrance.leave, methods=["POST"]),
+    Route("/", pages.studies),
+    Route("/login", pages.login, methods=["GET"]),
+    Route("/login", pages.enter, methods=["POST"]),
+    Route("/logout", pages.leave, methods=["POST"]),
     Route("/static/{name}", rendering.static),
-    Route(STUDY_PAGE, overview.study),
-    Route(f"{STUDY_PAGE}/events", overview.events),
-    Route(f"{STUDY_PAGE}/figures/{{name}}.json", overview.figure),
-    Route(f"{STUDY_PAGE}/history", history.history),
-    Route(f"{STUDY_PAGE}/history/{{name}}.json", history.history_figure),
-    Route(f"{STUDY_PAGE}/searches", history.searches),
-    Route(f"{STUDY_PAGE}/searches/{{key}}.json", history.search_figure),
-    Route(f"{STUDY_PAGE}/compare", subjects.compare),
-    Route(f"{STUDY_PAGE}/compare.json", subjects.compare_figure),
-    Route(f"{STUDY_PAGE}/samples/{{key}}", subjects.samples),
-    Route(f"{STUDY_PAGE}/logs/{{key}}/{{machine}}/{{phase}}/{{ordinal}}", subjects.log),
-    Route(f"{STUDY_PAGE}/build-logs/{{key}}", subjects.build_log),
-    Route(f"{STUDY_PAGE}/regressions", regressions.regressions),
-    Route(f"{STUDY_PAGE}/regressions/{{key}}", regressions.say, methods=["POST"]),
-    Route(f"{STUDY_PAGE}/revisions/{{revision:path}}", subjects.revision),
+    Route(STUDY_PAGE, pages.study),
+    Route(f"{STUDY_PAGE}/events", pages.events),
+    Route(f"{STUDY_PAGE}/figures/{{name}}.json", pages.figure),
+    Route(f"{STUDY_PAGE}/history", pages.history),
+    Route(f"{STUDY_PAGE}/history/{{name}}.json", pages.history_figure),
+    Route(f"{STUDY_PAGE}/searches", pages.searches),
+    Route(f"{STUDY_PAGE}/searches/{{key}}.json", pages.search_figure),
+    Route(f"{STUDY_PAGE}/compare", pages.compare),
+    Route(f"{STUDY_PAGE}/compare.json", pages.compare_figure),
+    Route(f"{STUDY_PAGE}/samples/{{key}}", pages.samples),
+    Route(f"{STUDY_PAGE}/logs/{{key}}/{{machine}}/{{phase}}/{{ordinal}}", pages.log),
+    Route(f"{STUDY_PAGE}/build-logs/{{key}}", pages.build_log),
+    Route(f"{STUDY_PAGE}/regressions", pages.regressions),
+    Route(f"{STUDY_PAGE}/regressions/{{key}}", pages.say, methods=["POST"]),
+    Route(f"{STUDY_PAGE}/revisions/{{revision:path}}", pages.revision),
 ]
 
 
@@ -172,11 +171,11 @@ def make_app(desks: Mapping[str, Desk], access: Access) -> Guard:
     app = Starlette(
         routes=[*ROUTES, *API],
         exception_handlers={
-            HTTPException: entrance.refused,
-            NotYetError: entrance.not_yet,
-            PerftrailError: entrance.failed,
+            HTTPException: pages.refused,
+            NotYetError: pages.not_yet,
+            PerftrailError: pages.failed,
         },
     )
-    pages = Pages(environment(asks=access.tokens is not None), visits)
-    app.state.web = Web(desks=desks, pages=pages, access=access, visits=visits)
+    writer = Pages(environment(asks=access.tokens is not None), visits)
+    app.state.web = Web(desks=desks, pages=writer, access=access, visits=visits)
     return Guard(app, access=access, visits=visits)

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from perftrail.errors import UsageError
 from perftrail.model.subject import Subject
-from perftrail.present.dashboard.comparison import named_revision, usual_variants
+from perftrail.present.dashboard.subjects import named_revision, usual_variants
 from perftrail.present.report.words import shown
 from perftrail.web.guard import LONGEST_NUMBER, Pace
 

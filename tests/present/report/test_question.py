@@ -11,7 +11,7 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy
-from perftrail.present.page_markdown import to_markdown
+from perftrail.present.page import to_markdown
 from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.cluster.worker import building, measuring
 from perftrail.file_tree import alone_if_free
-from perftrail.process.machine.exclusive import building, measuring
 
 PATIENCE_SECONDS = 10.0
 

@@ -123,7 +123,7 @@ def command(
     and marks the study file with what failed.
     """
     from perftrail.measure.subjects import afresh
-    from perftrail.present.gate.output import Job, check_also, write_gate
+    from perftrail.present.gate_output import Job, check_also, write_gate
     from perftrail.verbs.compare import Compare
 
     form = "json" if as_json else form

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from perftrail.cli.options import Walking, Writing
-    from perftrail.find.request import FindRequest
+    from perftrail.find.answer import FindRequest
     from perftrail.model.study import Study
 
 
@@ -104,7 +104,7 @@ def command(
 
 def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> FindRequest:
     """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
-    from perftrail.find.request import FindRequest
+    from perftrail.find.answer import FindRequest
     from perftrail.model.quantity import parse_duration
     from perftrail.model.target import TargetError, resolve_goal
     from perftrail.search.question import Budget

@@ -103,8 +103,8 @@ def command(
 def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     """Look once."""
     from perftrail.measure.subjects import afresh
+    from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.delivery import receivers_of
-    from perftrail.verbs.watch.state import read_state, write_state
     from perftrail.verbs.watch.watch import Look
 
     file = _file(study, policy, writing)
@@ -126,8 +126,8 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
 
 def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, stop: Stop) -> None:
     """Tell everybody what they have not been told yet; what keeps us from it ends no watch that goes on."""
+    from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.delivery import Post, deliver, receivers_of, shown
-    from perftrail.verbs.watch.state import read_state, write_state
 
     file = _file(study, policy, writing)
     try:

@@ -16,8 +16,8 @@ from perftrail.model.measurement import FailedInvocation, Measurement
 from perftrail.model.quantity import counted, duration, probability, quantity
 from perftrail.model.subject import Revision
 from perftrail.model.target import TargetError, parse_metric
-from perftrail.present.dashboard.invocations import units
-from perftrail.present.report.search import search_section
+from perftrail.present.dashboard.subjects import units
+from perftrail.present.report.answer import search_section
 from perftrail.present.report.words import revision_mark, shown
 
 if TYPE_CHECKING:

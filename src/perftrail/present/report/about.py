@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from perftrail import __version__
 from perftrail.model.measurement import NOISE
 from perftrail.model.quantity import format_duration
-from perftrail.present.page import Listing, Section, Table
-from perftrail.present.page_files import log_end, study_text
+from perftrail.present.page import Listing, Section, Table, log_end, study_text
 from perftrail.present.report.words import LONGEST, revision_title, shown
 
 if TYPE_CHECKING:

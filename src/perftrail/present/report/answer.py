@@ -3,35 +3,47 @@
 A report's answer where subjects stand beside each other: how they differ, or what could have been seen.
 
 What a search's stored answer says, part by part: effect, levels, certainty, cost.
+
+A report's section on how its search went: the belief after each step, and the steps in words.
+
+A study's claims in words: what was found on each, and what becomes of it; a report's section on them.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, assert_never
 
+from perftrail.charts.posterior import Believed, belief
 from perftrail.find.answer import marked_words
 from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import counted, decimals, duration, percent, probability, quantity
+from perftrail.model.quantity import counted, decimals, duration, number, percent, probability, quantity
 from perftrail.model.subject import Revision
-from perftrail.present.page import Fact, Verdict
+from perftrail.model.wording import listed
+from perftrail.present.page import Fact, Section, Table, Verdict
+from perftrail.present.report.history import culprits, records
 from perftrail.present.report.words import (
     certainty_words,
     effect_words,
     revision_title,
     row_figure,
     row_metric,
+    shown,
 )
+from perftrail.results.claims import ClaimVerdict, Power, Ratio, Reach, judge
 from perftrail.search import Summary, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from perftrail.model.search_record import Json
+    from perftrail.model.benchmark import Point
+    from perftrail.model.search_record import Json, StepRecord
     from perftrail.present.page import Tone
     from perftrail.present.report.gathered import Gathered
     from perftrail.present.report.side_by_side import Beside
     from perftrail.results.changes import HistoryChange
+    from perftrail.results.claims import Judgement
 
 
 BUILDS_DIFFER = (
@@ -431,3 +443,130 @@ def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
     none = any(each["verdict"] == "none" for each in answers)
     yield from (f"{words[0].upper()}{words[1:]}." for words in marked_words(round(marked), none=none))
     yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "elsewhere"))
+
+
+def search_section(gathered: Gathered) -> Section | None:
+    """Tell how the search went: its belief step by step, and each step in words."""
+    if gathered.search is None or not gathered.steps:
+        return None
+    believed = [each for step in gathered.steps if (each := _believed(gathered, step)) is not None]
+    drawn = any(each.changed for each in believed)
+    question = gathered.search.question
+    asked = f"What changed {question['metric']} between {question['first']} and {question['last']}?"
+    return Section(
+        name="search",
+        title="How the search went",
+        paragraphs=(shown(asked, longest=400), *(f"{str(each).capitalize()}." for each in _priors(question))),
+        figure=belief(believed, length=len(gathered.revisions), culprits=culprits(gathered))
+        if drawn
+        else None,
+        tables=(
+            Table(
+                name="search-steps",
+                head=("step", "what it did and what was believed then"),
+                rows=tuple((str(step.number), shown(step.words, longest=400)) for step in gathered.steps),
+                numbers=frozenset({0}),
+            ),
+        ),
+    )
+
+
+def _believed(gathered: Gathered, step: StepRecord) -> Believed | None:
+    """A step as it is drawn; none of a search inside a merge, whose revisions are not of this history."""
+    id_ = str(step.action.get("measure"))
+    built = records(step.belief.get("built"))
+    if id_ not in gathered.positions or any(
+        str(each["revision"]) not in gathered.positions for each in built
+    ):
+        return None
+    no_change = step.belief.get("no_change")
+    return Believed(
+        number=step.number,
+        position=gathered.positions[id_],
+        words=shown(step.words, longest=200),
+        changed=tuple(
+            (gathered.positions[str(each["revision"])], share)
+            for each in built
+            if isinstance(share := each["changed"], float)
+        ),
+        no_change=no_change if isinstance(no_change, float) else 0.0,
+    )
+
+
+def _priors(question: Mapping[str, Json]) -> list[str]:
+    confidence, smallest = question.get("confidence"), question.get("smallest")
+    told = []
+    if isinstance(confidence, float) and isinstance(smallest, float):
+        told.append(f"asked for changes of {smallest:.0%} or more, to be {probability(confidence)} sure")
+    priors = question.get("priors")
+    return [*told, *(shown(str(each), longest=300) for each in (priors if isinstance(priors, list) else []))]
+
+
+LONGEST_SENTENCE = 400
+
+
+def claims_section(gathered: Gathered) -> Section | None:
+    """Tell what becomes of each of the study's claims; nothing where it has none."""
+    if not gathered.view.study.claims:
+        return None
+    judged = judge(gathered.view, measured=gathered.measured_here)
+    rows = tuple((claim_words(each), str(each.verdict), found_words(each)) for each in judged)
+    return Section(
+        name="claims",
+        title="Claims",
+        paragraphs=(f"{counted_words(judged)}.",),
+        tables=(Table(name="claims", head=("claim", "verdict", "found"), rows=rows, whole=True),),
+    )
+
+
+def claim_words(judged: Judgement) -> str:
+    """The claim's own sentence."""
+    return shown(judged.claim.says, longest=LONGEST_SENTENCE)
+
+
+def found_words(judged: Judgement) -> str:
+    """Say what was found on a claim."""
+    claim, found = judged.claim, judged.evidence
+    match found:
+        case None:
+            return shown(judged.reason, longest=LONGEST_SENTENCE)
+        case Ratio(comparison=effect):
+            digits = decimals(effect.effect, effect.low, effect.high)
+            few = "" if effect.pairs >= effect.needed_pairs else f", {effect.needed_pairs} are needed"
+            noise = ", some disturbed" if found.disturbed else ""
+            noise += "" if found.decides else ", so they decide nothing"
+            return (
+                f"{claim.variant} / {claim.against} = {effect.effect:.{digits}f} "
+                f"[{effect.low:.{digits}f}, {effect.high:.{digits}f}] in {claim.metric} at {_points(found.points)}; "
+                f"asked {claim.ratio}; {probability(effect.confidence)}, {effect.pairs} pairs{few}{noise}"
+            )
+        case Power(exponent=exponent):
+            return (
+                f"{claim.variant} grows with the power {exponent.value:.2f} [{exponent.low:.2f}, "
+                f"{exponent.high:.2f}] in {claim.metric} over {found.values} values of {claim.along}, "
+                f"{number(found.first)} to {number(found.last)}; asked {claim.exponent}"
+            )
+        case Reach():
+            beyond = "nothing larger was tried"
+            if found.refused is not None:
+                beyond = f"{number(found.refused)} was refused: {found.stage}"
+            return f"{claim.variant} reaches {claim.along} {number(found.largest)}, {beyond}; asked {claim.reaches}"
+        case _:
+            assert_never(found)
+
+
+def counted_words(judged: Sequence[Judgement]) -> str:
+    """Say how many claims there are of each verdict."""
+    counts = Counter(each.verdict for each in judged)
+    return listed((f"{counts[verdict]} {verdict}" for verdict in ClaimVerdict if counts[verdict]), "and")
+
+
+def _points(points: Sequence[Point]) -> str:
+    """Name points by their values, those of each parameter together."""
+    values: dict[str, dict[str, None]] = {}
+    for point in points:
+        for name, value in point.values:
+            values.setdefault(name, {})[str(value)] = None
+    return shown(
+        "; ".join(f"{name} {listed(each, 'and')}" for name, each in values.items()), longest=LONGEST_SENTENCE
+    )

@@ -9,12 +9,10 @@ from perftrail import __version__
 from perftrail.errors import NoAnswer
 from perftrail.present.page import Fact, Page
 from perftrail.present.report.about import about_sections
-from perftrail.present.report.answer import verdict
-from perftrail.present.report.claims import claims_section
+from perftrail.present.report.answer import claims_section, search_section, verdict
 from perftrail.present.report.curves import curve_sections, heat_section, samples_section
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
-from perftrail.present.report.search import search_section
 from perftrail.present.report.side_by_side import beside_section, compare_subjects
 from perftrail.present.report.words import shown
 from perftrail.results.measured import uncollected

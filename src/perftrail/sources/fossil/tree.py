@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.file_tree import date_alike
 from perftrail.model.build import content_key
-from perftrail.model.globs import matching
+from perftrail.model.source import matching
 from perftrail.model.wording import quoted
 from perftrail.sources.fossil.repository import literal
 

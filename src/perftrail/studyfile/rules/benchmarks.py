@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark, Value
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.study import Study
-    from perftrail.studyfile.positions import KeyPath
-    from perftrail.studyfile.problems import Complaints
+    from perftrail.studyfile.problems import Complaints, KeyPath
 
 
 MOST_FILES = 1000

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.recipe import Build, Era, Variant, VariantBuild
     from perftrail.model.study import Study
-    from perftrail.studyfile.positions import KeyPath
-    from perftrail.studyfile.problems import Complaints
+    from perftrail.studyfile.problems import Complaints, KeyPath
 
 
 MOST_LOOKED_AT = 2000

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from perftrail.model.expression import Reference
     from perftrail.model.metrics import Metric
     from perftrail.model.study import Claim, Study
-    from perftrail.studyfile.positions import KeyPath
-    from perftrail.studyfile.problems import Complaints
+    from perftrail.studyfile.problems import Complaints, KeyPath
 
 
 def check_metrics(study: Study, complaints: Complaints) -> None:

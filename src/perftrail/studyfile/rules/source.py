@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.source import Archive, Skip, Source, SourceKind
     from perftrail.model.study import Study
-    from perftrail.studyfile.positions import KeyPath
-    from perftrail.studyfile.problems import Complaints
+    from perftrail.studyfile.problems import Complaints, KeyPath
 
 
 _ONLY: Mapping[str, tuple[Ecosystem, ...]] = {

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from perftrail.model.study import Study
-    from perftrail.studyfile.positions import KeyPath
-    from perftrail.studyfile.problems import Complaints
+    from perftrail.studyfile.problems import Complaints, KeyPath
 
 
 def inside_wrong(path: str, *, of: str) -> str | None:

@@ -21,7 +21,7 @@ from perftrail.model.quantity import probability
 from perftrail.model.wording import quoted
 from perftrail.notices import MailServer, Message, post, send_mail, within
 from perftrail.process.launcher import Launcher
-from perftrail.verbs.watch.state import Pending
+from perftrail.verbs.watch.batch import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Receivers, Study
     from perftrail.model.target import Target
     from perftrail.search.answer import Change
-    from perftrail.verbs.watch.batch import Alarm
-    from perftrail.verbs.watch.state import WatchState
+    from perftrail.verbs.watch.batch import Alarm, WatchState
 
 
 TAKING_SECONDS = 60.0

@@ -9,17 +9,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.find.answer import FindAnswer
+from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
-from perftrail.find.request import FindRequest
 from perftrail.measure.events import BuilderSaid, HistoryRead
 from perftrail.model.source import Ends, read_span
 from perftrail.ports import Growing
 from perftrail.search.question import Budget
 from perftrail.verbs.backport.patch import find_revision
-from perftrail.verbs.watch.batch import Alarm, by_history, by_pairs, level, measured_batch
+from perftrail.verbs.watch.batch import (
+    MOST_REMEMBERED,
+    Alarm,
+    Level,
+    WatchState,
+    by_history,
+    by_pairs,
+    level,
+    measured_batch,
+)
 from perftrail.verbs.watch.delivery import change_id, figure, message
-from perftrail.verbs.watch.state import MOST_REMEMBERED, Level, WatchState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -29,8 +36,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.verbs.watch.batch import Measured
-    from perftrail.verbs.watch.state import Pending
+    from perftrail.verbs.watch.batch import Measured, Pending
 
 
 def kept(state: WatchState, branch: Sequence[str]) -> WatchState | None:

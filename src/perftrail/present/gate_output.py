@@ -18,7 +18,7 @@ from rich.text import Text
 from perftrail.errors import UsageError
 from perftrail.present.console import output
 from perftrail.present.failures import telling
-from perftrail.present.gate.words import (
+from perftrail.present.gate import (
     effect,
     effort,
     figure,
@@ -75,7 +75,7 @@ class Job:
         """Write the summary of the step, and mark what failed."""
         if not self.token:
             return
-        from perftrail.present.gate.plain import marks
+        from perftrail.present.gate import marks
 
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary:
@@ -117,7 +117,7 @@ def _write_one(gate: Gate, form: str, file: Path) -> None:
     if form not in ("svg", "png"):
         _write(file, _text(gate, form))
         return
-    from perftrail.present.gate.image import draw, to_png
+    from perftrail.present.gate_image import draw, to_png
 
     drawn = draw(gate)
     try:

@@ -8,7 +8,7 @@ import vl_convert
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
-from perftrail.present.gate.words import name, revision
+from perftrail.present.gate import name, revision
 from perftrail.present.page_images import PNG_SCALE, svg
 
 if TYPE_CHECKING:

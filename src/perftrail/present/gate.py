@@ -1,0 +1,594 @@
+"""A comparison in words: its headline, each row's figures, how sure it is. Nothing is escaped here.
+
+A comparison as a comment in Markdown, for a pull or merge request: answer, figure, table, how to go on.
+
+A comparison as plain lines, one for each figure, for the log of any CI.
+
+What a comparison tells GitHub's runner: workflow commands, of which no text of others can begin one.
+
+A comparison as JUnit's XML: a suite for each benchmark, a case for each figure; none passes without an answer.
+
+It keeps to the stricter of the schemas in use (that of Ant's JUnit task, as Windy Road wrote it down), so that readers
+of the laxer ones take it too.
+
+A comparison as OpenMetrics text, which GitLab shows as a metrics report of a merge request.
+
+The forms in which a comparison is written for others, by name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import xml.etree.ElementTree as ET  # only written here
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.model.build import content_key
+from perftrail.model.quantity import change, counted, decimals, percent, quantity
+from perftrail.model.recipe import PLAIN
+from perftrail.present.page import inert
+from perftrail.stats.comparison import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from perftrail.model.subject import Revision
+    from perftrail.results.gate import Gate, Lost, Row
+    from perftrail.stats.estimate import Estimate
+
+
+EXACT = 1e-9
+"""An interval narrower than this is of figures that came out alike each time."""
+
+STRIP = 21
+"""How many letters wide a row's figure is; odd, so that no change has a letter of its own."""
+
+MACHINE = {
+    "cpu": "{}",
+    "logical_cpus": "{} CPUs",
+    "memory_gib": "{} GiB",
+    "kernel": "kernel {}",
+    "virtualisation": "virtualisation {}",
+}
+"""What of a machine is told beside its id, and how; what is not known is not."""
+
+MOST_TOLD = 3
+
+SIDES = math.sqrt(2.0)
+"""Both of two builds scatter, so their difference scatters that many times as much as one."""
+
+
+def headline(gate: Gate) -> str:
+    """Say the answer in a line: what is worse and by how much, or that nothing is, as far as could be seen."""
+    return f"{_outcome(gate)}{_compared(gate)}{_broken(gate)}"
+
+
+def _outcome(gate: Gate) -> str:
+    if gate.exit_code == 1:
+        return "no answer: "
+    return "" if gate.fail_on == "never" else "gate failed: " if gate.tripped else "gate passed: "
+
+
+def _broken(gate: Gate) -> str:
+    return f"; {len(gate.broken)} cannot be built or run any more" if gate.broken else ""
+
+
+def _compared(gate: Gate) -> str:
+    every = len(gate.rows)
+    worse = [row for row in gate.rows if row.verdict is Verdict.SLOWER]
+    better = [row for row in gate.rows if row.verdict is Verdict.FASTER]
+    unclear = sum(row.verdict is Verdict.UNCLEAR for row in gate.rows)
+    if not every:
+        return "nothing could be compared"
+    if worse or better:
+        told = [f"{name(row)} {effect(row)}" for row in (*worse, *reversed(better))]
+        more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+        what = f"{len(worse)} of {every} worse" if worse else f"{len(better)} of {every} better"
+        return f"{what}: {', '.join(told[:MOST_TOLD])}{more}"
+    if unclear:
+        return f"no change is sure, {unclear} of {every} unclear; {seen(gate)}"
+    if all(row.one_build for row in gate.rows):
+        return "the same: both are one build"
+    return f"the same to within {percent(gate.smallest)}, {every} of {every}"
+
+
+def name(row: Row) -> str:
+    """Name a row's metric in full, with its variant where that is not the only one there may be."""
+    variant = "" if row.target.variant == PLAIN else f" ({row.target.variant})"
+    return f"{row.target.name}{variant}"
+
+
+def effect(row: Row) -> str:
+    """Say a row's change with its interval: ``5.2 % more [4.1 %, 6.3 %]``."""
+    found = row.comparison
+    if row.one_build:
+        return "one build"
+    if found is None:
+        return row.note or "not measured"
+    if found.high - found.low < EXACT:
+        alike = abs(math.log(found.effect)) < EXACT
+        return "alike each time" if alike else f"{change(round(found.effect, 9))} each time"
+    if found.effect >= 2.0 or found.effect <= 0.5:
+        digits = decimals(found.effect, found.low, found.high)
+        return f"× {found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    low, value, high = ((each - 1.0) * 100.0 for each in (found.low, found.effect, found.high))
+    digits = min(2, decimals(value, low, high))
+    return f"{value:+.{digits}f} % [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def figure(found: Estimate | None, unit: str) -> str:
+    """Write where a revision lies."""
+    return "" if found is None else quantity(found.value, unit)
+
+
+def strip(row: Row, reach: float) -> str:
+    """Draw a row's change and its interval on a line of letters; `reach` is what lies at its ends, in logarithms.
+
+    The middle is no change. What lies beyond an end is drawn as an arrow there.
+    """
+    letters = ["·"] * STRIP
+    middle = STRIP // 2
+    letters[middle] = "│"
+    found = row.comparison
+    if found is not None:
+        places = [
+            round(middle + math.log(each) / reach * middle) for each in (found.low, found.effect, found.high)
+        ]
+        low, value, high = (max(0, min(STRIP - 1, place)) for place in places)
+        for place in range(low, high + 1):
+            letters[place] = "┿" if place == middle else "━"
+        letters[value] = "●"
+        if places[0] < 0:
+            letters[0] = "◂"
+        if places[2] >= STRIP:
+            letters[-1] = "▸"
+    return "".join(letters)
+
+
+def reach(gate: Gate) -> float:
+    """How far a line of letters goes to each side, in logarithms: to twice a typical change, four times the smallest.
+
+    What lies far beyond the others is an arrow, and leaves them room.
+    """
+    sizes = [abs(row.size) for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+    typical = statistics.median_low(sizes) if sizes else 0.0
+    return min(math.log(4.0), max(4.0 * math.log1p(gate.smallest), 2.0 * typical))
+
+
+def seen(gate: Gate) -> str:
+    """Say what change would have been seen."""
+    told = [
+        row.comparison.smallest_seen
+        for row in gate.rows
+        if row.comparison is not None and row.comparison.smallest_seen is not None
+    ]
+    if not told:
+        needed = max(
+            (row.comparison.needed_pairs for row in gate.rows if row.comparison is not None), default=0
+        )
+        return (
+            f"no verdict could be had yet: {needed} pairs are needed" if needed else "no figure was compared"
+        )
+    if max(told) < EXACT:
+        return "any change would have been seen: what was measured is alike each time"
+    if len(told) == 1 or percent(min(told)) == percent(max(told)):
+        return f"a change of {percent(max(told))} would have been seen"
+    return f"a change of {percent(min(told))} to {percent(max(told))} would have been seen, by figure"
+
+
+def sureness(gate: Gate) -> str:
+    """Say how sure the verdicts are, and what change would have been seen."""
+    compared = sum(row.comparison is not None for row in gate.rows)
+    if not compared:
+        one_build = any(row.one_build for row in gate.rows)
+        return "equal builds need no measuring" if one_build else "nothing was compared"
+    shared = f"all {compared} verdicts together are" if compared > 1 else "the verdict is"
+    return (
+        f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, however often it was looked; "
+        f"changes below {percent(gate.smallest)} count as none; {seen(gate)}"
+    )
+
+
+def effort(gate: Gate) -> str:
+    """Say what it stands on."""
+    pairs = [row.pairs for row in gate.rows if row.pairs]
+    if not pairs:
+        return "no starts"
+    span = str(min(pairs)) if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
+    fresh = f", {gate.fresh} of them now" if gate.fresh < gate.invocations else ""
+    layouts = max(row.layouts for row in gate.rows)
+    of_layouts = f" of {layouts} layouts" if layouts else ""
+    return f"{span} pairs{of_layouts} in random order, {gate.invocations} invocations{fresh}"
+
+
+def machine(gate: Gate) -> str:
+    """Name the machine with what matters of it."""
+    facts = gate.machine.facts
+    told = [
+        how.format(facts[fact]) for fact, how in MACHINE.items() if facts.get(fact, "unknown") != "unknown"
+    ]
+    return ", ".join([gate.machine.id, *told])
+
+
+def revision(which: Revision) -> str:
+    """Name a revision: its label or its short id, and its message."""
+    named = f"{which.label} ({which.short})" if which.label and which.label != which.short else which.short
+    return f"{named} {which.summary}".strip()
+
+
+def lost(each: Lost) -> str:
+    """Say what could not be had and why, in a line."""
+    lines = each.failure.message.strip().splitlines()
+    where = f"{each.side} {each.place}".strip()
+    return f"{where}: {each.failure.stage}: {lines[0] if lines else ''}"
+
+
+def limits(gate: Gate) -> Iterator[str]:
+    """Say what limits the answer."""
+    yield from _builds_or_layouts(gate)
+    if discarded := max((row.discarded for row in gate.rows), default=0):
+        yield f"{counted(discarded, 'pair')} discarded and repeated, since others used the machine"
+    if marked := max((row.marked for row in gate.rows), default=0):
+        yield f"the machine was busy all the time: {counted(marked, 'pair')} taken while others used it"
+    small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.is_worth(row)]
+    if small:
+        yield f"{len(small)} worse, but not by {percent(gate.smallest)} for sure: that trips nothing"
+    yield from gate.notes
+
+
+def _builds_or_layouts(gate: Gate) -> Iterator[str]:
+    """Say of sure differences of two binaries what they are not evidence of, and how to get it."""
+    told = [row for row in gate.rows if row.basis == "builds"]
+    if not told:
+        return
+    noise = gate.layout_noise
+    usual = ""
+    if noise is not None:
+        differ = percent(noise.value * SIDES)
+        usual = f"; {noise.builds} neighbouring builds of this history differ by {differ} by themselves"
+    yield (
+        "these builds differ; ten layouts would show whether the change does"
+        f"{usual} ([build] relink: docs/how-to/layout-noise.md)"
+    )
+
+
+SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪", Verdict.SAME: "⚫"}
+"""Beside the word, never instead of it."""
+
+HEAD = ("", "metric", "base", "head", "change", "figure", "verdict")
+MOST_ROWS, MOST_FOLDED = 100, 60
+"""So many rows that moved, and of each folded verdict; the rest is counted. A comment may have 65,536 letters."""
+
+MOST_LOST = 20
+
+
+def to_markdown(gate: Gate) -> str:
+    """Write the comment. What others wrote stays text, and calls nobody."""
+    return "\n".join(_markdown_lines(gate)).rstrip() + "\n"
+
+
+def marker(gate: Gate) -> str:
+    """Give the line by which a later comparison of the same study finds its comment."""
+    return f"<!-- perftrail compare {content_key(gate.title)[:16]} -->"
+
+
+def _markdown_lines(gate: Gate) -> Iterator[str]:
+    yield marker(gate)
+    yield f"### {inert(gate.title)}"
+    yield ""
+    yield f"**{inert(headline(gate))}**"
+    yield ""
+    yield f"Base {inert(revision(gate.base))}  "
+    yield f"Head {inert(revision(gate.head))}"
+    yield from _figures(gate)
+    yield from _lost(gate)
+    yield ""
+    yield f"- How sure: {inert(sureness(gate))}"
+    yield f"- Measured: {inert(effort(gate))}"
+    yield f"- Machine: {inert(machine(gate))}"
+    yield from (f"- {inert(text[:1].upper() + text[1:])}" for text in limits(gate))
+    yield from _command("To repeat it", gate.repeat)
+    if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
+        yield from _command("To find which change did it", gate.hunt)
+
+
+def _figures(gate: Gate) -> Iterator[str]:
+    moved = [row for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+    still = [row for row in gate.rows if row not in moved]
+    ends = reach(gate)
+    if moved:
+        yield from _table(gate, moved[:MOST_ROWS], ends, left=len(moved) - MOST_ROWS)
+    for verdict, word in ((Verdict.UNCLEAR, "unclear"), (Verdict.SAME, "unchanged")):
+        rows = [row for row in still if row.verdict is verdict]
+        if rows:
+            opened = " open" if gate.fail_on in ("unclear", "any") and verdict is Verdict.UNCLEAR else ""
+            yield ""
+            yield f"<details{opened}><summary>{len(rows)} {word}</summary>"
+            yield from _table(gate, rows[:MOST_FOLDED], ends, left=len(rows) - MOST_FOLDED)
+            yield ""
+            yield "</details>"
+
+
+def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(HEAD)} |"
+    yield "| --- | :--- | ---: | ---: | :--- | :---: | :--- |"
+    for row in rows:
+        unit = row.target.unit
+        cells = (
+            SIGNS[row.verdict],
+            inert(name(row)),
+            _unbroken(figure(row.base, unit)),
+            _unbroken(figure(row.head, unit)),
+            _unbroken(effect(row)) if row.comparison is not None else inert(effect(row)),
+            f"`{strip(row, ends)}`" if row.comparison is not None else "",
+            inert(f"{row.word}, trips the gate" if gate.trips(row) else row.word),
+        )
+        yield f"| {' | '.join(cells)} |"
+    if left > 0:
+        yield ""
+        yield f"{left} more."
+    yield ""
+    low, high = (f"{100.0 * math.expm1(end):+.0f} %".replace("-", "−") for end in (-ends, ends))
+    yield f"<sub>Each figure goes from {low} to {high}; the bar is the interval.</sub>"
+
+
+def _unbroken(text: str) -> str:
+    """Keep a number and its unit in one line of a narrow column."""
+    return inert(text).replace(" ", "\u00a0")
+
+
+def _lost(gate: Gate) -> Iterator[str]:
+    if gate.lost:
+        yield ""
+        yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.lost)} could not be had</summary>"
+        yield ""
+        yield from (f"- {inert(lost(each))}" for each in gate.lost[:MOST_LOST])
+        if len(gate.lost) > MOST_LOST:
+            yield f"- and {len(gate.lost) - MOST_LOST} more"
+        yield ""
+        yield "</details>"
+
+
+def _command(title: str, command: str) -> Iterator[str]:
+    """A command in a block that none of its letters can end, and that no runner takes for one of its own."""
+    if command:
+        flat = "".join(letter if letter.isprintable() else "?" for letter in command).replace("##[", "# #[")
+        yield ""
+        yield f"{title}:"
+        yield ""
+        yield "~~~~~~~~sh"
+        yield flat
+        yield "~~~~~~~~"
+
+
+def to_plain(gate: Gate) -> str:
+    """Write the lines; the first is the answer, each of the others begins with what it is about."""
+    return "".join(f"{_flat(line)}\n" for line in _lines(gate))
+
+
+def _lines(gate: Gate) -> Iterator[str]:
+    yield headline(gate)
+    yield f"base {revision(gate.base)}"
+    yield f"head {revision(gate.head)}"
+    for row in gate.rows:
+        unit = row.target.unit
+        told = (name(row), effect(row), figure(row.base, unit), figure(row.head, unit), f"{row.pairs} pairs")
+        yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, told)])
+    yield from (f"lost      {lost(each)}" for each in gate.lost)
+    yield f"sure {sureness(gate)}"
+    yield f"measured {effort(gate)}"
+    yield f"machine {machine(gate)}"
+    yield from (f"note {text}" for text in limits(gate))
+    yield f"repeat {gate.repeat}"
+    if gate.hunt:
+        yield f"find {gate.hunt}"
+
+
+def _flat(line: str) -> str:
+    """One line that prints, whatever others wrote into it; none that a runner takes for a command of its own."""
+    told = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    return told.replace("##[", "## [").replace("##vso", "## vso")
+
+
+MOST = 10
+"""So many annotations of a kind does GitHub show for a step."""
+
+
+def marks(gate: Gate, *, file: str) -> Iterator[str]:
+    """Give an error for each figure that trips the gate, for what is broken, or that there is no answer.
+
+    `file` is where they are shown.
+    """
+    for row in gate.tripped[:MOST]:
+        yield _error(file, f"{name(row)} is {row.word}", f"{name(row)}: {effect(row)}")
+    for failed in gate.broken[: max(0, MOST - len(gate.tripped))]:
+        yield _error(file, f"{failed.title} is broken", f"{failed.failure.stage}: {failed.failure.message}")
+    if gate.exit_code == 1 and not gate.broken:
+        yield _error(file, "no answer", headline(gate))
+
+
+def _error(file: str, title: str, message: str) -> str:
+    return f"::error file={_property(file)},line=1,title={_property(title)}::{_text(message)}"
+
+
+def _text(text: str) -> str:
+    r"""Escape a message as the runner reads it.
+
+    >>> _text("50 %\n::error::x")
+    '50 %25%0A::error::x'
+    """
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _text(text).replace(":", "%3A").replace(",", "%2C")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Error:
+    """A case that has no verdict: its name, what kind of trouble it is, and the trouble in words."""
+
+    case: str
+    kind: str
+    message: str
+
+
+def to_junit(gate: Gate) -> str:
+    """Write the document; no text of others leaves its element."""
+    root = ET.Element("testsuites")
+    errors = _errors(gate)
+    for number, suite in enumerate(dict.fromkeys([*(row.target.benchmark for row in gate.rows), *errors])):
+        rows = [row for row in gate.rows if row.target.benchmark == suite]
+        _suite(root, gate, suite, number=number, rows=rows, errors=errors.get(suite, []))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _errors(gate: Gate) -> dict[str, list[_Error]]:
+    """Give what is no verdict by the suite it belongs to: what the head broke, or else that there is no answer."""
+    found: dict[str, list[_Error]] = {}
+    for each in gate.broken:
+        told = _Error(case=each.title, kind=each.failure.stage, message=each.failure.message)
+        found.setdefault(each.benchmark or "build", []).append(told)
+    if gate.exit_code == 1 and not found:
+        why = [lost(each) for each in gate.lost]
+        found["gate"] = [_Error(case="answer", kind="no answer", message="\n".join([headline(gate), *why]))]
+    return found
+
+
+def _suite(
+    root: ET.Element,
+    gate: Gate,
+    benchmark: str,
+    *,
+    number: int,
+    rows: Sequence[Row],
+    errors: Sequence[_Error],
+) -> None:
+    suite = ET.SubElement(
+        root,
+        "testsuite",
+        {
+            "id": str(number),
+            "package": "perftrail",
+            "name": clean(benchmark),
+            "timestamp": gate.taken[:19],
+            "hostname": clean(gate.machine.id) or "unknown",
+            "tests": str(len(rows) + len(errors)),
+            "failures": str(sum(gate.trips(row) for row in rows)),
+            "errors": str(len(errors)),
+            "skipped": str(sum(_skipped(gate, row) for row in rows)),
+            "time": f"{sum(row.seconds for row in rows):.3f}",
+        },
+    )
+    properties = ET.SubElement(suite, "properties")
+    about = {"base": gate.base.id, "head": gate.head.id, "machine": machine(gate)}
+    for key, text in about.items():
+        ET.SubElement(properties, "property", {"name": key, "value": clean(text)})
+    for row in rows:
+        _case(suite, gate, row)
+    for each in errors:
+        case = _named_case(suite, benchmark, each.case)
+        told = clean(each.message)
+        ET.SubElement(case, "error", {"type": each.kind, "message": told}).text = told
+    ET.SubElement(suite, "system-out").text = clean(headline(gate))
+    ET.SubElement(suite, "system-err")
+
+
+def _case(suite: ET.Element, gate: Gate, row: Row) -> None:
+    case = _named_case(suite, row.target.benchmark, name(row), seconds=row.seconds)
+    told = clean(f"{name(row)}: {row.word}, {effect(row)}")
+    if gate.trips(row):
+        ET.SubElement(case, "failure", {"type": str(row.verdict), "message": told}).text = told
+    elif _skipped(gate, row):
+        ET.SubElement(case, "skipped")
+
+
+def _skipped(gate: Gate, row: Row) -> bool:
+    """An unclear verdict that trips nothing is no success either."""
+    return row.verdict is Verdict.UNCLEAR and not gate.trips(row)
+
+
+def _named_case(suite: ET.Element, benchmark: str, called: str, *, seconds: float = 0.0) -> ET.Element:
+    words = {"classname": clean(benchmark), "name": clean(called), "time": f"{seconds:.3f}"}
+    return ET.SubElement(suite, "testcase", words)
+
+
+def clean(text: str) -> str:
+    r"""Write text so that XML may hold it at all: control characters and halves of pairs in letters.
+
+    >>> print(clean("a\x1b[31m" + chr(0xd800)))
+    a\x1b[31m\ud800
+    """
+    return "".join(
+        letter if letter in "\t\n" or letter.isprintable() else ascii(letter)[1:-1] for letter in text
+    )
+
+
+FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
+    "perftrail_value": (
+        "Median at the head, in the metric's unit.",
+        lambda row: None if row.head is None else row.head.value,
+    ),
+    "perftrail_ratio": (
+        "Head against base; 1 is as much.",
+        lambda row: 1.0 if row.one_build else None if row.comparison is None else row.comparison.effect,
+    ),
+    "perftrail_worse": (
+        "1 where the head is worse for sure, else 0.",
+        lambda row: float(row.verdict is Verdict.SLOWER),
+    ),
+}
+"""Each family of figures: what it is, and its value of a row, `None` where it has none."""
+
+
+def to_metrics(gate: Gate) -> str:
+    """Write every row of every family; labels name the figure, so that one pipeline's stand beside another's."""
+    return "\n".join(_metric_lines(gate)) + "\n"
+
+
+def _metric_lines(gate: Gate) -> Iterator[str]:
+    for family, (meaning, value) in FAMILIES.items():
+        yield f"# TYPE {family} gauge"
+        yield f"# HELP {family} {meaning}"
+        for row in gate.rows:
+            found = value(row)
+            if found is not None:
+                yield f"{family}{{{_labels(row)}}} {found!r}"
+    yield "# EOF"
+
+
+def _labels(row: Row) -> str:
+    target = row.target
+    labels = {
+        "benchmark": target.benchmark,
+        "metric": target.text,
+        "point": str(target.open_point),
+        "unit": target.unit,
+        "variant": target.variant,
+    }
+    return ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items() if text)
+
+
+def _escaped(text: str) -> str:
+    r"""Escape a label's value; what does not print is written in letters.
+
+    >>> print(_escaped('a"b\\' + chr(10)))
+    a\"b\\\\n
+    """
+    flat = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    return flat.replace("\\", "\\\\").replace('"', '\\"')
+
+
+FORMATS: Mapping[str, Callable[[Gate], str]] = {
+    "plain": to_plain,
+    "github": to_markdown,
+    "gitlab": to_markdown,
+    "junit": to_junit,
+    "metrics": to_metrics,
+    "json": lambda gate: json.dumps(gate.as_json(), indent=1) + "\n",
+}
+"""What writes each; ``metrics`` is the text that GitLab shows as a metrics report."""

@@ -1,0 +1,199 @@
+"""What a trial found as perftrail's own JSON: names and meanings are a contract, which only grows.
+
+What a trial found in hyperfine's shapes, so that whatever reads its JSON or CSV reads ours.
+
+What a trial found as a Markdown table: medians with their intervals, and the verdicts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import statistics
+from typing import TYPE_CHECKING
+
+from perftrail.model.quantity import decimals, quantity
+from perftrail.model.trial import SPLIT, UNITS
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.trial import Contrast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.model.search_record import Json
+    from perftrail.stats.comparison import Comparison
+    from perftrail.stats.trial import Figure, Finding, Findings
+
+
+def as_json(found: Findings) -> dict[str, Json]:
+    """Give everything that was found as plain data."""
+    around = found.trial.surroundings
+    pace = found.trial.pace
+    return {
+        "results": [_result_json(result) for result in found.results],
+        "comparison": [_contrast(contrast) for contrast in found.contrasts],
+        "shell": None if found.shell is None else _result_json(found.shell),
+        "seconds": round(found.seconds, 6),
+        "interrupted": found.stopped,
+        "conditions": {
+            "environment_padding_bytes": around.padding_bytes,
+            "aslr": True,
+            "seed": found.trial.seed,
+            "sandbox": around.sandbox is not None,
+            "cpus": None if around.cpus is None else list(around.cpus),
+            "smallest": pace.smallest,
+            "precision": pace.precision,
+        },
+    }
+
+
+def _result_json(result: Finding) -> dict[str, Json]:
+    return {
+        "command": result.entry.command,
+        "name": result.entry.name,
+        "parameters": dict(result.entry.point.as_dict()),
+        "invocations": result.runs,
+        "metrics": {
+            name: _figure_json(result.figures.get(name), UNITS[name]) for name in UNITS if name not in SPLIT
+        },
+        "flags": list(result.flags),
+        "flagged": dict(result.flags),
+        "warmups": {
+            "count": result.warmup.count,
+            "first": result.warmup.first,
+            "level": result.warmup.level,
+        },
+        "ended": str(result.why),
+        "exit_codes": list(result.exit_codes),
+    }
+
+
+def _figure_json(figure: Figure | None, unit: str) -> dict[str, Json]:
+    if figure is None:
+        return {"unit": unit, "values": [], "estimate": None}
+    lies = figure.estimate
+    plain: dict[str, Json] = {
+        "unit": unit,
+        "values": list(figure.values),
+        "estimate": {
+            "value": lies.value,
+            "low": lies.low,
+            "high": lies.high,
+            "confidence": round(lies.confidence, 4),
+        },
+    }
+    return {**plain, "method": figure.method} if figure.method else plain
+
+
+def _contrast(contrast: Contrast) -> dict[str, Json]:
+    found = contrast.comparison
+    return {
+        "result": contrast.entry,
+        "against": contrast.against,
+        "metric": contrast.metric,
+        "effect": {"value": found.effect, "low": found.low, "high": found.high},
+        "verdict": str(found.verdict),
+        "smallest_seen": found.smallest_seen,
+        "pairs": found.pairs,
+        "confidence": found.confidence,
+    }
+
+
+_COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
+
+
+def to_json(found: Findings) -> str:
+    """Write hyperfine's JSON: seconds and bytes, warm-ups left out. Commands without a run are left out too."""
+    results = [_result(result) for result in found.results if result.runs]
+    return json.dumps({"results": results}, indent=2, ensure_ascii=False) + "\n"
+
+
+def to_csv(found: Findings) -> str:
+    """Write hyperfine's CSV, in seconds, with one column for each parameter."""
+    names = list(dict.fromkeys(name for result in found.results for name in result.entry.point.names))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_COLUMNS, *(f"parameter_{name}" for name in names)])
+    for result in found.results:
+        if result.runs:
+            row, point = _summary(result), result.entry.point.as_dict()
+            writer.writerow([*(row[name] for name in _COLUMNS), *(point.get(name, "") for name in names)])
+    return text.getvalue()
+
+
+def _result(result: Finding) -> dict[str, Json]:
+    parameters = {name: str(value) for name, value in result.entry.point.values}
+    return {
+        **_summary(result),
+        "times": list(_values(result, "wall")),
+        "memory_usage_byte": [round(value) for value in _values(result, "peak_memory")],
+        "exit_codes": list(result.exit_codes),
+        **({"parameters": dict(parameters)} if parameters else {}),
+    }
+
+
+def _summary(result: Finding) -> dict[str, Json]:
+    times = _values(result, "wall")
+    return {
+        "command": result.entry.name,
+        "mean": statistics.fmean(times),
+        "stddev": statistics.stdev(times) if len(times) > 1 else None,
+        "median": statistics.median(times),
+        "user": statistics.fmean(_values(result, "user")),
+        "system": statistics.fmean(_values(result, "system")),
+        "min": min(times),
+        "max": max(times),
+    }
+
+
+def _values(result: Finding, metric: str) -> Sequence[float]:
+    return result.figures[metric].values
+
+
+_SHOWN = {"wall": "Wall", "cpu": "CPU", "peak_memory": "Peak memory"}
+
+
+def to_markdown(found: Findings) -> str:
+    """Write a table with one row for each command, and a column for the verdict where there are several."""
+    compared = bool(found.contrasts)
+    head = ["Command", *(f"{name} [95 %]" for name in _SHOWN.values()), "Runs"]
+    rows = [[*head, *(["Wall against the reference"] if compared else [])]]
+    rows.append([":---", *["---:"] * (len(rows[0]) - 1)])
+    verdicts = {each.entry: each.comparison for each in found.contrasts if each.metric == "wall"}
+    references = {group.reference for group in found.trial.groups if group.others}
+    for number, result in enumerate(found.results):
+        row = [_code(result.entry.name), *(_figure(result, metric) for metric in _SHOWN), str(result.runs)]
+        if compared:
+            row.append("reference" if number in references else _verdict(verdicts.get(number)))
+        rows.append(row)
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def ratio(found: Comparison) -> str:
+    """Write an effect with its interval: ``1.052 [1.031, 1.074]``."""
+    digits = decimals(found.effect, found.low, found.high)
+    return f"{found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+
+
+def _figure(result: Finding, metric: str) -> str:
+    figure = result.figures.get(metric)
+    if figure is None:
+        return "–"
+    lies = figure.estimate
+    return quantity(lies.value, figure.unit, low=lies.low, high=lies.high)
+
+
+def _verdict(found: Comparison | None) -> str:
+    if found is None:
+        return "–"
+    return "same" if found.verdict is Verdict.SAME else f"{found.verdict}: × {ratio(found)}"
+
+
+def _code(text: str) -> str:
+    """Write text as code that stays one cell: no character of it ends the cell, the code or the line."""
+    flat = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", flat)), default=0))
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return f"{fence}{pad}{flat}{pad}{fence}".replace("|", "\\|")

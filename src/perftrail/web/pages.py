@@ -1,0 +1,541 @@
+"""The pages, one module for each kind.
+
+The studies, and what one comes to: its answer, its claims, its figures, and what is done to it now.
+
+A figure along the history, from all of it down to one revision; what became worse; searches.
+
+What became worse, the newest first, and what people say of it.
+
+The way in and out, and what is said where there is no page.
+
+One revision, every start at one point with its log, and any subject against any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, quote
+
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+
+from perftrail.charts.frame import config
+from perftrail.errors import PerftrailError
+from perftrail.measure.session import now
+from perftrail.model.build import Built, Failure, Prepared
+from perftrail.model.search_record import STATUSES, RegressionNote
+from perftrail.present.dashboard.live import search_told
+from perftrail.present.dashboard.regressions import status_of
+from perftrail.present.dashboard.subjects import (
+    LOG_BYTES,
+    compare_two,
+    compared_figure,
+    kept_log,
+    log_of,
+    starts,
+    units,
+    value_words,
+)
+from perftrail.present.page import log_end
+from perftrail.present.report.words import row_figure, row_metric, shown
+from perftrail.web.asked import (
+    NotYetError,
+    asked_subjects,
+    course_of,
+    desk_of,
+    named,
+    number,
+    part_of,
+    revision_of,
+    snapshot_of,
+    still_here,
+    visitor,
+    web,
+)
+from perftrail.web.rendering import keep_visit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from starlette.requests import Request
+
+    from perftrail.charts.frame import Figure
+    from perftrail.model.build import BuildRecord
+    from perftrail.model.measurement import Outcome
+    from perftrail.model.search_record import SearchRecord
+    from perftrail.model.subject import Subject
+    from perftrail.present.dashboard.snapshot import Snapshot
+    from perftrail.present.page import Section
+    from perftrail.web.studies import Desk
+
+
+MOST_STREAMS = 40
+"""So many watch at once at most; more are told to come back."""
+
+
+async def studies(request: Request) -> Response:
+    """Every study that is served; the only one at once."""
+    desks = web(request).desks
+    if len(desks) == 1:
+        return RedirectResponse(f"/s/{next(iter(desks))}", 303)
+    cards = [(desk, await asyncio.to_thread(desk.about)) for desk in desks.values()]
+    return web(request).pages.page(request, "studies.html", cards=cards, desk=None)
+
+
+async def study(request: Request) -> Response:
+    """What a study comes to."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    live = await desk.live()
+    notes = await desk.ask(lambda store: store.notes())
+    fresh = sum(status_of(notes, each.key) == "new" for each in snapshot.regressions)
+    return web(request).pages.page(
+        request, "study.html", desk=desk, snapshot=snapshot, live=live, fresh=fresh, here="overview"
+    )
+
+
+async def figure(request: Request) -> Response:
+    """One of the figures of a study's overview, as what Vega draws."""
+    snapshot = await snapshot_of(request)
+    drawn = {} if snapshot.page is None else {each.name: each for each in snapshot.page.figures}
+    found = drawn.get(request.path_params["name"])
+    if found is None:
+        raise HTTPException(404, "no figure is called so")
+    return drawing(found)
+
+
+def drawing(figure: Figure, **more: object) -> Response:
+    """Give a figure to the page's script, with its looks in light and dark."""
+    looks = {theme: config(theme) for theme in ("light", "dark")}
+    return JSONResponse({"spec": figure.spec, "looks": looks, **more}, headers={"Cache-Control": "no-cache"})
+
+
+async def events(request: Request) -> Response:
+    """Tell a browser what is done to a study as it happens, part of a page by part of a page."""
+    desk, pages = desk_of(request), web(request).pages
+    if sum(each.watchers for each in web(request).desks.values()) >= MOST_STREAMS:
+        raise HTTPException(503, "too many watch already")
+    context = {"visitor": visitor(request), "desk": desk}
+
+    async def told() -> AsyncGenerator[str]:
+        yield "retry: 3000\n\n"
+        async with aclosing(desk.watch()) as watched:
+            async for live in watched:
+                if not still_here(request):
+                    return
+                if live is None:
+                    yield ": still here\n\n"
+                else:
+                    yield _event("live", pages.text("live.html", {**context, "live": live}))
+
+    # what lies between must neither keep it back nor pack it, which keeps it back too
+    headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
+    if request.method == "HEAD":  # which wants no more than this, and would wait for the end of it
+        return Response(media_type="text/event-stream", headers=headers)
+    return StreamingResponse(told(), media_type="text/event-stream", headers=headers)
+
+
+def _event(name: str, text: str) -> str:
+    lines = "".join(f"data: {line}\n" for line in text.splitlines())
+    return f"event: {name}\n{lines}\n"
+
+
+MOST_ROWS = 60
+"""So many rows stand below a figure: of a longer part, each stands for neighbours."""
+
+
+async def history(request: Request) -> Response:
+    """A figure along the history: drawn, and as a table that leads closer."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    names = list(snapshot.courses)
+    if not names:
+        return web(request).pages.page(
+            request, "history.html", desk=desk, snapshot=snapshot, course=None, here="history"
+        )
+    name = named(request, "figure") or names[0]
+    course = course_of(snapshot, name)
+    part = part_of(request, course)
+    return web(request).pages.page(
+        request,
+        "history.html",
+        desk=desk,
+        snapshot=snapshot,
+        course=course,
+        name=name,
+        part=part,
+        rows=course.within(part.first, part.last, most=MOST_ROWS),
+        changes=course.changed(part.first, part.last),
+        here="history",
+    )
+
+
+async def history_figure(request: Request) -> Response:
+    """A part of a figure along the history as what Vega draws."""
+    snapshot = await snapshot_of(request)
+    course = course_of(snapshot, request.path_params["name"])
+    part = part_of(request, course)
+    return drawing(
+        course.figure(part.first, part.last), first=part.first, last=part.last, length=course.length
+    )
+
+
+async def searches(request: Request) -> Response:
+    """Every search of a study, and how one of them goes or went."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    here = snapshot.gathered.view.machine.id
+    records = [each for each in await desk.ask(lambda store: store.searches()) if each.machine == here]
+    key = named(request, "search")
+    chosen = next((each for each in reversed(records) if key in ("", each.key)), None)
+    if key and chosen is None:
+        raise HTTPException(404, "no search is called so")
+    section = None if chosen is None else await _told(desk, snapshot, chosen)
+    return web(request).pages.page(
+        request,
+        "searches.html",
+        desk=desk,
+        snapshot=snapshot,
+        records=list(reversed(records)),
+        chosen=chosen,
+        section=section,
+        here="searches",
+    )
+
+
+async def search_figure(request: Request) -> Response:
+    """What a search believed after each step, as what Vega draws."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    found = {each.key: each for each in await desk.ask(lambda store: store.searches())}
+    record = found.get(request.path_params["key"])
+    section = None if record is None else await _told(desk, snapshot, record)
+    if section is None or section.figure is None:
+        raise HTTPException(404, "no search is called so, or it believes nothing yet")
+    return drawing(section.figure)
+
+
+async def _told(desk: Desk, snapshot: Snapshot, record: SearchRecord) -> Section | None:
+    steps = await desk.ask(lambda store: store.steps(record.key, record.machine))
+    return search_told(snapshot, record, steps)
+
+
+LONGEST_NOTE = 2000
+LONGEST_AUTHOR = 80
+LINES = "\n\t"
+
+
+async def regressions(request: Request) -> Response:
+    """What became worse, the newest first, with what becomes of it."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    wanted = named(request, "status")
+    if wanted not in ("", *STATUSES):
+        raise HTTPException(400, f"status: one of {', '.join(STATUSES)}")
+    notes = await desk.ask(lambda store: store.notes())
+    known = [(each, status_of(notes, each.key)) for each in snapshot.regressions]
+    along = [(each.followed, name) for name, each in snapshot.courses.items()]
+    courses = {
+        (each.benchmark, each.metric): name for each, name in reversed(along)
+    }  # the first of several points
+    counts = {status: sum(own == status for _, own in known) for status in STATUSES}
+    return web(request).pages.page(
+        request,
+        "regressions.html",
+        desk=desk,
+        snapshot=snapshot,
+        found=[(each, status) for each, status in known if wanted in ("", status)],
+        counts=counts,
+        fresh=counts["new"],
+        wanted=wanted,
+        courses=courses,
+        notes=notes,
+        statuses=STATUSES,
+        here="regressions",
+    )
+
+
+async def say(request: Request) -> Response:
+    """Keep what a person says of a regression. The form must be one of this visit's own."""
+    desk, who = desk_of(request), visitor(request)
+    form = await form_of(request)
+    if not web(request).visits.is_form_token(who.visit, form.get("form_token", "")):
+        raise HTTPException(403, "this form is not of your visit, or that has ended; load the page again")
+    await keep(request, desk, form)
+    return RedirectResponse(f"/s/{desk.name}/regressions#{request.path_params['key']}", 303)
+
+
+async def keep(request: Request, desk: Desk, said: dict[str, str]) -> RegressionNote:
+    """Keep what was said. Raises `HTTPException` for who may not write, and for what says nothing that is known."""
+    who, key = visitor(request), request.path_params["key"]
+    if not who.may_write:
+        raise HTTPException(403, "you may read, not write")
+    snapshot = await snapshot_of(request)
+    if all(each.key != key for each in snapshot.regressions):
+        raise HTTPException(404, "no regression is called so")
+    status = next((each for each in STATUSES if each == said.get("status")), None)
+    if status is None:
+        raise HTTPException(422, f"status: one of {', '.join(STATUSES)}")
+    text, author = said.get("text", "").strip(), (who.name or said.get("author", "")).strip()
+    if len(text) > LONGEST_NOTE or len(author) > LONGEST_AUTHOR:
+        raise HTTPException(422, f"a note has {LONGEST_NOTE} letters at most, a name {LONGEST_AUTHOR}")
+    note = RegressionNote(
+        regression=key,
+        status=status,
+        text=shown(text, longest=LONGEST_NOTE * 8, kept=LINES),
+        author=shown(author),
+        written=now(),
+    )
+    await desk.add(note)
+    return note
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Read a form. Raises `HTTPException` for anything else."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind != "application/x-www-form-urlencoded":
+        raise HTTPException(415, "send a form")
+    try:
+        text = (await request.body()).decode("utf-8")
+        found = parse_qs(text, keep_blank_values=True, max_num_fields=20, errors="strict")
+    except ValueError as error:
+        raise HTTPException(400, "this is no form") from error
+    return {name: values[-1].replace("\r\n", "\n") for name, values in found.items()}
+
+
+async def login(request: Request) -> Response:
+    """Ask for a token."""
+    if web(request).access.tokens is None:
+        raise HTTPException(404, "nobody is asked for a token here")
+    return _asking(request, "", request.query_params.get("next", "/"))
+
+
+async def enter(request: Request) -> Response:
+    """Take a token, which comes in the body and stands in no address; give a visit for it."""
+    shared, who = web(request), visitor(request)
+    if shared.access.tokens is None:
+        raise HTTPException(404, "nobody is asked for a token here")
+    client = request.client.host if request.client else ""
+    if not shared.logins.allows(client):
+        return _asking(request, "Too many attempts; wait a minute.", "/", status=429)
+    form = await form_of(request)
+    onward = form.get("next", "/")
+    if not shared.visits.is_form_token(who.visit, form.get("form_token", "")):
+        return _asking(request, "This form was too old; try again.", onward, status=403)
+    role = shared.access.tokens.role(form.get("token", "").strip())
+    if role is None:
+        return _asking(request, "This token is not known.", onward, status=403)
+    response = RedirectResponse(_own(onward), 303)
+    shared.visits.end(who.visit)
+    keep_visit(request, response, shared.visits.begin(role))
+    return response
+
+
+async def leave(request: Request) -> Response:
+    """End a visit."""
+    shared, who = web(request), visitor(request)
+    form = await form_of(request)
+    if not shared.visits.is_form_token(who.visit, form.get("form_token", "")):
+        raise HTTPException(403, "this form is not of your visit")
+    shared.visits.end(who.visit)
+    response = RedirectResponse("/login", 303)
+    keep_visit(request, response, shared.visits.begin(None))
+    return response
+
+
+def _asking(request: Request, wrong: str, onward: str, *, status: int = 200) -> Response:
+    return web(request).pages.page(
+        request, "login.html", status=status, wrong=wrong, onward=_own(onward), desk=None
+    )
+
+
+def _own(path: str) -> str:
+    r"""Give a path of this server, whatever was asked for.
+
+    >>> [_own(path) for path in ("/s/one", "//evil.example", "/\\evil.example", "https://evil.example", "/\n/x")]
+    ['/s/one', '/', '/', '/', '/']
+    """
+    plain = path.isprintable() and path.isascii()
+    return path if plain and path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
+
+
+async def refused(request: Request, error: Exception) -> Response:
+    """Say what is wrong with a request."""
+    assert isinstance(error, HTTPException)
+    return _said(request, error.status_code, error.detail)
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """Say what perftrail itself could not do."""
+    assert isinstance(error, PerftrailError)
+    return _said(request, 503, str(error))
+
+
+async def not_yet(request: Request, error: Exception) -> Response:
+    """Say that a study is being read, and look again by itself; or why it cannot be."""
+    assert isinstance(error, NotYetError)
+    desk = error.desk
+    if request.url.path.startswith("/api/"):
+        text = desk.trouble or "the study is being read; ask again in a moment"
+        return JSONResponse({"error": text}, 503, {"Retry-After": "1"})
+    response = web(request).pages.page(
+        request, "reading.html", desk=desk, status=503 if desk.trouble else 200
+    )
+    response.headers["Refresh"] = "1"
+    return response
+
+
+def _said(request: Request, status: int, text: str) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": text}, status)
+    desk = web(request).desks.get(request.path_params.get("study", ""))
+    return web(request).pages.page(request, "message.html", status=status, text=text, desk=desk)
+
+
+MOST_STARTS = 500
+
+BESIDE = 25
+"""From a revision, so many on each side of it are looked at along the history."""
+
+
+async def revision(request: Request) -> Response:
+    """One revision: what it is, its builds, and every figure of it."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    found = revision_of(request, snapshot)
+    position = snapshot.gathered.positions[found.id]
+    names = {course.followed: name for name, course in snapshot.courses.items()}
+    beside = snapshot.gathered.revisions
+    return web(request).pages.page(
+        request,
+        "revision.html",
+        desk=desk,
+        snapshot=snapshot,
+        revision=found,
+        position=position,
+        before=beside[position - 1] if position else None,
+        after=beside[position + 1] if position + 1 < len(beside) else None,
+        rows=snapshot.rows_of.get(found.id, ()),
+        metric_of=row_metric,
+        figure_of=row_figure,
+        course_of=lambda row: names.get(snapshot.gathered.followed(row), ""),
+        around=(max(0, position - BESIDE), position + BESIDE),
+        builds=snapshot.builds.get(found.id, ()),
+        came=_came,
+        log_address=build_log_address,
+        regressions=[each for each in snapshot.regressions if found in each.revisions],
+        here="",
+    )
+
+
+def _came(record: BuildRecord) -> str:
+    """Say what came of a build."""
+    match record.outcome:
+        case Failure(stage=stage, message=message):
+            return f"{stage}: {shown(message, longest=300)}"
+        case Built(layout=0):
+            return "built"
+        case Built(layout=layout):
+            return f"relinked, layout {layout}"
+        case Prepared():
+            return "made"
+
+
+async def samples(request: Request) -> Response:
+    """Every start of a runnable, on each machine."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    key = request.path_params["key"]
+    found = await desk.ask(lambda store: starts(store, key))
+    if not found:
+        raise HTTPException(404, "nothing was started that is called so")
+    cells = snapshot.cells_of.get(key, ())
+    known = units(snapshot.gathered.view.study, cells[0].benchmark) if cells else {}
+    return web(request).pages.page(
+        request,
+        "samples.html",
+        desk=desk,
+        snapshot=snapshot,
+        key=key,
+        cells=cells,
+        found=found,
+        most=MOST_STARTS,
+        log_address=log_address,
+        words=lambda outcome, metric: value_words(outcome, metric, known.get(metric, "")),
+        here="",
+    )
+
+
+def log_address(study: str, outcome: Outcome) -> str | None:
+    """Give where the log of a start can be read; `None` where it left none."""
+    key = outcome.key
+    named = (study, "logs", key.runnable, key.machine, key.phase, str(key.ordinal))
+    return f"/s/{'/'.join(quote(each, safe='') for each in named)}" if kept_log(outcome) else None
+
+
+def build_log_address(study: str, record: BuildRecord) -> str | None:
+    """Give where the log of a build can be read; `None` where it left none."""
+    kept = "" if isinstance(record.outcome, Prepared) else record.outcome.log
+    return f"/s/{quote(study)}/build-logs/{quote(record.key)}" if kept else None
+
+
+async def log(request: Request) -> Response:
+    """The end of what a start printed."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    asked = request.path_params
+    ordinal, results = number(asked["ordinal"]), desk.results(snapshot)
+    if ordinal is None:
+        raise HTTPException(404, "no start is called so")
+    text = await desk.ask(
+        lambda store: log_of(store, asked["key"], asked["machine"], asked["phase"], ordinal, results=results)
+    )
+    return _plain(text)
+
+
+async def build_log(request: Request) -> Response:
+    """The end of what a build printed."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    record = await desk.ask(lambda store: store.build(request.path_params["key"]))
+    if record is None or isinstance(record.outcome, Prepared):
+        raise HTTPException(404, "no build that left a log is called so")
+    return _plain(log_end(record.outcome.log, desk.results(snapshot), most=LOG_BYTES))
+
+
+def _plain(text: str | None) -> Response:
+    if not text:
+        raise HTTPException(404, "there is no log, or it was removed to make room")
+    return PlainTextResponse(text, headers={"Content-Disposition": "inline"})
+
+
+async def compare(request: Request) -> Response:
+    """Any subject against any other, in every figure that both have."""
+    desk, snapshot = desk_of(request), await snapshot_of(request)
+    subjects: tuple[Subject, Subject] | None = None
+    wrong = ""
+    try:
+        subjects = asked_subjects(request, snapshot)
+    except HTTPException as error:
+        if error.status_code != 404:
+            raise
+        wrong = error.detail
+    found = () if subjects is None else compare_two(snapshot.gathered, snapshot.rows_of, *subjects)
+    return web(request).pages.page(
+        request,
+        "compare.html",
+        status=404 if wrong else 200,
+        desk=desk,
+        snapshot=snapshot,
+        asked={name: named(request, name) for name in ("a", "b")},
+        subjects=subjects,
+        found=found,
+        drawn=any(each.beside is not None for each in found),
+        wrong=wrong,
+        here="compare",
+    )
+
+
+async def compare_figure(request: Request) -> Response:
+    """The comparison of two subjects as what Vega draws."""
+    snapshot = await snapshot_of(request)
+    subjects = asked_subjects(request, snapshot)
+    if subjects is None:
+        raise HTTPException(404, "nothing is compared")
+    drawn = compared_figure(compare_two(snapshot.gathered, snapshot.rows_of, *subjects), *subjects)
+    if drawn is None:
+        raise HTTPException(404, "nothing of both can be compared")
+    return drawing(drawn)
