@@ -43,7 +43,7 @@ metrics = {{ milliseconds = {{ pattern = 'milliseconds ([0-9.]+)', unit = "ms" }
 
 [find]
 metric = "work.milliseconds"
-smallest = 0.05
+threshold = 0.05
 """
 
 

@@ -17,7 +17,7 @@ class Settings:
 
     `cv` and `layout` are standard deviations of the logarithm, of samples and of builds. A share `outliers`
     of samples is multiplied by `outlier_factor`, or divided by it as often when `two_sided`. Steps have
-    sizes between `smallest` and `largest`, evenly spread over their logarithms, up as often as down, and
+    sizes between `threshold` and `largest`, evenly spread over their logarithms, up as often as down, and
     are at least `apart` revisions from each other and from the ends. `drift` is the step of a random walk from
     one revision to the next, in units of `cv`; `growth` is how much larger the noise is at the end.
     `correlation` is that of the noise of neighbours: an autoregressive process of order 1. In each of `bursts`
@@ -26,7 +26,7 @@ class Settings:
 
     length: int
     changes: int
-    smallest: float = 0.05
+    threshold: float = 0.05
     largest: float = 0.50
     cv: float = 0.03
     layout: float = 0.01
@@ -53,7 +53,7 @@ def draw(settings: Settings, rng: np.random.Generator) -> Series:
     """Draw one history."""
     length = settings.length
     changes = _changes(settings, rng)
-    sizes = np.exp(rng.uniform(np.log(settings.smallest), np.log(settings.largest), size=len(changes)))
+    sizes = np.exp(rng.uniform(np.log(settings.threshold), np.log(settings.largest), size=len(changes)))
     steps = np.log1p(sizes) * rng.choice((-1.0, 1.0), size=len(changes))
     level = np.zeros(length)
     level[list(changes)] = steps

@@ -162,7 +162,7 @@ def _working(home: Path, inside: dict[str, tuple[str, ...]], names: Sequence[str
 
 def _find(study: Path, *words: str, inside: Sequence[str] = ()) -> dict[str, Any]:
     """Search a study and give the answer."""
-    asked = ["find", str(study), "--metric", "cost", "--smallest", "0.05", "--json", *words]
+    asked = ["find", str(study), "--metric", "cost", "--threshold", "0.05", "--json", *words]
     done = subprocess.run(
         [*inside, *PERFTRAIL, *asked], env=environment(), capture_output=True, text=True, check=False
     )

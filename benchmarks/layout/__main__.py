@@ -78,7 +78,7 @@ def _project(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
 @click.option("--seconds", default=float("inf"), help="Stop after so long in each project.")
 @click.option("--metric", type=click.Choice(["wall", "cpu"]), default="wall", show_default=True)
 @click.option("--pairs", default=30, show_default=True, help="Maximum number of pairs for perftrail.")
-@click.option("--smallest", default=0.01, show_default=True, help="The smallest change perftrail looks for.")
+@click.option("--threshold", default=0.01, show_default=True, help="The smallest change perftrail looks for.")
 @click.option("--method", "only", multiple=True, help="Only methods whose names contain this.")
 @click.option("--seed", default=1, show_default=True, help="Of the edits.")
 @click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
@@ -91,20 +91,20 @@ def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
     seconds: float,
     metric: str,
     pairs: int,
-    smallest: float,
+    threshold: float,
     only: tuple[str, ...],
     seed: int,
     write: bool,
 ) -> None:
     """Judge commits that change only the layout, and slower ones, with every method."""
     into.mkdir(parents=True, exist_ok=True)
-    settings = {"effect": effect, "metric": metric, "pairs": pairs, "smallest": smallest, "seed": seed}
+    settings = {"effect": effect, "metric": metric, "pairs": pairs, "threshold": threshold, "seed": seed}
     _refuse_other_settings(into / "settings.json", settings)
     ledger = Ledger(into / "verdicts.jsonl")
     with Launcher() as launcher:
         asked = [
             method
-            for method in methods(launcher, pairs=pairs, smallest=smallest, metric=metric)
+            for method in methods(launcher, pairs=pairs, threshold=threshold, metric=metric)
             if not only or any(word in method.name for word in only)
         ]
         for name, source in projects.items():
@@ -119,7 +119,7 @@ def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
             sys.stderr.write("\n")
     lines = [HEAD, *rows(ledger.entries)]
     if write:
-        words = WORDS.format(effect=effect, metric=metric, pairs=pairs, smallest=smallest)
+        words = WORDS.format(effect=effect, metric=metric, pairs=pairs, threshold=threshold)
         PAGE.write_text(
             "<!-- made by `python -m benchmarks.layout --write`: do not edit -->\n\n"
             f"# Layout noise beside peers\n\n{taken()}.\n\n{words}\n{table(lines)}\n"

@@ -99,7 +99,7 @@ class Perftrail:
     """
 
     pairs: int
-    smallest: float
+    threshold: float
     metric: str
     relink: bool
 
@@ -150,7 +150,7 @@ class Perftrail:
             relink=relink,
             arguments=project.arguments.replace("{input}", "{study}/input"),
             pairs=self.pairs,
-            smallest=self.smallest,
+            threshold=self.threshold,
         )
 
     @staticmethod
@@ -285,11 +285,11 @@ class HyperfineWelch:
         return Judged(verdict=judged.verdicts["wall"], runs=judged.pairs)
 
 
-def methods(launcher: Launcher, *, pairs: int, smallest: float, metric: str) -> list[Method]:
+def methods(launcher: Launcher, *, pairs: int, threshold: float, metric: str) -> list[Method]:
     """Every method; hyperfine counts when it is installed and the metric is one that it measures."""
     found: list[Method] = [
-        Perftrail(pairs, smallest, metric, relink=True),
-        Perftrail(pairs, smallest, metric, relink=False),
+        Perftrail(pairs, threshold, metric, relink=True),
+        Perftrail(pairs, threshold, metric, relink=False),
         Welch(launcher, metric),
         Pinpoint(launcher, metric),
     ]

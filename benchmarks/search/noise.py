@@ -406,7 +406,7 @@ def search(row: Row, seed: int) -> Outcome:
     request = FindRequest(
         goal=(resolve(study, "wall"),),
         range=None,
-        smallest=row.threshold,
+        threshold=row.threshold,
         confidence=0.99,
         budget=Budget(),
         thorough=row.thorough,

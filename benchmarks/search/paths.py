@@ -66,7 +66,7 @@ vary_path = {vary}
 
 [find]
 metric = ["{metric}"]
-smallest = 0.05
+threshold = 0.05
 """
 
 

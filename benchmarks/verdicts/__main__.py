@@ -31,7 +31,7 @@ TIMES = ("wall", "cpu")
 @click.option("--milliseconds", default=10.0, help="How long the program takes.")
 @click.option("--busy/--quiet", default=True, help="Whether a CPU is kept busy meanwhile.")
 @click.option("--most", default=150, help="At most so many pairs for perftrail.")
-@click.option("--smallest", default=None, help="The smallest change that perftrail is to see, as `0.5`.")
+@click.option("--threshold", default=None, help="The smallest change that perftrail is to see, as `0.5`.")
 @click.option(
     "--into", type=click.Path(dir_okay=False, path_type=Path), help="Keep each trial here; go on from it."
 )
@@ -42,7 +42,7 @@ def main(
     milliseconds: float,
     busy: bool,
     most: int,
-    smallest: str | None,
+    threshold: str | None,
     into: Path | None,
     write: bool,
 ) -> None:
@@ -51,7 +51,7 @@ def main(
         program = str(Path(directory, "loop"))
         subprocess.run(["cc", "-O2", "-o", program, str(SOURCE)], check=True)
         steps = calibrate(program, milliseconds)
-        tools = installed(most, smallest)
+        tools = installed(most, threshold)
         ledger = Ledger(into)
         with kept_busy(program, wanted=busy):
             for effect in effects:

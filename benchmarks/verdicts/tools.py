@@ -44,7 +44,7 @@ class Perftrail:
     """`perftrail measure` as it comes: wall and CPU time, at most so many pairs."""
 
     most: int = 150
-    smallest: str | None = None
+    threshold: str | None = None
     name: str = "perftrail measure"
 
     def judge(self, first: str, second: str) -> Judged:
@@ -57,7 +57,7 @@ class Perftrail:
             "--json",
             "--max-runs",
             str(self.most),
-            *(["--smallest", self.smallest] if self.smallest else []),
+            *(["--threshold", self.threshold] if self.threshold else []),
             first,
             second,
         ]
@@ -137,9 +137,9 @@ class Pyperf:
         return Judged(verdicts={"wall": verdict}, pairs=self.values * self.processes)
 
 
-def installed(most: int, smallest: str | None) -> list[Tool]:
+def installed(most: int, threshold: str | None) -> list[Tool]:
     """Every tool that can be asked here; pyperf counts when it is installed beside perftrail."""
-    tools: list[Tool] = [Perftrail(most, smallest)]
+    tools: list[Tool] = [Perftrail(most, threshold)]
     if shutil.which("hyperfine"):
         tools.append(Hyperfine())
     return [*tools, Pyperf()] if find_spec("pyperf") else tools

@@ -97,7 +97,7 @@ def test_an_unknown_metric_names_the_near_miss(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--smallest", "0"), ("--confidence", "1.5"), ("--budget", "soon"), ("--variant", "nobody")],
+    [("--threshold", "0"), ("--confidence", "1.5"), ("--budget", "soon"), ("--variant", "nobody")],
 )
 def test_values_that_make_no_sense_are_wrong_usage(tmp_path: Path, arguments: tuple[str, str]) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)

@@ -122,7 +122,7 @@ def test_words_without_dashes_get_a_hint() -> None:
         ("-r", "0", "true"),
         ("-w", "-1", "true"),
         ("--precision", "nan", "true"),
-        ("--smallest", "0", "true"),
+        ("--threshold", "0", "true"),
         ("-L", "n", "1", "true"),
         ("--cpus", "9999", "true"),
         ("--cpus", "x", "true"),

@@ -71,7 +71,7 @@ def find(file: Path, engine: str | None) -> FindAnswer:
     request = FindRequest(
         goal=(resolve(loaded, "cost"),),
         range=None,
-        smallest=0.05,
+        threshold=0.05,
         confidence=0.99,
         budget=Budget(invocations=200),
     )

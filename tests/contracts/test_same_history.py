@@ -70,7 +70,7 @@ warmups = 0
 
 [find]
 metric = "cost"
-smallest = 0.05
+threshold = 0.05
 """
 
 

@@ -234,7 +234,7 @@ def test_materialise_again_after_the_directory_was_removed(case: Case, tmp_path:
     history = case.source.history()
     directory, log = tmp_path / "tree-of-one", str(tmp_path / "log")
     case.source.materialise(history[0], str(directory), log)
-    directory.rename(tmp_path / "elsewhere")
+    directory.rename(tmp_path / "other_machines")
     case.source.materialise(history[-1], str(directory), log)
     assert (directory / case.file).read_text() == case.texts[-1]
 

@@ -55,7 +55,7 @@ metrics = {{ sum = {{ pattern = 'sum ([0-9]+)' }} }}
 
 [find]
 metric = "work.cpu"
-smallest = 0.2
+threshold = 0.2
 """
 
 

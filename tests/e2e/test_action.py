@@ -274,11 +274,11 @@ def test_a_shallow_checkout_is_completed_or_says_what_to_do(tmp_path: Path) -> N
     origin = f"file://{job.repository.path}"
     subprocess.run(["git", "clone", "-q", "--depth", "1", "--branch", "side", origin, shallow], check=True)
     job.checkout = shallow
-    elsewhere = job.repository.path.rename(tmp_path / "elsewhere")
+    other_machines = job.repository.path.rename(tmp_path / "other_machines")
     done = job.run("Compare")
     assert done.returncode == 2
     assert "::error::the checkout is shallow; check out with fetch-depth: 0" in done.stderr
-    elsewhere.rename(job.repository.path)
+    other_machines.rename(job.repository.path)
     assert job.ends() == (job.base, job.head)
 
 

@@ -210,7 +210,7 @@ def test_what_is_not_committed_is_not_measured_and_that_is_said(history: History
         (("no-such", "HEAD"), "no revision"),
         (("HEAD", "HEAD~1", "--metric", "speed"), "--metric speed"),
         (("HEAD", "HEAD~1", "--also", "pdf=x"), "--also pdf=x"),
-        (("HEAD", "HEAD~1", "--smallest", "5"), "--smallest"),
+        (("HEAD", "HEAD~1", "--threshold", "5"), "--threshold"),
         (("HEAD", "HEAD~1", "--confidence", "1"), "--confidence"),
         (("HEAD", "HEAD~1", "--budget", "soon"), "--budget soon"),
     ],

@@ -42,7 +42,7 @@ warmups = 0
 
 [find]
 metric = "instructions"
-smallest = 0.01
+threshold = 0.01
 """
 
 

@@ -86,7 +86,7 @@ def test_a_history_without_a_change_accuses_nobody(tmp_path: Path) -> None:
     answer = answer_of(perftrail("find", str(write_study(tmp_path / "study", history)), "--json"))
     assert answer["verdict"] == "none", answer
     assert answer["changes"] == []
-    assert answer["smallest_seen"] <= 0.2
+    assert answer["minimum_detectable"] <= 0.2
 
 
 def test_hostile_commit_messages_stay_text(changed: History, found: tuple[Path, dict[str, Any]]) -> None:

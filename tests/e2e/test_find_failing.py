@@ -95,13 +95,13 @@ def test_a_stretch_that_breaks_beside_the_change_is_told_with_its_stage(
     study = write(tmp_path / "study", repository)
     answer = found(study)
     assert (answer["verdict"], revisions(answer)) == ("range", [commits[6:11]])
-    [broke] = answer["broke"]
-    assert (broke["stage"], broke["usable_before"], broke["usable_after"]) == (
+    [broken_ranges] = answer["broken_ranges"]
+    assert (broken_ranges["stage"], broken_ranges["usable_before"], broken_ranges["usable_after"]) == (
         "build",
         commits[5],
         commits[10],
     )
-    assert broke["revisions"][0] in commits[6:10]
+    assert broken_ranges["revisions"][0] in commits[6:10]
     assert "It appears to be broken (build) here" in perftrail("find", study).stdout
 
 
@@ -111,7 +111,7 @@ def test_a_history_that_ends_broken_is_told_so(repository: Repository, tmp_path:
     answer = found(study, expect=1)
     assert answer["verdict"] == "unclear"
     assert "what lies beyond the outermost revisions that could be built is not known" in answer["reason"]
-    [broke] = answer["broke"]
-    assert (broke["stage"], broke["usable_after"]) == ("crash", None)
-    assert broke["revisions"][1] == commits[9]
+    [broken_ranges] = answer["broken_ranges"]
+    assert (broken_ranges["stage"], broken_ranges["usable_after"]) == ("crash", None)
+    assert broken_ranges["revisions"][1] == commits[9]
     assert "is not seen to be usable again" in perftrail("find", study, expect=1).stdout

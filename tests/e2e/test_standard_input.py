@@ -30,16 +30,16 @@ warmups = 0
 
 
 def test_a_relative_standard_input_is_read_from_the_study_s_directory(tmp_path: Path) -> None:
-    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
+    study, other_machines = tmp_path / "study", tmp_path / "other_machines"
     (study / "source").mkdir(parents=True)
-    elsewhere.mkdir()
+    other_machines.mkdir()
     for size in (3, 7):
         (study / f"{size}.txt").write_text(f"{size}\n")
-        (elsewhere / f"{size}.txt").write_text("0\n")
+        (other_machines / f"{size}.txt").write_text("0\n")
     (study / "perftrail.toml").write_text(STUDY)
-    ended = start("run", study, cwd=elsewhere)
+    ended = start("run", study, cwd=other_machines)
     assert ended.returncode == 0, ended.stderr
-    exported = start("export", study, "--format", "jsonl", cwd=elsewhere)
+    exported = start("export", study, "--format", "jsonl", cwd=other_machines)
     samples = [json.loads(line) for line in exported.stdout.splitlines()]
     read = {each["point"]["size"]: each["value"] for each in samples if each["metric"] == "read"}
     assert read == {3: 3.0, 7: 7.0}

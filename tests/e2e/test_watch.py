@@ -40,7 +40,7 @@ invocations = "3..12"
 warmups = 0
 
 [find]
-smallest = 0.1
+threshold = 0.1
 """
 
 

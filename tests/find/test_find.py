@@ -33,7 +33,7 @@ def request(session: Session, metric: str = "wall", *, range: str | None = None)
     return FindRequest(
         goal=(resolve(session.study, metric),),
         range=range,
-        smallest=0.05,
+        threshold=0.05,
         confidence=0.99,
         budget=Budget(invocations=300),
     )
@@ -41,7 +41,7 @@ def request(session: Session, metric: str = "wall", *, range: str | None = None)
 
 def asked(goal: Goal, **more: Any) -> FindRequest:
     return FindRequest(
-        goal=goal, range=None, smallest=0.05, confidence=0.99, budget=Budget(invocations=600), **more
+        goal=goal, range=None, threshold=0.05, confidence=0.99, budget=Budget(invocations=600), **more
     )
 
 
@@ -254,7 +254,7 @@ def test_a_build_that_fails_is_told_to_every_metric(tmp_path: Path) -> None:
     failed = [{each.revision.id for each in answer.unusable} for answer in table.answers]
     assert failed[0] == failed[1] != set()
     assert len(builder.made) == len(set(builder.made))
-    assert [answer.broke[0].stage for answer in table.answers] == ["build", "build"]
+    assert [answer.broken_ranges[0].stage for answer in table.answers] == ["build", "build"]
 
 
 def test_a_reading_in_noise_is_taken_again_and_set_aside(tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_a_reading_in_noise_is_taken_again_and_set_aside(tmp_path: Path) -> None
     )
     _, answer = find(session)
     assert answer.answer.changes[0].positions == (20,)
-    assert (answer.set_aside, answer.marked) == (answer.as_json()["set_aside"], 0)
-    assert 1 <= answer.set_aside <= 3
+    assert (answer.discarded, answer.noisy) == (answer.as_json()["discarded"], 0)
+    assert 1 <= answer.discarded <= 3
 
 
 def test_where_it_is_never_quiet_marked_readings_are_used_and_not_taken_twice(tmp_path: Path) -> None:
@@ -275,8 +275,8 @@ def test_where_it_is_never_quiet_marked_readings_are_used_and_not_taken_twice(tm
     )
     _, answer = find(session)
     assert answer.answer.changes[0].positions == (20,)
-    assert answer.set_aside == TRIES
-    assert answer.marked > TRIES
+    assert answer.discarded == TRIES
+    assert answer.noisy > TRIES
 
 
 def test_that_nothing_changed_is_told_with_what_noise_may_hide(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from perftrail.model.study import Prior
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.model.target import Goal, TargetError, Working, every_target, resolve, resolve_goal
 from perftrail.present.finding import (
-    broke,
+    broken_ranges,
     headline,
     inside_words,
     levels,
@@ -40,7 +40,7 @@ TWO = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name 
 
 def ask(session: Session, goal: Goal) -> FindAnswer | FindTable:
     request = FindRequest(
-        goal=goal, range=None, smallest=0.05, confidence=0.99, budget=Budget(invocations=500)
+        goal=goal, range=None, threshold=0.05, confidence=0.99, budget=Budget(invocations=500)
     )
     return drain(Find(session, request).events())[1]
 
@@ -214,7 +214,7 @@ def test_a_broken_end_is_told_in_words(tmp_path: Path) -> None:
         a_session(STUDY, tmp_path, source=FakeSource(30), starter=failing_from(12)),
         (resolve(STUDY, "wall"),),
     )
-    [line] = broke(answer)
+    [line] = broken_ranges(answer)
     assert line.startswith("It appears to be broken (crash) here: ")
     assert line.endswith("and is not seen to be usable again")
 
@@ -237,7 +237,7 @@ def test_suspected_paths_count_ten_times_and_many_files_seven_times_at_most() ->
 def test_a_budget_of_seconds_is_one_for_the_whole_walk(tmp_path: Path) -> None:
     session = a_session(TWO, tmp_path, source=FakeSource(60), starter=FakeStarter(seconds=lambda _: 10.0))
     request = FindRequest(
-        goal=resolve_goal(TWO, ()), range=None, smallest=0.001, confidence=0.99, budget=Budget(seconds=150)
+        goal=resolve_goal(TWO, ()), range=None, threshold=0.001, confidence=0.99, budget=Budget(seconds=150)
     )
     table = drain(Find(session, request).events())[1]
     assert isinstance(table, FindTable)

@@ -187,7 +187,7 @@ def test_a_machine_that_is_always_noisy_still_gets_an_answer(tmp_path: Path) -> 
     session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17), watcher=watcher)
     _, answer = find(session)
     assert [change.positions for change in answer.answer.changes] == [(17,)]
-    assert answer.marked > 0
+    assert answer.noisy > 0
 
 
 def test_a_change_below_the_threshold_is_told_as_one(tmp_path: Path) -> None:

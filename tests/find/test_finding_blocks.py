@@ -78,7 +78,7 @@ def _facts(number: int) -> dict[str, str]:
 
 
 def asked(goal: Goal) -> FindRequest:
-    return FindRequest(goal=goal, range=None, smallest=0.05, confidence=0.99, budget=Budget(invocations=600))
+    return FindRequest(goal=goal, range=None, threshold=0.05, confidence=0.99, budget=Budget(invocations=600))
 
 
 def boots(steps: Iterable[StepRecord]) -> list[Any]:

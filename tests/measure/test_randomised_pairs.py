@@ -90,9 +90,9 @@ def session_of(
     )
 
 
-def compared(session: Session, *, smallest: float = 0.01, most: int | None = None) -> Gate:
+def compared(session: Session, *, threshold: float = 0.01, most: int | None = None) -> Gate:
     request = CompareRequest(
-        base="r0", head="r1", choice=WALL, fail_on="slower", smallest=smallest, most=most
+        base="r0", head="r1", choice=WALL, fail_on="slower", threshold=threshold, most=most
     )
     return drain(Compare(session, request).events())[1]
 
@@ -170,7 +170,7 @@ def test_noisy_pairs_are_cancelled_and_others_take_their_place(tmp_path: Path) -
     seen = [NOISY if at % 7 == 0 else QUIET for at in range(1000)]
     session = session_of(tmp_path, machine(lambda *_: 1.0, noise=0.2), watcher=FakeWatcher.seeing(*seen))
     row = only(compared(session))
-    assert (row.pairs, row.marked) == (30, 0)
+    assert (row.pairs, row.noisy) == (30, 0)
     assert row.discarded > 5
     noisy = {
         outcome.draw.block
@@ -189,7 +189,7 @@ def test_on_a_machine_that_is_always_busy_pairs_count_from_when_that_is_known(tm
     found = compared(session)
     assert found.verdict is Verdict.SLOWER
     assert only(found).discarded == PATIENCE
-    assert only(found).marked == only(found).pairs
+    assert only(found).noisy == only(found).pairs
     assert "busy all the time" in FORMATS["plain"](found)
 
 
@@ -228,7 +228,7 @@ def test_equal_programs_whose_noise_is_correlated_are_called_different_in_one_of
             return math.exp(0.01 * state[revision])
 
         session = session_of(tmp_path, machine(level, noise=1e-6, seed=number), watcher=Alternating())
-        called += is_sure(compared(session, smallest=1e-6, most=60))
+        called += is_sure(compared(session, threshold=1e-6, most=60))
     assert called <= 3  # 100 at 1 in 100 exceed that in 1 of 50 campaigns
 
 
@@ -237,7 +237,7 @@ def test_equal_programs_whose_noise_is_correlated_are_called_different_in_one_of
 
 def test_the_gate_trips_on_the_bound_and_not_on_the_estimate(tmp_path: Path) -> None:
     session = session_of(tmp_path, machine(lambda r, _l, _a: 1.0 + 0.024 * r, noise=0.01))
-    found = compared(session, smallest=0.02)
+    found = compared(session, threshold=0.02)
     comparison = only(found).comparison
     assert comparison is not None
     assert comparison.effect > 1.02 > comparison.low
@@ -248,7 +248,7 @@ def test_the_gate_trips_on_the_bound_and_not_on_the_estimate(tmp_path: Path) -> 
 
 def test_a_change_that_is_large_for_sure_trips_it(tmp_path: Path) -> None:
     found = compared(
-        session_of(tmp_path, machine(lambda r, _l, _a: 1.0 + 0.06 * r, noise=0.01)), smallest=0.02
+        session_of(tmp_path, machine(lambda r, _l, _a: 1.0 + 0.06 * r, noise=0.01)), threshold=0.02
     )
     assert only(found).comparison is not None
     assert only(found).least >= math.log(1.02)

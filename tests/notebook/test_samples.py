@@ -20,7 +20,7 @@ from perftrail.store import columns, open_store
 from tests.notebook.example import write_study
 from tests.store.examples import failed
 
-HERE, ELSEWHERE = Machine(id="here", facts={}), Machine(id="elsewhere", facts={})
+HERE, ELSEWHERE = Machine(id="here", facts={}), Machine(id="other_machines", facts={})
 REVISIONS = [Revision(id=f"r{number}", label=f"v{number}") for number in range(5)]
 MARKS = [(), (), ("busy",), ("output-cut",), ("busy", "stolen")]
 
@@ -86,7 +86,7 @@ class Filled:
         taken: list[Measurement | Any] = []
         for ordinal in range(7):
             for runnable in keys if ordinal % 2 else reversed(keys):
-                for machine, phase in (("here", "sample"), ("elsewhere", "sample"), ("here", "warmup")):
+                for machine, phase in (("here", "sample"), ("other_machines", "sample"), ("here", "warmup")):
                     invocation = InvocationKey(
                         runnable=runnable,
                         machine=machine,
@@ -243,12 +243,14 @@ def test_a_time_that_is_none_is_null(tmp_path: Path) -> None:
 
 
 def test_another_machine_has_its_own_samples(filled: Filled) -> None:
-    here, elsewhere = (columns.sample_columns(filled.path, machine) for machine in ("here", "elsewhere"))
+    here, other_machines = (
+        columns.sample_columns(filled.path, machine) for machine in ("here", "other_machines")
+    )
     nobody = columns.sample_columns(filled.path, "nobody")
     assert here is not None
-    assert elsewhere is not None
+    assert other_machines is not None
     assert nobody is not None
-    assert set(here.value.tolist()) & set(elsewhere.value.tolist()) <= {
+    assert set(here.value.tolist()) & set(other_machines.value.tolist()) <= {
         0.5,
         1.0,
         *(4096.0 * n for n in range(9)),

@@ -53,7 +53,7 @@ ANSWER: dict[str, Any] = {
     "better": "lower",
     "reason": "the rest does not build",
     "confidence": 0.97,
-    "smallest_seen": None,
+    "minimum_detectable": None,
     "revisions": 9,
     "builds": 4,
     "invocations": 12,
@@ -189,9 +189,9 @@ def test_a_search_has_a_row_for_each_change(measured: Path) -> None:
 
 
 def test_a_search_that_found_nothing_or_has_not_ended_has_one_row(measured: Path) -> None:
-    none = {**ANSWER, "verdict": "none", "changes": [], "smallest_seen": 0.02}
+    none = {**ANSWER, "verdict": "none", "changes": [], "minimum_detectable": 0.02}
     nothing, going_on = answers(measured, a_search(none), a_search(None))
-    assert (nothing["verdict"], nothing["smallest_seen"], nothing["change"]) == ("none", 0.02, None)
+    assert (nothing["verdict"], nothing["minimum_detectable"], nothing["change"]) == ("none", 0.02, None)
     assert (going_on["search"], going_on["verdict"], going_on["metric"]) == (2, None, "wall")
 
 

@@ -108,5 +108,5 @@ def test_our_own_json_keeps_its_contract() -> None:
     assert (one["result"], one["against"], one["metric"]) == (1, 0, "wall")
     assert set(one["effect"]) == {"value", "low", "high"}
     assert one["verdict"] == "slower"
-    assert one["smallest_seen"] >= 0.0
+    assert one["minimum_detectable"] >= 0.0
     assert {each["metric"] for each in written["comparison"]} == {"wall", "cpu", "peak_memory"}

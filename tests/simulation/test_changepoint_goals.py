@@ -59,7 +59,7 @@ def test_a_level_history_hardly_ever_shows_a_point() -> None:
 @pytest.mark.slow
 def test_intervals_hold_what_they_say() -> None:
     placed = sized = told = 0
-    for series, points in found(Settings(length=200, changes=1, smallest=0.08, apart=60), 83, 100):
+    for series, points in found(Settings(length=200, changes=1, threshold=0.08, apart=60), 83, 100):
         [change], [step] = series.changes, series.steps
         if len(points) == 1:
             [point] = points

@@ -60,7 +60,7 @@ class World:
             request = FindRequest(
                 goal=(resolve(STUDY, "wall"),),
                 range=None,
-                smallest=0.05,
+                threshold=0.05,
                 confidence=0.99,
                 budget=Budget(invocations=600),
             )

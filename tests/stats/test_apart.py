@@ -36,7 +36,7 @@ def test_it_calls_what_the_exact_rank_sum_test_calls(sizes: tuple[int, int]) -> 
             np.exp(rng.normal(shift, 0.1, size)) for shift, size in zip((0.0, 0.1), sizes, strict=True)
         )
         expected = mannwhitneyu(first, second, method="exact").pvalue <= 0.05
-        found = compare_apart(first.tolist(), second.tolist(), level=0.05, smallest=0.0)
+        found = compare_apart(first.tolist(), second.tolist(), level=0.05, threshold=0.0)
         assert (found.verdict in ("faster", "slower")) == expected
 
 
@@ -51,7 +51,7 @@ def test_alike_samples_are_called_different_no_oftener_than_asked() -> None:
 
 def test_too_few_values_say_nothing() -> None:
     found = compare_apart([1.0, 1.0], [2.0, 2.0], level=0.01)
-    assert (found.verdict, found.smallest_seen) == ("unclear", None)
+    assert (found.verdict, found.minimum_detectable) == ("unclear", None)
     assert found.effect == pytest.approx(2.0)
 
 

@@ -19,7 +19,7 @@ from perftrail.stats.comparison import Comparison, Rule, Verdict, compare, compa
 Floats = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]
 
-RULE = Rule(most=150, comparisons=3, smallest=0.01)
+RULE = Rule(most=150, comparisons=3, threshold=0.01)
 positive = st.floats(min_value=0.01, max_value=100.0)
 
 
@@ -97,8 +97,8 @@ def test_a_steady_program_is_called_the_same() -> None:
     rng = np.random.default_rng(7)
     found = sequential(rng, lambda rng, count: 0.003 * rng.normal(size=count), 1.0)
     assert found.verdict is Verdict.SAME
-    assert found.smallest_seen is not None
-    assert found.smallest_seen < 0.01
+    assert found.minimum_detectable is not None
+    assert found.minimum_detectable < 0.01
 
 
 def test_an_unclear_comparison_says_what_it_would_have_seen() -> None:
@@ -106,13 +106,13 @@ def test_an_unclear_comparison_says_what_it_would_have_seen() -> None:
     found = sequential(rng, lambda rng, count: 0.5 * rng.normal(size=count), 1.0)
     assert found.verdict is Verdict.UNCLEAR
     assert found.settled
-    assert found.smallest_seen is not None
-    assert 0.1 < found.smallest_seen < 0.5
+    assert found.minimum_detectable is not None
+    assert 0.1 < found.minimum_detectable < 0.5
 
 
 def test_values_that_never_vary_are_the_same_or_differ_for_sure() -> None:
     same = compare([5.0] * 20, [5.0] * 20, RULE)
-    assert (same.verdict, same.effect, same.smallest_seen) == (Verdict.SAME, 1.0, 0.0)
+    assert (same.verdict, same.effect, same.minimum_detectable) == (Verdict.SAME, 1.0, 0.0)
     more = compare([5.0] * 20, [6.0] * 20, RULE)
     assert more.verdict is Verdict.SLOWER
     assert [more.low, more.high] == pytest.approx([1.2, 1.2])
@@ -142,7 +142,7 @@ def test_the_confidence_is_that_of_the_whole_report_whenever_it_stops() -> None:
 def test_a_difference_is_settled_when_it_is_shown_to_be_as_large_as_what_counts() -> None:
     rng = np.random.default_rng(11)
     ratios = np.exp(0.03 + 0.01 * rng.normal(size=60))
-    rule = Rule(most=60, smallest=0.02)
+    rule = Rule(most=60, threshold=0.02)
     found = [compare([1.0] * count, list(ratios[:count]), rule) for count in range(8, 61)]
     assert found[-1].low > 1.02
     sure = [each for each in found if each.verdict is Verdict.SLOWER]
@@ -162,7 +162,7 @@ def autoregressive(rng: np.random.Generator, count: int, correlation: float) -> 
 def test_pairs_correlated_as_builds_are_with_themselves_are_called_different_in_two_of_a_hundred() -> None:
     """The coin cannot remove this noise: it belongs to one of the two builds. 12 of 800 were called."""
     rng = np.random.default_rng(12)
-    rule = Rule(most=150, smallest=1e-6)
+    rule = Rule(most=150, threshold=1e-6)
     called = 0
     for _ in range(800):
         ratios = np.exp(0.02 * autoregressive(rng, rule.most, 0.3))
@@ -196,10 +196,13 @@ def test_the_last_analysis_is_at_the_most_and_analyses_grow_apart(most: int) -> 
 def test_too_few_pairs_call_nothing_and_have_seen_nothing() -> None:
     rule = Rule(most=20)
     few = compare([5.0] * 4, [5.0] * 4, rule)
-    assert (few.verdict, few.smallest_seen) == (Verdict.UNCLEAR, None)
+    assert (few.verdict, few.minimum_detectable) == (Verdict.UNCLEAR, None)
     enough = compare([5.0] * few.needed_pairs, [5.0] * few.needed_pairs, rule)
-    assert (enough.verdict, enough.smallest_seen) == (Verdict.SAME, 0.0)
-    assert compare([5.0] * (few.needed_pairs - 1), [9.0] * (few.needed_pairs - 1), rule).smallest_seen is None
+    assert (enough.verdict, enough.minimum_detectable) == (Verdict.SAME, 0.0)
+    assert (
+        compare([5.0] * (few.needed_pairs - 1), [9.0] * (few.needed_pairs - 1), rule).minimum_detectable
+        is None
+    )
 
 
 def test_a_change_below_the_smallest_worth_telling_is_the_same() -> None:

@@ -77,7 +77,7 @@ def test_equal_subjects_are_seldom_told_apart() -> None:
 def test_so_few_pairs_that_chance_gives_them_say_nothing() -> None:
     """All alike, as counts are: five pairs could be so by chance, and twenty hardly."""
     few, many = (compare_over([[(1.0, 2.0)] * count, [(1.0, 3.0)] * count]) for count in (3, 18))
-    assert (few.verdict, few.smallest_seen) == (Verdict.UNCLEAR, None)
+    assert (few.verdict, few.minimum_detectable) == (Verdict.UNCLEAR, None)
     assert many.verdict is Verdict.SLOWER
     assert many.low == many.high == pytest.approx(math.sqrt(6.0))
 

@@ -65,7 +65,7 @@ FAILED_BUILD = BuildRecord(
 SEARCH = SearchRecord(
     key="7" * 32,
     machine=MACHINE.id,
-    question={"metric": "wall", "smallest": 0.05},
+    question={"metric": "wall", "threshold": 0.05},
     started="2025-11-21T03:00:00Z",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -189,9 +190,38 @@ def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Pat
 def test_what_was_drawn_is_read_from_a_store_that_has_it(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0003.sql").read_text())
+        database.executescript((FILES / "version-0004.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.outcomes([OTHER_RUNNABLE.key], MACHINE.id) == {OTHER_RUNNABLE.key: DRAWN}
+
+
+def test_searches_of_older_versions_get_the_keys_of_today(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    answer = {"smallest_seen": 0.02, "strays": [], "set_aside": 1, "marked": 2, "broke": [], "elsewhere": []}
+    question = {"metric": "wall", "smallest": 0.05}
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0003.sql").read_text())
+        database.execute(
+            "UPDATE search SET question = ?, answer = ?",
+            (json.dumps(question), json.dumps({"answers": [answer]})),
+        )
+        database.commit()
+    open_store(str(path), access="write").close()
+    with open_store(str(path), access="read") as store:
+        found = store.searches()[0]
+    assert found.question == {"metric": "wall", "threshold": 0.05}
+    assert found.answer == {
+        "answers": [
+            {
+                "minimum_detectable": 0.02,
+                "outliers": [],
+                "discarded": 1,
+                "noisy": 2,
+                "broken_ranges": [],
+                "other_machines": [],
+            }
+        ]
+    }
 
 
 def test_an_upgraded_store_takes_new_draws_beside_samples_without(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_example_of_the_design_comes_to_this_study(tmp_path: Path) -> None:
             "ratio": Derived(benchmark="mt", value="real[threads=2] / real[threads=8]", better="higher")
         },
         measure=MeasurePolicy(invocations=Invocations(least=5, most=30)),
-        find=FindPolicy(metric=("ratio",), smallest=0.05, confidence=0.99),
+        find=FindPolicy(metric=("ratio",), threshold=0.05, confidence=0.99),
     )
 
 

@@ -58,8 +58,8 @@ def test_a_relative_standard_input_is_one_of_the_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "5.txt").touch()
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "other_machines").mkdir()
+    monkeypatch.chdir(tmp_path / "other_machines")
     found = read(tmp_path, study('command = "cat {size}"', 'stdin = "5.txt"'))
     assert found.benchmarks["it"].stdin == "{study}/5.txt"
     (said,) = complaints(tmp_path, study('command = "cat"', 'stdin = "{size}.txt"'))

@@ -115,7 +115,7 @@ def test_units_that_were_taken_in_noise_are_counted(tmp_path: Path) -> None:
         study(), tmp_path, source=FakeSource(3), starter=speeds(1.0, 0.5, 0.5), watcher=watcher
     )
     _, report = drain(Backport(session, CARRIAGE).events())
-    assert wall(report).marked == wall(report).units > 0
+    assert wall(report).noisy == wall(report).units > 0
 
 
 def test_marked_units_are_left_out_only_where_the_rest_is_enough_for_a_verdict(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_marked_units_are_left_out_only_where_the_rest_is_enough_for_a_verdict(t
     _, report = drain(Backport(session, CARRIAGE).events())
     assert wall(report).gain is not None
     assert wall(report).judged(wall(report).gain) == "same"
-    assert 0 < wall(report).marked <= wall(report).units
+    assert 0 < wall(report).noisy <= wall(report).units
 
 
 def test_the_order_of_the_three_is_drawn_in_each_unit(tmp_path: Path) -> None:

@@ -76,13 +76,13 @@ def test_in_much_noise_it_is_unclear_and_says_what_would_have_been_seen(tmp_path
     assert (found.verdict, found.exit_code) == (Verdict.UNCLEAR, 0)
     comparison = only(found).comparison
     assert comparison is not None
-    assert comparison.smallest_seen is not None
-    assert comparison.smallest_seen > 0.1
+    assert comparison.minimum_detectable is not None
+    assert comparison.minimum_detectable > 0.1
     assert gate(session_of(tmp_path, starter(1.0, 1.01, noise=0.3)), fail_on="unclear").exit_code == 3
 
 
 def test_a_sure_difference_below_the_smallest_that_counts_trips_nothing(tmp_path: Path) -> None:
-    found = gate(session_of(tmp_path, starter(1.0, 1.03, noise=0.001)), smallest=0.0305)
+    found = gate(session_of(tmp_path, starter(1.0, 1.03, noise=0.001)), threshold=0.0305)
     row = only(found)
     assert row.verdict in (Verdict.SAME, Verdict.SLOWER)
     assert found.exit_code == 0

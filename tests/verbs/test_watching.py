@@ -105,7 +105,7 @@ class FakeBout:
         verdict = Verdict.SAME if effect == 1.0 else Verdict.SLOWER if effect > 1.0 else Verdict.FASTER
         return Comparison(
             effect=effect, low=effect, high=effect, confidence=0.99, pairs=20,
-            smallest_seen=0.01, verdict=verdict, settled=True,
+            minimum_detectable=0.01, verdict=verdict, settled=True,
         )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def measured(levels: dict[str, float]) -> Measured:
 def test_an_alarm_is_where_the_level_that_held_no_longer_does(
     levels: dict[str, float], alarms: list[tuple[str, str]]
 ) -> None:
-    found = by_pairs(measured(levels), ["r1", "r2", "r3"], smallest=0.1)
+    found = by_pairs(measured(levels), ["r1", "r2", "r3"], threshold=0.1)
     assert [(each.before, each.at) for each in found] == alarms
 
 
@@ -145,11 +145,11 @@ def test_what_each_pair_leaves_open_the_history_shows_once() -> None:
         )
         for number in range(24)
     ]
-    [alarm] = by_history(WALL, levels, smallest=0.05, known={})
+    [alarm] = by_history(WALL, levels, threshold=0.05, known={})
     assert alarm == Alarm(target=WALL, before="r11", at="r12")
-    assert by_history(WALL, levels, smallest=0.05, known={"r12": None}) == []
-    assert by_history(WALL, levels, smallest=0.2, known={}) == []
-    assert by_history(WALL, levels[:12], smallest=0.05, known={}) == []
+    assert by_history(WALL, levels, threshold=0.05, known={"r12": None}) == []
+    assert by_history(WALL, levels, threshold=0.2, known={}) == []
+    assert by_history(WALL, levels[:12], threshold=0.05, known={}) == []
 
 
 def test_a_change_below_the_alert_level_is_no_alarm() -> None:
@@ -160,7 +160,7 @@ def test_a_change_below_the_alert_level_is_no_alarm() -> None:
     ]
     [point] = change_points([(number, each.logs) for number, each in enumerate(levels)])
     assert not point.alert
-    assert by_history(WALL, levels, smallest=0.01, known={}) == []
+    assert by_history(WALL, levels, threshold=0.01, known={}) == []
 
 
 class FakePost:
@@ -287,7 +287,7 @@ def test_a_range_without_an_end_takes_no_branch() -> None:
 
 STUDY: dict[str, object] = {
     "measure": MeasurePolicy(invocations=Invocations(least=3, most=30), warmups=0),
-    "find": FindPolicy(smallest=0.1),
+    "find": FindPolicy(threshold=0.1),
 }
 
 

@@ -10,6 +10,7 @@ A command that runs until it is stopped ends at SIGTERM as it does at Ctrl-C: cl
 from __future__ import annotations
 
 import functools
+import math
 import os
 import signal
 from contextlib import contextmanager
@@ -33,8 +34,31 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
     Handler = Callable[[int, FrameType | None], None]
+    _Type = click.ParamType[float]
+else:
+    _Type = click.ParamType
 
 Function = TypeVar("Function", bound="Callable[..., object]")
+
+
+class _Fraction(_Type):
+    """A share between 0 and 1: ``2%`` or ``0.02``."""
+
+    name = "FRACTION|PERCENT"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the share. Fails for what is neither, for 0 and for 1 and more."""
+        text = str(value).strip()
+        try:
+            found = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        except ValueError:
+            found = math.nan
+        if not 0.0 < found < 1.0:
+            self.fail(f"{quoted(text)}: write a share above 0 and below 1 as 2% or 0.02", param, ctx)
+        return found
+
+
+FRACTION = _Fraction()
 
 MOST_JOBS = 64
 """Each takes a launcher, and a tree where builds are incremental."""

@@ -80,17 +80,17 @@ class InsideMerge:
         }
 
 
-def marked_words(marked: int, *, none: bool) -> Iterator[str]:
+def noisy_words(noisy: int, *, none: bool) -> Iterator[str]:
     """Say that noisy samples were used, and what they can hide from an answer that nothing changed.
 
-    >>> list(marked_words(2, none=False))
+    >>> list(noisy_words(2, none=False))
     ['2 samples were taken while others used the machine, and used anyway']
-    >>> [words[:49] for words in marked_words(2, none=True)][1:], list(marked_words(0, none=True))
+    >>> [words[:49] for words in noisy_words(2, none=True)][1:], list(noisy_words(0, none=True))
     (['a change that shows only while nothing else runs,'], [])
     """
-    if marked:
-        yield f"{marked} samples were taken while others used the machine, and used anyway"
-    if marked and none:
+    if noisy:
+        yield f"{noisy} samples were taken while others used the machine, and used anyway"
+    if noisy and none:
         yield (
             "a change that shows only while nothing else runs, as in how threads scale, may be hidden by that; "
             '[measure] quiet = "wait 60s" measures only in quiet'
@@ -103,8 +103,8 @@ class FindAnswer:
 
     `inside` holds for each change, by its number, what was found inside the merge that made it, `also` what else it
     changed. `broke` are stretches that could not be used. `priors` says in words what was believed beforehand.
-    `set_aside` samples were noisy and replaced; `marked` ones were used anyway. `boots` are those of the
-    machine in which the samples were taken, and `elsewhere` says in words on what other machines the
+    `discarded` samples were noisy and replaced; `noisy` ones were used anyway. `boots` are those of the
+    machine in which the samples were taken, and `other_machines` says in words on what other machines the
     same was asked. `with_notes`: a message that speaks of speed made a revision likelier.
     """
 
@@ -118,12 +118,12 @@ class FindAnswer:
     machine: str
     inside: Mapping[int, InsideMerge]
     also: Mapping[int, tuple[AlsoChanged, ...]] = field(default_factory=dict)
-    broke: tuple[Stretch, ...] = ()
+    broken_ranges: tuple[Stretch, ...] = ()
     priors: tuple[str, ...] = ()
-    set_aside: int = 0
-    marked: int = 0
+    discarded: int = 0
+    noisy: int = 0
     boots: tuple[Boot, ...] = ()
-    elsewhere: tuple[str, ...] = ()
+    other_machines: tuple[str, ...] = ()
     with_notes: bool = False
     pins: Pins = ALONE
 
@@ -174,23 +174,23 @@ class FindAnswer:
                 }
                 for each in self.unusable
             ],
-            "broke": [self._broke(each) for each in self.broke],
+            "broken_ranges": [self._broke(each) for each in self.broken_ranges],
             "invocations": self.invocations,
-            "set_aside": self.set_aside,
-            "marked": self.marked,
+            "discarded": self.discarded,
+            "noisy": self.noisy,
             "seconds": round(self.seconds, 3),
             "confidence": self.answer.confidence,
-            "smallest_seen": _finite(self.answer.minimum_detectable),
+            "minimum_detectable": _finite(self.answer.minimum_detectable),
             "certificate": _certificate(self.answer.certificate),
             "below_threshold": None if self.answer.below is None else _effect(self.answer.below),
             "suspected": [self._suspected(each) for each in self.answer.suspected],
             "machine": self.machine,
             "boots": [boot.as_json() for boot in self.boots],
-            "elsewhere": list(self.elsewhere),
+            "other_machines": list(self.other_machines),
             "priors": list(self.priors),
             "reason": self.answer.reason,
             "changes": [self._change(number, change) for number, change in enumerate(self.answer.changes)],
-            "strays": [
+            "outliers": [
                 {"revision": self.revisions[each.position].id, "level": each.level, "beside": each.usual}
                 for each in self.answer.outliers
             ],
@@ -345,7 +345,7 @@ class FindRequest:
 
     goal: Goal
     range: str | None
-    smallest: float
+    threshold: float
     confidence: float
     budget: Budget
     thorough: bool = False
@@ -364,7 +364,7 @@ class FindRequest:
         """Return the search's question over `revisions` revisions, whose samples a sampler takes."""
         return Question(
             revisions=revisions,
-            threshold=self.smallest,
+            threshold=self.threshold,
             confidence=self.confidence,
             budget=self.budget,
             prior=prior,

@@ -10,7 +10,7 @@ from perftrail.errors import NoAnswer
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.find.failing import Trials, stretches
 from perftrail.find.inside import InsideMerges
-from perftrail.find.journal import Journal, Ledger, elsewhere
+from perftrail.find.journal import Journal, Ledger, other_machines
 from perftrail.find.loop import Loop, gaps, warm_prior, witnesses
 from perftrail.find.other_metrics import also_changed
 from perftrail.find.priors import Beforehand, weigh, with_measured, with_notes
@@ -59,7 +59,7 @@ class Find:
         self._beforehand = Beforehand(weights=None, said=())
         self._distance: tuple[float, ...] | None = None
         self._begun = ""
-        self._elsewhere: tuple[str, ...] = ()
+        self._other_machines: tuple[str, ...] = ()
 
     def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
         """Search; yields what happens and returns the answer, or a table of them where there are several."""
@@ -75,7 +75,7 @@ class Find:
         self._begun = self._first_begun(record)
         goal = self._request.goal
         journal = Journal(self._session, record, self._ledger, in_blocks=not isinstance(goal, Working))
-        self._elsewhere = elsewhere(self._session.store, self._session.machine, record)
+        self._other_machines = other_machines(self._session.store, self._session.machine, record)
         result: FindAnswer | FindTable
         if isinstance(goal, Working):
             result = yield from self._failing(goal, journal)
@@ -177,13 +177,13 @@ class Find:
             machine=self._session.machine.id,
             inside=inside,
             also=also,
-            broke=stretches(sampler.usable(name), failures, answer.changes),
+            broken_ranges=stretches(sampler.usable(name), failures, answer.changes),
             priors=known.said,
-            set_aside=sampler.set_aside,
-            marked=sampler.noisy,
+            discarded=sampler.discarded,
+            noisy=sampler.noisy,
             with_notes="notes" in self._request.priors,
             boots=journal.boots,
-            elsewhere=self._elsewhere,
+            other_machines=self._other_machines,
         )
 
     def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:
@@ -261,7 +261,7 @@ class Find:
         held = [pins] if (pins := self._session.pins.as_json()) else []
         return SearchRecord(
             key=content_key(
-                ids, named, request.smallest, request.confidence, request.thorough, *grounds, *held
+                ids, named, request.threshold, request.confidence, request.thorough, *grounds, *held
             ),
             machine=self._session.machine.id,
             started=now(),
@@ -272,7 +272,7 @@ class Find:
                 "revisions": len(ids),
                 "first": ids[0],
                 "last": ids[-1],
-                "smallest": request.smallest,
+                "threshold": request.threshold,
                 "confidence": request.confidence,
                 "thorough": request.thorough,
                 **self._session.pins.as_json(),

@@ -98,7 +98,7 @@ def kept_boot(action: Mapping[str, Json]) -> Boot:
     )
 
 
-def elsewhere(store: Store, machine: Machine, record: SearchRecord) -> tuple[str, ...]:
+def other_machines(store: Store, machine: Machine, record: SearchRecord) -> tuple[str, ...]:
     """Say of each other machine on which the same question was asked what it differs in from this one."""
     known = store.machines()
     others = [each.machine for each in store.searches() if each.key == record.key]

@@ -98,7 +98,7 @@ class Sampler:
         self._failures: dict[str, dict[int, Failure]] = {target: {} for target in targets}
         self._lot = range(0)
         self._helped = 0
-        self.set_aside = 0
+        self.discarded = 0
         self.noisy = 0
         self.blocks: list[Block] = []
         self._told: list[tuple[tuple[str, ...], Mapping[str, Batch]]] = []
@@ -221,7 +221,7 @@ class Sampler:
             if self._wants_another(sample, measure) and (not stored or (again, 0) in stored):
                 other, spent = yield from self._sample(readies[position], draws[again], stored)
                 seconds += spent
-                self.set_aside += 1
+                self.discarded += 1
                 if not isinstance(other, Failure) and not _is_noisy(other):
                     self._helped += 1
                     sample = other
@@ -321,7 +321,7 @@ class Sampler:
     def _wants_another(self, sample: dict[Point, Measurement] | Failure, measure: Measure) -> bool:
         if measure.certificate or isinstance(sample, Failure) or not _is_noisy(sample):
             return False
-        return self.set_aside < TRIES or self._helped >= HELPS * self.set_aside
+        return self.discarded < TRIES or self._helped >= HELPS * self.discarded
 
     def _warm_up(self, readies: Sequence[Ready]) -> Generator[Event, None, Failure | None]:
         """Run each point's warm-ups; return why one failed."""

@@ -264,19 +264,19 @@ def rule_for(
     comparisons: int,
     *,
     error: float = FAMILY_ERROR,
-    smallest: float | None = None,
+    threshold: float | None = None,
     most: int | None = None,
 ) -> Rule:
     """Make the rule for so many verdicts that share an error: as many units as the study allows, or a verdict takes.
 
-    A difference below `smallest`, which is the study's precision unless given, counts as none. `most` units take the
+    A difference below `threshold`, which is the study's precision unless given, counts as none. `most` units take the
     place of the study's most invocations.
     """
     wanted = policy.invocations.most if most is None else most
     return Rule(
         most=max(wanted, units_needed(comparisons, error=error)),
         comparisons=max(1, comparisons),
-        smallest=policy.precision if smallest is None else smallest,
+        threshold=policy.precision if threshold is None else threshold,
         error=error,
     )
 

@@ -105,7 +105,7 @@ class FindPolicy:
         ),
     ] = ()
     variant: Annotated[str | None, Key("In which variant.")] = None
-    smallest: Annotated[float, Key("The smallest change worth finding, relative.", above=0)] = 0.05
+    threshold: Annotated[float, Key("The smallest change worth finding, relative.", above=0)] = 0.05
     confidence: Annotated[float, Key("How sure an answer must be.", above=0.5, below=1)] = 0.99
     budget_seconds: Annotated[
         float | None, Key("How long a search may take.", name="budget", form="duration", above=0)

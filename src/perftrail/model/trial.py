@@ -72,7 +72,7 @@ class Pace:
 
     At least `least` and at most `most` runs of each entry, or pairs of each comparison, warm-ups not counted.
     The budget ends it earlier, yet never before `sure` runs. One command alone stops when its interval's half
-    width is at most `precision` of its wall time. `smallest` is the change below which two count as the same.
+    width is at most `precision` of its wall time. `threshold` is the change below which two count as the same.
     `warmups` of None: found from the values.
     """
 
@@ -81,7 +81,7 @@ class Pace:
     sure: int = 1
     budget_seconds: float = BUDGET_SECONDS
     precision: float = PRECISION
-    smallest: float = SMALLEST
+    threshold: float = SMALLEST
     warmups: int | None = None
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class Pace:
             raise ValueError(f"{self.sure} runs are sure where {self.least} are enough")
         if self.warmups is not None and self.warmups < 0:
             raise ValueError(f"{self.warmups} warm-ups: a number from 0 on")
-        for name in ("budget_seconds", "precision", "smallest"):
+        for name in ("budget_seconds", "precision", "threshold"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name} {getattr(self, name)}: must be above 0")
 

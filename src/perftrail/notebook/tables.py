@@ -188,7 +188,7 @@ COMPARISONS = (
     Column("verdict", "name", "`faster`, `slower`, `same` or `unclear`: of smaller, larger, equal figures."),
     Column("improved", "truth", "Whether a sure difference is an improvement; null without one."),
     Column(
-        "smallest_seen",
+        "minimum_detectable",
         "number",
         "The relative change that would have been called in 80 of 100 cases; null with too few pairs.",
         "1",
@@ -211,7 +211,7 @@ ANSWERS = (
     ),
     Column("reason", "text", "Why it ended."),
     Column("confidence", "number", "How sure the answer as a whole is.", "1"),
-    Column("smallest_seen", "number", "The smallest relative change that would have been seen.", "1"),
+    Column("minimum_detectable", "number", "The smallest relative change that would have been seen.", "1"),
     Column("revisions", "whole", "How many revisions the range has."),
     Column("builds", "whole", "How many of them were built, failed ones too."),
     Column("invocations", "whole", "How many invocations it used."),
@@ -424,7 +424,7 @@ def comparison_rows(beside: Sequence[Beside]) -> list[Values]:
             "pairs": each.comparison.pairs,
             "verdict": each.verdict,
             "improved": {"better": True, "worse": False}.get(each.words),
-            "smallest_seen": each.comparison.smallest_seen,
+            "minimum_detectable": each.comparison.minimum_detectable,
         }
         for each in beside
     ]
@@ -477,7 +477,7 @@ def _asked(number: int, record: SearchRecord) -> Values:
 
 
 ANSWERED = (
-    *("unit", "better", "verdict", "reason", "confidence", "smallest_seen"),
+    *("unit", "better", "verdict", "reason", "confidence", "minimum_detectable"),
     *("revisions", "builds", "invocations", "seconds"),
 )
 

@@ -236,9 +236,9 @@ def _unseen(report: BackportReport) -> str:
         return f": the fixed one has {change(gain.effect)} {name}, which is worse"
     if judged == "same":
         return f" in {name}: the fixed one is the same to within {percent(_bound(gain))}"
-    if gain.smallest_seen is None:
+    if gain.minimum_detectable is None:
         return f" in {name}: {gain.pairs} units are too few to say, {gain.needed_pairs} are needed"
-    return f" in {name}: a change below {percent(gain.smallest_seen)} would not have been seen"
+    return f" in {name}: a change below {percent(gain.minimum_detectable)} would not have been seen"
 
 
 def _why_failed(report: BackportReport) -> str:
@@ -308,10 +308,10 @@ def _notes(report: BackportReport, shown: Sequence[Stand]) -> Iterator[str]:
     discarded = max((stand.discarded for stand in report.stands), default=0)
     if discarded:
         yield f"{counted(discarded, 'unit')} discarded and repeated, since others used the machine"
-    marked = max((stand.marked for stand in report.stands), default=0)
-    if marked:
+    noisy = max((stand.noisy for stand in report.stands), default=0)
+    if noisy:
         yield (
-            f"The machine was busy all the time: {counted(marked, 'unit')} taken while others used it "
+            f"The machine was busy all the time: {counted(noisy, 'unit')} taken while others used it "
             "(perftrail doctor says who)"
         )
     units = [stand.units for stand in report.stands if stand.units]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from perftrail.find.answer import FindTable, by_culprit, marked_words
+from perftrail.find.answer import FindTable, by_culprit, noisy_words
 from perftrail.measure.troubles import common
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import decimals, duration, probability, quantity
@@ -48,10 +48,10 @@ def headline(answer: FindAnswer) -> str:
     verdict, metric = str(answer.answer.verdict), answer.name
     if isinstance(answer.target, Working) and verdict in ("none", "unclear"):
         return _whether_it_works(answer)
-    smallest = change_size(answer.answer.minimum_detectable)
+    least = change_size(answer.answer.minimum_detectable)
     if verdict == "none":
         return (
-            f"none: no revision changed {metric} by {smallest} or more, "
+            f"none: no revision changed {metric} by {least} or more, "
             f"probability {probability(answer.answer.confidence)}"
         )
     if verdict == "unclear" or not answer.answer.changes:
@@ -64,10 +64,8 @@ def headline(answer: FindAnswer) -> str:
 
 def _detectable(answer: FindAnswer) -> str:
     """Say which change would have been detected, where that is known."""
-    smallest = answer.answer.minimum_detectable
-    return (
-        f"; a change of {change_size(smallest)} would have been detected" if math.isfinite(smallest) else ""
-    )
+    least = answer.answer.minimum_detectable
+    return f"; a change of {change_size(least)} would have been detected" if math.isfinite(least) else ""
 
 
 def certificate_words(answer: FindAnswer, number: int | None) -> Iterator[str]:
@@ -215,9 +213,9 @@ def outlier_words(answer: FindAnswer) -> Iterator[str]:
         )
 
 
-def broke(answer: FindAnswer) -> Iterator[str]:
+def broken_ranges(answer: FindAnswer) -> Iterator[str]:
     """Say where the history appears to be broken."""
-    for stretch in answer.broke:
+    for stretch in answer.broken_ranges:
         first, last = answer.revisions[stretch.first], answer.revisions[stretch.last]
         where = first.short if first == last else f"{first.short} to {last.short}, {stretch.tried} tried"
         if stretch.before is None:
@@ -254,9 +252,9 @@ def pins_words(pins: Pins) -> Iterator[str]:
 
 def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Say what became of readings that noise marks."""
-    if answer.set_aside:
-        yield f"{answer.set_aside} samples were taken while others used the machine, and taken again"
-    yield from marked_words(answer.marked, none=answer.answer.verdict == "none")
+    if answer.discarded:
+        yield f"{answer.discarded} samples were taken while others used the machine, and taken again"
+    yield from noisy_words(answer.noisy, none=answer.answer.verdict == "none")
 
 
 def block_words(answer: FindAnswer) -> Iterator[str]:
@@ -266,7 +264,7 @@ def block_words(answer: FindAnswer) -> Iterator[str]:
             f"the machine was started again on the way ({len(answer.boots)} boots): their levels are compared only "
             "by revisions that were measured in both"
         )
-    yield from (plain(each, longest=LONGEST_LINE) for each in answer.elsewhere)
+    yield from (plain(each, longest=LONGEST_LINE) for each in answer.other_machines)
 
 
 def note_words(answer: FindAnswer, change: Change) -> str:
@@ -504,7 +502,7 @@ def _print_answer(answer: FindAnswer) -> None:
             console.print(Text(f"  {line}"))
     for line in certificate_words(answer, None):
         console.print(Text(f"  {line}"))
-    for line in (*doubt_words(answer), *outlier_words(answer), *broke(answer)):
+    for line in (*doubt_words(answer), *outlier_words(answer), *broken_ranges(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text(cost(answer)))

@@ -91,7 +91,7 @@ def _compared(gate: Gate) -> str:
         return f"no change is sure, {unclear} of {every} unclear; {seen(gate)}"
     if all(row.one_build for row in gate.rows):
         return "the same: both are one build"
-    return f"the same to within {percent(gate.smallest)}, {every} of {every}"
+    return f"the same to within {percent(gate.threshold)}, {every} of {every}"
 
 
 def name(row: Row) -> str:
@@ -154,15 +154,15 @@ def reach(gate: Gate) -> float:
     """
     sizes = [abs(row.size) for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
     typical = statistics.median_low(sizes) if sizes else 0.0
-    return min(math.log(4.0), max(4.0 * math.log1p(gate.smallest), 2.0 * typical))
+    return min(math.log(4.0), max(4.0 * math.log1p(gate.threshold), 2.0 * typical))
 
 
 def seen(gate: Gate) -> str:
     """Say what change would have been seen."""
     told = [
-        row.comparison.smallest_seen
+        row.comparison.minimum_detectable
         for row in gate.rows
-        if row.comparison is not None and row.comparison.smallest_seen is not None
+        if row.comparison is not None and row.comparison.minimum_detectable is not None
     ]
     if not told:
         needed = max(
@@ -187,7 +187,7 @@ def sureness(gate: Gate) -> str:
     shared = f"all {compared} verdicts together are" if compared > 1 else "the verdict is"
     return (
         f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, however often it was looked; "
-        f"changes below {percent(gate.smallest)} count as none; {seen(gate)}"
+        f"changes below {percent(gate.threshold)} count as none; {seen(gate)}"
     )
 
 
@@ -230,11 +230,11 @@ def limits(gate: Gate) -> Iterator[str]:
     yield from _builds_or_layouts(gate)
     if discarded := max((row.discarded for row in gate.rows), default=0):
         yield f"{counted(discarded, 'pair')} discarded and repeated, since others used the machine"
-    if marked := max((row.marked for row in gate.rows), default=0):
-        yield f"the machine was busy all the time: {counted(marked, 'pair')} taken while others used it"
+    if noisy := max((row.noisy for row in gate.rows), default=0):
+        yield f"the machine was busy all the time: {counted(noisy, 'pair')} taken while others used it"
     small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.is_worth(row)]
     if small:
-        yield f"{len(small)} worse, but not by {percent(gate.smallest)} for sure: that trips nothing"
+        yield f"{len(small)} worse, but not by {percent(gate.threshold)} for sure: that trips nothing"
     yield from gate.notes
 
 

@@ -219,11 +219,11 @@ def sentence(contrast: Contrast, found: Findings) -> str:
 
 
 def _unseen(contrast: Contrast, pairs: str, found: Findings) -> str:
-    smallest = contrast.comparison.smallest_seen
-    if smallest is None:
+    minimum = contrast.comparison.minimum_detectable
+    if minimum is None:
         return f"{pairs}, too few for any verdict{_enough(contrast, found)}"
     more = _more_pairs(contrast, found)
-    return f"a change below {percent(smallest)} would not have been seen in {pairs}{more}"
+    return f"a change below {percent(minimum)} would not have been seen in {pairs}{more}"
 
 
 def _enough(contrast: Contrast, found: Findings) -> str:
@@ -255,9 +255,9 @@ def cell(compared: Comparison | None, metric: str) -> str:
     if compared.verdict is Verdict.SAME:
         return "same"
     if compared.verdict is Verdict.UNCLEAR:
-        if compared.smallest_seen is None:
+        if compared.minimum_detectable is None:
             return "too few pairs"
-        return f"unclear ({percent(compared.smallest_seen)})"
+        return f"unclear ({percent(compared.minimum_detectable)})"
     word = str(compared.verdict)
     if metric == "peak_memory":
         word = "less" if compared.verdict is Verdict.FASTER else "more"

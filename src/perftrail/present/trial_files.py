@@ -43,7 +43,7 @@ def as_json(found: Findings) -> dict[str, Json]:
             "seed": found.trial.seed,
             "sandbox": around.sandbox is not None,
             "cpus": None if around.cpus is None else list(around.cpus),
-            "smallest": pace.smallest,
+            "threshold": pace.threshold,
             "precision": pace.precision,
         },
     }
@@ -95,7 +95,7 @@ def _contrast(contrast: Contrast) -> dict[str, Json]:
         "metric": contrast.metric,
         "effect": {"value": found.effect, "low": found.low, "high": found.high},
         "verdict": str(found.verdict),
-        "smallest_seen": found.smallest_seen,
+        "minimum_detectable": found.minimum_detectable,
         "pairs": found.pairs,
         "confidence": found.confidence,
     }

@@ -33,7 +33,7 @@ class Row:
     """One metric at one point: where each revision lies, and how the head compares with the base.
 
     `comparison` is `None` where there is nothing to compare, and `note` says why. `one_build`: both revisions are
-    the same build there, so that nothing had to be measured. It stands on `pairs`; of these, `marked` were taken in
+    the same build there, so that nothing had to be measured. It stands on `pairs`; of these, `noisy` ones were taken in
     noise, because the machine was busy all the time, and `discarded` others were not used for that. `layouts` are those
     that the pairs are of, 0 where both are compared as their recipe links them. `ratios` are head/base of what was
     compared: the pairs, or each layout's mean; all the starts took `seconds`.
@@ -45,7 +45,7 @@ class Row:
     comparison: Comparison | None = None
     one_build: bool = False
     pairs: int = 0
-    marked: int = 0
+    noisy: int = 0
     discarded: int = 0
     layouts: int = 0
     seconds: float = 0.0
@@ -88,7 +88,9 @@ class Row:
     @property
     def read(self) -> bool:
         """Whether a verdict could be read at all: there were pairs enough, or nothing to compare."""
-        return self.one_build or (self.comparison is not None and self.comparison.smallest_seen is not None)
+        return self.one_build or (
+            self.comparison is not None and self.comparison.minimum_detectable is not None
+        )
 
     @property
     def least(self) -> float:
@@ -138,7 +140,7 @@ class Lost:
 class Gate:
     """A comparison of a head with a base: its rows the worst first, and what trips.
 
-    All verdicts share an error of ``1 - confidence``. `smallest` is the relative change worth telling. `invocations`
+    All verdicts share an error of ``1 - confidence``. `threshold` is the relative change worth telling. `invocations`
     are the starts that the figures use, `fresh` those that were made now, in `seconds`. `layout_noise` is
     how far builds of this history lie apart that change nothing, `None` where that is not known. `notes` say
     what limits the answer. `repeat` and `hunt` are the commands that do it again and that look for the culprit.
@@ -152,7 +154,7 @@ class Gate:
     lost: tuple[Lost, ...]
     fail_on: FailOn
     confidence: float
-    smallest: float
+    threshold: float
     machine: Machine
     invocations: int
     fresh: int
@@ -178,7 +180,7 @@ class Gate:
 
     def is_worth(self, row: Row) -> bool:
         """Whether a row's change is for sure as large as is worth telling."""
-        return row.least >= math.log1p(self.smallest) - EXACT
+        return row.least >= math.log1p(self.threshold) - EXACT
 
     @property
     def tripped(self) -> tuple[Row, ...]:
@@ -224,7 +226,7 @@ class Gate:
             "base": _revision(self.base),
             "head": _revision(self.head),
             "confidence": self.confidence,
-            "smallest": self.smallest,
+            "threshold": self.threshold,
             "comparisons": [self._row(row) for row in self.rows],
             "failures": [
                 {
@@ -267,9 +269,9 @@ class Gate:
             else {"value": found.effect, "low": found.low, "high": found.high, "interval": found.confidence},
             "verdict": str(row.verdict),
             "trips": self.trips(row),
-            "smallest_seen": None if found is None else found.smallest_seen,
+            "minimum_detectable": None if found is None else found.minimum_detectable,
             "pairs": row.pairs,
-            "marked": row.marked,
+            "noisy": row.noisy,
             "discarded": row.discarded,
             "layouts": row.layouts,
             "basis": row.basis,

@@ -110,9 +110,9 @@ class Shift:
             return "more" if found.effect > 1.0 else "less"
         if not self.decides:
             return BUSY
-        if found.smallest_seen is None:
+        if found.minimum_detectable is None:
             return f"unclear: too few pairs, {found.needed_pairs} are needed"
-        return f"{self.verdict}; {percent(found.smallest_seen)} would have been seen"
+        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been seen"
 
     def as_json(self) -> dict[str, Json]:
         """The shift as plain data."""
@@ -124,7 +124,7 @@ class Shift:
             "confidence": found.confidence,
             "pairs": found.pairs,
             "verdict": str(self.verdict),
-            "smallest_seen": found.smallest_seen,
+            "minimum_detectable": found.minimum_detectable,
         }
 
 

@@ -261,9 +261,9 @@ class Comparison:
 
     `confidence` is that of all intervals of the report together, at whatever analysis measuring stopped; with fewer
     than `needed_pairs` the interval is the sample's range, and `confidence` says what that reaches. `level` is the
-    error allowed to each test of this comparison. `smallest_seen` is the relative change that this many pairs, as noisy
-    as these, call in 80 of 100 cases, `None` where there are fewer than `needed_pairs`. `settled`: measuring can stop,
-    since the verdict is sure and the interval does not contain the smallest change that counts.
+    error allowed to each test of this comparison. `minimum_detectable` is the relative change that this many pairs, as
+    noisy as these, call in 80 of 100 cases, `None` where there are fewer than `needed_pairs`. `settled`: measuring can
+    stop, since the verdict is sure and the interval does not contain the smallest change that counts.
     """
 
     effect: float
@@ -272,7 +272,7 @@ class Comparison:
     confidence: float
     level: float = FAMILY_ERROR
     pairs: int
-    smallest_seen: float | None
+    minimum_detectable: float | None
     verdict: Verdict
     settled: bool
 
@@ -287,12 +287,12 @@ class Rule:
     """How strictly to analyse, and which change is worth telling.
 
     `most` pairs are measured at most; `comparisons` verdicts stand in one report and share its error;
-    `smallest` is the relative change below which two subjects count as the same.
+    `threshold` is the relative change below which two subjects count as the same.
     """
 
     most: int
     comparisons: int = 1
-    smallest: float = 0.01
+    threshold: float = 0.01
     error: float = FAMILY_ERROR
 
     @property
@@ -308,7 +308,7 @@ class Rule:
     @property
     def worth(self) -> float:
         """The logarithm of the smallest ratio above 1 that is worth telling."""
-        return math.log1p(self.smallest)
+        return math.log1p(self.threshold)
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -388,7 +388,7 @@ def _comparison(
         confidence=1.0 - rule.error if enough else 1.0 - 2.0 ** (1 - len(ratios)),
         level=level,
         pairs=len(ratios),
-        smallest_seen=seen(low, high, level) if enough else None,
+        minimum_detectable=seen(low, high, level) if enough else None,
         verdict=verdict,
         settled=is_settled(verdict, low, high, worth=rule.worth) or len(ratios) >= rule.most,
     )

@@ -177,7 +177,7 @@ def _by_shape(logs: Floats, exact: Comparison, rule: Rule) -> Comparison:
         low=math.exp(low),
         high=math.exp(high),
         confidence=1.0 - rule.error,
-        smallest_seen=seen(low, high, rule.level),
+        minimum_detectable=seen(low, high, rule.level),
         verdict=judged(value, low, high, significant=True, worth=rule.worth),
         settled=True,
     )
@@ -191,12 +191,12 @@ MOST = 2000
 
 
 def compare_apart(
-    first: Sequence[float], second: Sequence[float], *, level: float, smallest: float = 0.01
+    first: Sequence[float], second: Sequence[float], *, level: float, threshold: float = 0.01
 ) -> Comparison:
     """Compare two samples of values above zero; less is faster. `pairs` is the size of the smaller one.
 
     The effect is Hodges and Lehmann's: the median of all ratios of one value to another. Its interval holds the shifts
-    that the test does not reject at `level`. `smallest` is the change below which the two count as the same. Raises
+    that the test does not reject at `level`. `threshold` is the change below which the two count as the same. Raises
     `ValueError` for an empty sample and for values that are not above zero.
     """
     if not first or not second or min(*first, *second, math.inf) <= 0.0:
@@ -206,7 +206,7 @@ def compare_apart(
     left_out = _left_out(len(one), len(other), level)
     edge = max(0, left_out - 1)  # too few values for any verdict: all that they span is told
     value, low, high = (float(each) for each in (np.median(shifts), shifts[edge], shifts[-1 - edge]))
-    verdict = judged(value, low, high, significant=left_out > 0, worth=math.log1p(smallest))
+    verdict = judged(value, low, high, significant=left_out > 0, worth=math.log1p(threshold))
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),
@@ -214,7 +214,7 @@ def compare_apart(
         confidence=1.0 - level,
         level=level,
         pairs=min(len(first), len(second)),
-        smallest_seen=seen(low, high, level) if left_out else None,
+        minimum_detectable=seen(low, high, level) if left_out else None,
         verdict=verdict if left_out else Verdict.UNCLEAR,
         settled=True,
     )

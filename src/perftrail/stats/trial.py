@@ -288,7 +288,9 @@ class Course:
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._pace = trial.pace
-        rule = Rule(most=trial.pace.most, comparisons=max(1, trial.comparisons), smallest=trial.pace.smallest)
+        rule = Rule(
+            most=trial.pace.most, comparisons=max(1, trial.comparisons), threshold=trial.pace.threshold
+        )
         self._contrasts = Contrasts(trial, rule, self.samples)
         entries = len(trial.entries) + (trial.shell is not None)
         self._taken: list[list[Taken]] = [[] for _ in range(entries)]

@@ -519,12 +519,20 @@ def _misfits_of_item(error: Exception, path: KeyPath, index: int | str) -> Itera
         yield from _misfits(error, (*path, index), None)
 
 
+RENAMED = {"smallest": "threshold"}
+"""Keys of older study files, and what they are called now."""
+
+
 def _unknown_keys(error: Exception, path: KeyPath) -> Iterator[Misfit]:
     assert isinstance(error, ForbiddenExtraKeysError), error
     known = [key.name for key in keys_of(error.cl)]
     for name in sorted(error.extra_fields):
-        near = nearest(name, known)
+        near = RENAMED.get(name) if RENAMED.get(name) in known else nearest(name, known)
         hint = (
-            f"did you mean {quoted(near)}?" if near else f"known are {listed(known).replace(' or ', ' and ')}"
+            f"it is {quoted(near)} now"
+            if name in RENAMED and near == RENAMED[name]
+            else f"did you mean {quoted(near)}?"
+            if near
+            else f"known are {listed(known).replace(' or ', ' and ')}"
         )
         yield Misfit(path=(*path, name), message=f"unknown key; {hint}", meant=near)

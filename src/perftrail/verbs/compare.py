@@ -129,7 +129,7 @@ class Duel:
             base=estimate([math.exp(value) for value in base]),
             head=estimate([math.exp(value) for value in head]),
             comparison=found.comparison,
-            marked=sum(unit.noisy for unit in found.units),
+            noisy=sum(unit.noisy for unit in found.units),
             discarded=self._units.discarded(target),
             pairs=sum(unit.pairs for unit in found.units),
             layouts=len(found.units) if self._units.relinked else 0,
@@ -203,7 +203,7 @@ FITTING = 0.9
 class CompareRequest:
     """What is compared: the base and the head by any name that the source knows, the figures, how surely.
 
-    `smallest` is the relative change worth telling, the study's precision unless given; `most` pairs take the place
+    `threshold` is the relative change worth telling, the study's precision unless given; `most` pairs take the place
     of the study's most invocations. Measuring takes at most `budget_seconds`.
     """
 
@@ -211,7 +211,7 @@ class CompareRequest:
     head: str
     choice: Choice = field(default_factory=Choice)
     fail_on: FailOn = "never"
-    smallest: float | None = None
+    threshold: float | None = None
     confidence: float = 1.0 - FAMILY_ERROR
     budget_seconds: float | None = None
     most: int | None = None
@@ -252,7 +252,7 @@ class Compare:
             lost=(*self._lost.values(), *(each for duel in apart for each in duel.lost())),
             fail_on=self._request.fail_on,
             confidence=self._request.confidence,
-            smallest=rule.smallest,
+            threshold=rule.threshold,
             machine=self._session.machine,
             invocations=sum(duel.turns.units.started() for duel in apart),
             fresh=self._session.bench.started,
@@ -325,7 +325,7 @@ class Compare:
             self._session.study.measure,
             sum(len(duel.targets) for duel in duels),
             error=1.0 - self._request.confidence,
-            smallest=self._request.smallest,
+            threshold=self._request.threshold,
             most=self._request.most,
         )
 

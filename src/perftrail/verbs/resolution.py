@@ -82,8 +82,8 @@ def resolve(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
 
 
 def _seen(compared: Comparison) -> float:
-    assert compared.smallest_seen is not None, f"{PAIRS} pairs are more than a verdict needs"
-    return compared.smallest_seen
+    assert compared.minimum_detectable is not None, f"{PAIRS} pairs are more than a verdict needs"
+    return compared.minimum_detectable
 
 
 def _calibrate(starter: Starter, seconds: float) -> int:

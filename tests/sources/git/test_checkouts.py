@@ -56,7 +56,7 @@ def test_a_worktree_killed_half_way_is_redone(opened: Open, repository: Reposito
     source.materialise(source.history()[0], str(tree), str(tmp_path / "log"))
     (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
     (mirror / "worktrees" / "tree" / "locked").write_text("initializing")
-    tree.rename(tmp_path / "elsewhere")
+    tree.rename(tmp_path / "other_machines")
     source.materialise(source.history()[1], str(tree), str(tmp_path / "log"))
     assert (tree / "a").read_text() == "1"
     tree.rename(tmp_path / "gone")

@@ -115,12 +115,14 @@ def test_a_conflict_names_file_lines_and_who_touched_them(
     repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
 ) -> None:
     old = repository.commit({"f": lines(), "g": "g"}, subject="release")
-    repository.commit({"f": lines(line25="elsewhere"), "g": "g"}, subject="elsewhere in the file")
-    needed = repository.commit({"f": lines(line9="new nine", line25="elsewhere"), "g": "g"}, subject="needed")
-    repository.commit(
-        {"f": lines(line9="new nine", line25="elsewhere"), "g": "other"}, subject="another file"
+    repository.commit({"f": lines(line25="other_machines"), "g": "g"}, subject="elsewhere in the file")
+    needed = repository.commit(
+        {"f": lines(line9="new nine", line25="other_machines"), "g": "g"}, subject="needed"
     )
-    fixed = lines(line9="new nine", line10="fixed", line25="elsewhere")
+    repository.commit(
+        {"f": lines(line9="new nine", line25="other_machines"), "g": "other"}, subject="another file"
+    )
+    fixed = lines(line9="new nine", line10="fixed", line25="other_machines")
     fix = repository.commit({"f": fixed, "g": "other"}, subject="fix")
     conflict = blocked(
         patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))

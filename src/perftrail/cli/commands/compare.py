@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.cli.options import (
+    FRACTION,
     again,
     engine_option,
     json_option,
@@ -37,7 +38,7 @@ class Asked(TypedDict):
     fail_on: FailOn
     metrics: tuple[str, ...]
     benchmarks: tuple[str, ...]
-    smallest: float | None
+    threshold: float | None
     confidence: float
     budget: str | None
     max_runs: int | None
@@ -71,7 +72,7 @@ class Asked(TypedDict):
     help="Only this benchmark, with * and ?; may be repeated.",
 )
 @click.option(
-    "--smallest", type=float, help="Changes below this do not count: 0.02 is 2 %. The study's precision."
+    "--threshold", type=FRACTION, help="Smallest change that counts.  [default: the study's precision]"
 )
 @click.option(
     "--confidence",
@@ -148,9 +149,7 @@ def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> Comp
     from perftrail.results.selection import choose
     from perftrail.verbs.compare import CompareRequest
 
-    smallest, confidence, budget = asked["smallest"], asked["confidence"], asked["budget"]
-    if smallest is not None and not 0.0 < smallest < 1.0:
-        raise UsageError(f"--smallest {smallest}: a relative change between 0 and 1; 0.02 is 2 %")
+    threshold, confidence, budget = asked["threshold"], asked["confidence"], asked["budget"]
     if not 0.5 < confidence < 1.0:
         raise UsageError(f"--confidence {confidence}: between 0.5 and 1; 0.99 is wrong once in a hundred")
     try:
@@ -162,7 +161,7 @@ def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> Comp
         head=head,
         choice=choose(study, benchmarks=asked["benchmarks"], metrics=asked["metrics"]),
         fail_on=asked["fail_on"],
-        smallest=smallest,
+        threshold=threshold,
         confidence=confidence,
         budget_seconds=seconds,
         most=asked["max_runs"],
@@ -175,7 +174,7 @@ def _with_commands(gate: Gate, named: str | None, asked: Asked, walking: Walking
     figures = [word for metric in asked["metrics"] for word in ("--metric", metric)]
     words = [*figures, *(word for name in asked["benchmarks"] for word in ("--benchmark", name))]
     for option, value in (
-        ("--smallest", asked["smallest"]),
+        ("--threshold", asked["threshold"]),
         ("--confidence", None if asked["confidence"] == CONFIDENCE else asked["confidence"]),
         ("--max-runs", asked["max_runs"]),
         ("--budget", asked["budget"]),

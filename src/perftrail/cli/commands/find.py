@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.cli.options import (
+    FRACTION,
     again,
     engine_option,
     jobs_option,
@@ -32,7 +33,7 @@ class Asked(TypedDict):
 
     part: str | None
     variant: str | None
-    smallest: float | None
+    threshold: float | None
     confidence: float | None
     budget: str | None
     thorough: bool
@@ -52,11 +53,11 @@ class Asked(TypedDict):
 @click.option("--all", "everything", is_flag=True, help="Follow every metric of every benchmark at once.")
 @click.option("--range", "part", metavar="A..B", help="Part of the history; A is the known-old end.")
 @click.option("--variant", help="Variant to follow.")
-@click.option("--smallest", type=float, help="Smallest change worth finding: 0.05 is 5 %.")
+@click.option("--threshold", type=FRACTION, help="Smallest change worth finding.  [default: the study's]")
 @click.option("--confidence", type=float, help="How sure to be before answering: 0.99.")
 @click.option("--budget", metavar="TIME", help="Stop after this much building and measuring: 30min.")
 @click.option("--thorough", is_flag=True, help="Look also for changes that were taken back again.")
-@click.option("--no-prior", is_flag=True, help="Take every revision for equally likely beforehand.")
+@click.option("--no-prior", is_flag=True, help="Use a uniform prior.")
 @jobs_option
 @engine_option
 @walking_options
@@ -115,7 +116,7 @@ def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> Fi
     except TargetError as error:
         named = " ".join(f"--metric {text}" for text in metrics) or f"--variant {asked['variant']}"
         raise UsageError(f"{named}: {error}") from error
-    smallest, confidence, budget = asked["smallest"], asked["confidence"], asked["budget"]
+    threshold, confidence, budget = asked["threshold"], asked["confidence"], asked["budget"]
     try:
         seconds = policy.budget_seconds if budget is None else parse_duration(budget)
     except ValueError as error:
@@ -123,7 +124,7 @@ def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> Fi
     request = FindRequest(
         goal=goal,
         range=asked["part"],
-        smallest=policy.smallest if smallest is None else smallest,
+        threshold=policy.threshold if threshold is None else threshold,
         confidence=policy.confidence if confidence is None else confidence,
         budget=Budget(seconds=seconds, invocations=policy.budget_invocations, builds=policy.budget_builds),
         thorough=asked["thorough"],
@@ -133,5 +134,5 @@ def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> Fi
     try:
         request.question(2)
     except ValueError as error:
-        raise UsageError(str(error).removeprefix("question.").replace("threshold", "smallest", 1)) from error
+        raise UsageError(str(error).removeprefix("question.")) from error
     return request

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.options import json_option
+from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
 from perftrail.measure.entries import SHELL, Asked, enter, scan, values_of
 from perftrail.model.quantity import parse_duration, parse_size
@@ -91,15 +91,13 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @click.option("-M", "--max-runs", type=int, metavar="N", help="At most N runs.  [150]")
 @click.option(
     "--precision",
-    type=float,
-    metavar="PERCENT",
-    help="One command: stop when the interval is within so many percent.  [1]",
+    type=FRACTION,
+    help="One command: stop when the interval is this narrow, relative.  [default: 1%]",
 )
 @click.option(
-    "--smallest",
-    type=float,
-    metavar="PERCENT",
-    help="Several: a change below this counts as the same.  [1]",
+    "--threshold",
+    type=FRACTION,
+    help="Several: a smaller change counts as the same.  [default: 1%]",
 )
 @click.option("--budget", metavar="TIME", help="Stop after this long for each command.  [60s]")
 @click.option("--reference", metavar="CMD", help="Compare with this command instead of the first.")
@@ -221,7 +219,6 @@ def _follow(measure: Measure, *, silent: bool) -> None:
 NO_SHELL = "none"
 DEFAULT_SHELL = "default"
 MOST_ASKED = 100_000
-MOST_PERCENT = 50.0
 NEVER_SECONDS = 10.0 * 365 * 86400
 """A budget that nobody reaches: a number of runs was asked for, and takes what it takes."""
 
@@ -237,7 +234,7 @@ class Options:
     min_runs: int | None
     max_runs: int | None
     precision: float | None
-    smallest: float | None
+    threshold: float | None
     budget: str | None
     reference: str | None
     reference_name: str | None
@@ -360,9 +357,6 @@ def _check_numbers(options: Options) -> None:
         if count is not None and not 1 <= count <= MOST_ASKED:
             least = 0 if option == "--warmup" else 1
             raise UsageError(f"{option}: must be a number from {least} to {MOST_ASKED}")
-    for option, percent in (("--precision", options.precision), ("--smallest", options.smallest)):
-        if percent is not None and not 0.0 < percent <= MOST_PERCENT:
-            raise UsageError(f"{option} {percent:g}: must be percent, above 0 and at most {MOST_PERCENT:g}")
 
 
 def _pace(options: Options) -> Pace:
@@ -386,8 +380,8 @@ def _pace(options: Options) -> Pace:
         most=most,
         sure=least if options.min_runs and options.budget is None else 1,
         budget_seconds=budget,
-        precision=PRECISION if options.precision is None else options.precision / 100.0,
-        smallest=SMALLEST if options.smallest is None else options.smallest / 100.0,
+        precision=PRECISION if options.precision is None else options.precision,
+        threshold=SMALLEST if options.threshold is None else options.threshold,
         warmups=options.warmup,
     )
 

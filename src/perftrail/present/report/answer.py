@@ -16,7 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.charts.posterior import Believed, belief
-from perftrail.find.answer import marked_words
+from perftrail.find.answer import noisy_words
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import counted, decimals, duration, number, percent, probability, quantity
 from perftrail.model.subject import Revision
@@ -96,7 +96,7 @@ def _of_builds(gathered: Gathered, best: Beside) -> tuple[str, ...]:
 def _alike(beside: Sequence[Beside], about: Sequence[Beside], notes: tuple[str, ...]) -> Verdict:
     """Say that no difference could be told in what it is about, and what could have been seen."""
     same = all(each.verdict == "same" for each in about)
-    seen = [each.comparison.smallest_seen for each in about]
+    seen = [each.comparison.minimum_detectable for each in about]
     known = [each for each in seen if each is not None]
     where = " everywhere" if len(about) > 1 else ""
     bound = f"{percent(max(known, default=0.0))} would have been seen{where}"
@@ -230,7 +230,7 @@ def answer_certainty(answer: Mapping[str, Json]) -> str:
 
 def answer_smallest(answer: Mapping[str, Json]) -> str:
     """The smallest change that would have been seen."""
-    seen = answer.get("smallest_seen")
+    seen = answer.get("minimum_detectable")
     return percent(seen) if isinstance(seen, float) else "none: nothing could be measured"
 
 
@@ -439,10 +439,10 @@ def _said(text: str) -> str:
 
 def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
     """What limits the answer."""
-    marked = max((answer_figure(each.get("marked", 0)) for each in answers), default=0.0)
+    noisy = max((answer_figure(each.get("noisy", 0)) for each in answers), default=0.0)
     none = any(each["verdict"] == "none" for each in answers)
-    yield from (f"{words[0].upper()}{words[1:]}." for words in marked_words(round(marked), none=none))
-    yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "elsewhere"))
+    yield from (f"{words[0].upper()}{words[1:]}." for words in noisy_words(round(noisy), none=none))
+    yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "other_machines"))
 
 
 def search_section(gathered: Gathered) -> Section | None:
@@ -494,10 +494,10 @@ def _believed(gathered: Gathered, step: StepRecord) -> Believed | None:
 
 
 def _priors(question: Mapping[str, Json]) -> list[str]:
-    confidence, smallest = question.get("confidence"), question.get("smallest")
+    confidence, threshold = question.get("confidence"), question.get("threshold")
     told = []
-    if isinstance(confidence, float) and isinstance(smallest, float):
-        told.append(f"asked for changes of {smallest:.0%} or more, to be {probability(confidence)} sure")
+    if isinstance(confidence, float) and isinstance(threshold, float):
+        told.append(f"asked for changes of {threshold:.0%} or more, to be {probability(confidence)} sure")
     priors = question.get("priors")
     return [*told, *(shown(str(each), longest=300) for each in (priors if isinstance(priors, list) else []))]
 

@@ -108,9 +108,9 @@ class Beside:
             return "better" if good else "worse"
         if not self.decides:
             return BUSY
-        if found.smallest_seen is None:
+        if found.minimum_detectable is None:
             return f"too few {self.counted} to say"
-        return f"{self.verdict}; {percent(found.smallest_seen)} would have been seen"
+        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been seen"
 
 
 def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:

@@ -144,7 +144,7 @@ class Bout:
             leading=self._leads(target),
             figures={role: estimate([math.exp(value) for value in each]) for role, each in logs.items()},
             units=len(units),
-            marked=sum(unit.noisy for unit in units),
+            noisy=sum(unit.noisy for unit in units),
             discarded=self._units.discarded(target),
             layouts=len(units) if self._units.relinked else 0,
             got=_compared(units, Role.PATCHED, rule),

@@ -47,16 +47,16 @@ class Missing:
 class Stand:
     """One metric at one point: where each lies, patched and fixed against old, and the share carried.
 
-    `leading` metrics are those that the study declares or looks for. Of its pairs `marked` were taken in noise, because
-    the machine was busy all the time, and `discarded` others were not used for that. `layouts` are the units that are
-    layouts, 0 where the builds are compared as linked. `note` says why there is no figure, else it is empty.
+    `leading` metrics are those that the study declares or looks for. Of its pairs `noisy` ones were taken in noise,
+    because the machine was busy all the time, and `discarded` others were not used for that. `layouts` are the units
+    that are layouts, 0 where the builds are compared as linked. `note` says why there is no figure, else it is empty.
     """
 
     target: Target
     leading: bool
     figures: Mapping[Role, Estimate]
     units: int
-    marked: int
+    noisy: int
     discarded: int
     layouts: int
     got: Comparison | None
@@ -101,7 +101,7 @@ class Stand:
             "better": self.target.better,
             "leading": self.leading,
             "units": self.units,
-            "marked": self.marked,
+            "noisy": self.noisy,
             "discarded": self.discarded,
             "layouts": self.layouts,
             "basis": self.basis,
@@ -131,7 +131,7 @@ class Stand:
                 "interval": compared.confidence,
             },
             "verdict": self.judged(compared),
-            "smallest_seen": compared.smallest_seen,
+            "minimum_detectable": compared.minimum_detectable,
         }
 
 

@@ -168,7 +168,7 @@ def _find(trial: Trial) -> Iterable[str]:
         "# what changed: wall, cpu, peak_memory, or a figure that the benchmark prints",
         f"metric = {toml(metric)}",
         "# the smallest change worth finding; smaller ones take more invocations",
-        f"smallest = {usual.smallest}",
+        f"threshold = {usual.threshold}",
         "# how sure the answer must be",
         f"confidence = {usual.confidence}",
         "# a search that takes longer ends with what is known by then",

@@ -186,17 +186,17 @@ class Alarm:
     at: str
 
 
-def by_pairs(measured: Measured, order: Sequence[str], *, smallest: float) -> list[Alarm]:
+def by_pairs(measured: Measured, order: Sequence[str], *, threshold: float) -> list[Alarm]:
     """Walk through a batch in the order of history; each revision is compared with the one whose level holds.
 
-    A sure difference of at least `smallest` is an alarm, and the level is that revision's from then on.
+    A sure difference of at least `threshold` is an alarm, and the level is that revision's from then on.
     """
     alarms = []
     holds = before = measured.bout.reference
     for name in order:
         found = measured.against(holds, name)
         sure = found is not None and found.verdict in (Verdict.FASTER, Verdict.SLOWER)
-        if found is not None and sure and abs(math.log(found.effect)) >= math.log1p(smallest):
+        if found is not None and sure and abs(math.log(found.effect)) >= math.log1p(threshold):
             alarms.append(Alarm(target=measured.target, before=before, at=name))
             holds = name
         if name in measured.logs or name in measured.same:
@@ -205,7 +205,7 @@ def by_pairs(measured: Measured, order: Sequence[str], *, smallest: float) -> li
 
 
 def by_history(
-    target: Target, levels: Sequence[Level], *, smallest: float, known: Mapping[str, object]
+    target: Target, levels: Sequence[Level], *, threshold: float, known: Mapping[str, object]
 ) -> list[Alarm]:
     """Find the change points of a figure's levels at revisions that are not `known` for one.
 
@@ -217,7 +217,7 @@ def by_history(
         Alarm(target=target, before=levels[point.previous].revision, at=levels[point.position].revision)
         for point in points
         if point.alert
-        and abs(math.log(point.effect)) >= math.log1p(smallest)
+        and abs(math.log(point.effect)) >= math.log1p(threshold)
         and not any(levels[at].revision in known for at in range(point.earliest, point.latest + 1))
     ]
 

@@ -190,10 +190,10 @@ class Look:
         self, measured: Measured, order: Sequence[str], state: WatchState, confirmed: Sequence[Alarm]
     ) -> list[Alarm]:
         """Where a figure may have changed, by the pairs of a batch or else by its whole history."""
-        name, smallest = figure(measured.target), self._session.study.find.smallest
+        name, threshold = figure(measured.target), self._session.study.find.threshold
         known = dict.fromkeys([*self._known(name, state), *(alarm.at for alarm in confirmed)])
-        return by_pairs(measured, order, smallest=smallest) or by_history(
-            measured.target, state.levels.get(name, ()), smallest=smallest, known=known
+        return by_pairs(measured, order, threshold=threshold) or by_history(
+            measured.target, state.levels.get(name, ()), threshold=threshold, known=known
         )
 
     def _anew(self, revision: Revision) -> WatchState:
@@ -253,7 +253,7 @@ class Look:
         request = FindRequest(
             goal=(target,),
             range=part,
-            smallest=policy.smallest,
+            threshold=policy.threshold,
             confidence=policy.confidence,
             budget=Budget(
                 seconds=policy.budget_seconds,
