@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,10 @@ from perftrail.studyfile.reference import reference
 from perftrail.web.app import DESCRIBED, OPERATIONS
 from perftrail.web.openapi import document
 
-REFERENCE = Path(__file__).parent / "reference"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+
+BEGIN, END = "<!-- packages: written by `make docs` -->", "<!-- end of packages -->"
 
 TABLES = {
     "samples": SAMPLES,
@@ -41,6 +46,29 @@ def pages() -> dict[str, str]:
         "notebook.md": notebook(),
         "openapi.json": json.dumps(document((DESCRIBED, *OPERATIONS)), indent=1) + "\n",
     }
+
+
+def packages() -> str:
+    """The rows of packages that `lint-imports` checks, the highest first, each package with its own first line."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    root = Path(perftrail.__file__).parent
+    lines = ["| package | modules | what it is |", "|---|---|---|"]
+    for row in rules["contracts"][0]["layers"]:
+        for name in row.split(" | "):
+            files = sorted((root / name).rglob("*.py")) or [root / f"{name}.py"]
+            first = root / name / "__init__.py"
+            tree = ast.parse((first if first.exists() else files[0]).read_text(encoding="utf-8"))
+            told = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
+            lines.append(f"| `{name}` | {len(files)} | {told} |")
+        lines.append("| | | |")
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def architecture(text: str) -> str:
+    """Put the packages of today into ARCHITECTURE.md's text."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{packages()}{END}{after}"
 
 
 def commands() -> str:
@@ -107,3 +135,5 @@ def _columns(columns: tuple[Column, ...]) -> Iterator[str]:
 if __name__ == "__main__":
     for file, text in pages().items():
         (REFERENCE / file).write_text(text, encoding="utf-8")
+    page = ROOT / "ARCHITECTURE.md"
+    page.write_text(architecture(page.read_text(encoding="utf-8")), encoding="utf-8")

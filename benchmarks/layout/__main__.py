@@ -50,7 +50,7 @@ of the program's time; **found** counts "slower" of these, **wrong way** "faster
 each program), **layouts** and **seconds** are means of one comparison. Relinking is part of it, building is not.
 The metric is {metric}.
 
-perftrail takes at most {pairs} pairs and ignores changes below {smallest:.1%}, once with `relink` and once without.
+perftrail takes at most {pairs} pairs and ignores changes below {threshold:.1%}, once with `relink` and once without.
 The peers' tests get interleaved runs from a launcher that adds little noise, which is the better case for them. Welch's
 test decides at p < .05 as in hyperfine's own script, Pinpoint's rule at p ≤ .01 after 10 to 30 runs. `hyperfine` itself
 runs one program after the other.
@@ -82,6 +82,7 @@ def _project(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
 @click.option("--method", "only", multiple=True, help="Only methods whose names contain this.")
 @click.option("--seed", default=1, show_default=True, help="Of the edits.")
 @click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
+@click.option("--remark", default="", help="A sentence for the page, such as how quiet the machine was.")
 def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
     projects: dict[str, Path],
     into: Path,
@@ -95,6 +96,7 @@ def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
     only: tuple[str, ...],
     seed: int,
     write: bool,
+    remark: str,
 ) -> None:
     """Judge commits that change only the layout, and slower ones, with every method."""
     into.mkdir(parents=True, exist_ok=True)
@@ -122,7 +124,7 @@ def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
         words = WORDS.format(effect=effect, metric=metric, pairs=pairs, threshold=threshold)
         PAGE.write_text(
             "<!-- made by `python -m benchmarks.layout --write`: do not edit -->\n\n"
-            f"# Layout noise beside peers\n\n{taken()}.\n\n{words}\n{table(lines)}\n"
+            f"# Layout noise beside peers\n\n{taken()}. {remark}\n\n{words}\n{table(lines)}\n"
         )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

@@ -52,7 +52,7 @@ timeout = "60s"
 
 [measure]
 invocations = "5..{pairs}"
-precision = {smallest}
+precision = {threshold}
 """
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.cli.main import COMMANDS
+from perftrail.cli.main import COMMANDS, GROUPS
 from tests.e2e.histories import make_history, write_study
 from tests.starting import start
 
@@ -53,6 +53,18 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_help_shows_the_commands_in_groups() -> None:
+    lines = perftrail("--help").stdout.splitlines()
+    titles = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert titles == ["Options", *GROUPS]
+
+
+def test_a_mistyped_command_is_answered_with_the_near_miss() -> None:
+    done = perftrail("fnd")
+    assert done.returncode == 2
+    assert 'no command "fnd"; did you mean "find"?' in done.stderr
 
 
 def test_an_unknown_command_is_wrong_usage() -> None:

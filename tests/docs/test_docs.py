@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +29,19 @@ def generator() -> ModuleType:
 def test_a_generated_page_is_what_the_code_says(file: str) -> None:
     written = (ROOT / "docs" / "reference" / file).read_text(encoding="utf-8")
     assert written == generator().pages()[file], "out of date: run `make docs`"
+
+
+def test_the_architecture_names_the_packages_of_today() -> None:
+    written = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert written == generator().architecture(written), "out of date: run `make docs`"
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(set(re.findall(r"`([a-z_]+/[a-z_/]*[a-z_]+\.py)`", (ROOT / "ARCHITECTURE.md").read_text()))),
+)
+def test_every_file_that_the_architecture_names_is_there(path: str) -> None:
+    assert (ROOT / "src" / "perftrail" / path).is_file()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,4 +1,4 @@
-"""The command `perftrail`: finds the asked command, imports only that, and speaks every error."""
+"""The command `perftrail`: import only the command that was asked for, and print every error."""
 
 from __future__ import annotations
 
@@ -12,31 +12,44 @@ import click
 
 from perftrail import __version__
 from perftrail.errors import PerftrailError
+from perftrail.model.wording import quoted, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = {
-    "init": "Write a first study of a program.",
-    "check": "Validate a study and show what it would take.",
-    "build": "Make one revision, or go through its recipe by hand.",
-    "run": "Make and measure what the plan still lacks.",
-    "find": "Find which revision changed a metric.",
-    "measure": "Measure one command, or compare several; no study file.",
-    "compare": "Compare two revisions in turns; a gate for CI.",
-    "watch": "Measure new revisions as they come, and tell of changes.",
-    "backport": "Carry a change onto an old revision; measure what it gains and costs.",
-    "explain": "Say what differs between a revision and the one before it.",
-    "show": "Show what was measured, or how a search went.",
-    "report": "Write a page with the answer, its figures and where they come from.",
-    "serve": "Show studies in a browser, while they are measured too.",
-    "export": "Write what was measured in the format of another tool.",
-    "import": "Make a study of what other tools measured.",
-    "store": "Look after what was measured: how much, copies, backups.",
-    "worker": "Build and measure for others, as a machine of a cluster.",
-    "doctor": "Say what on this machine spoils measurements, and fix it for a while.",
+GROUPS = {
+    "Start": {
+        "init": "Write a first study of a program.",
+        "check": "Validate a study; show what it would measure, and how long that takes.",
+        "doctor": "Show what on this machine disturbs measurements; fix it for a while.",
+    },
+    "Measure": {
+        "measure": "Measure one command, or compare several, without a study file.",
+        "run": "Build and measure what the plan lacks.",
+        "find": "Find the revision that changed a metric.",
+        "compare": "Compare two revisions in interleaved pairs; a gate for CI.",
+        "watch": "Measure new revisions as they come; notify of changes.",
+    },
+    "Understand": {
+        "show": "Show what was measured, or how a search went.",
+        "report": "Write a page with the answer, its charts and its evidence.",
+        "serve": "Show studies in a browser, also while they are measured.",
+        "explain": "Show what differs between a revision and the one before it.",
+        "backport": "Apply a change to an old revision; measure what it gains and costs.",
+    },
+    "Data": {
+        "export": "Write samples in the format of another tool.",
+        "import": "Create a study from other tools' results.",
+        "store": "Count, copy, back up or shrink what was measured.",
+    },
+    "More": {
+        "build": "Build one revision, or run its recipe by hand.",
+        "worker": "Build and measure for others, as a machine of a cluster.",
+    },
 }
-"""Every command with the line that --help shows for it, so that --help imports none of them."""
+"""Every command in its group, with the line that --help shows for it, so that --help imports none of them."""
+
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 INTERRUPTED = 130
 
@@ -48,13 +61,13 @@ class LazyGroup(click.Group):
     """A group that imports a command's module when that command is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The commands in the order of a user's work."""
+        """Return the commands in the order of a user's work."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command, `None` when there is no such."""
         if cmd_name not in COMMANDS:
-            return None
+            ctx.fail(f"no command {quoted(cmd_name)}{suggestion(cmd_name, COMMANDS)}")
         name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
         module = importlib.import_module(f"perftrail.cli.commands.{name}")
         command = module.command
@@ -63,18 +76,19 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         """Write the list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="perftrail")
+@click.version_option(__version__, "-V", "--version", prog_name="perftrail")
 def cli() -> None:
     """Find which change made a program faster or slower, how it scales, and how sure that is.
 
-    A study is named by its directory or its perftrail.toml; without one, the nearest upwards is meant.
+    STUDY is a directory or a perftrail.toml. Default: the nearest perftrail.toml, searching upwards.
 
-    Exit codes: 0 an answer was reached, 1 it could not be, 2 wrong usage or study file, 3 a gate tripped,
+    Exit codes: 0 the command reached an answer, 1 it did not, 2 wrong usage or study file, 3 a gate failed,
     130 interrupted.
     """
 
@@ -111,5 +125,5 @@ def keep_to_one_thread() -> None:
 
 
 def _interrupted() -> int:
-    click.echo("interrupted; what was measured is kept, and the same command goes on from there", err=True)
+    click.echo("interrupted; all samples are stored, and the same command resumes", err=True)
     return INTERRUPTED
