@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from perftrail._version import __version__
+
 if TYPE_CHECKING:
     from perftrail.notebook import OpenedStudy
 
-__version__ = "0.1.0"
+
 __all__ = ["__version__", "open"]
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import requests
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.errors import NoticeFailed
 from perftrail.model.wording import quoted
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.errors import PerftrailError
 from perftrail.model.wording import quoted, suggestion
 

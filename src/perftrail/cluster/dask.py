@@ -38,7 +38,7 @@ from distributed import wait as wait_for
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.errors import ClusterError, MachineLeft, UsageError
 from perftrail.model.measurement import Machine
 from perftrail.model.wording import listed, quoted

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.builds.packing import pack_build, unpack_build, unpack_logs
 from perftrail.cluster.attendance import present_desk
 from perftrail.cluster.dask import OwnWorkers, Scheduler, connected, own_workers, parse_address

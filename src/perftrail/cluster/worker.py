@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.builds.workers import CleanBuilder, Stoppable
 from perftrail.cluster.attendance import attend, present_job
 from perftrail.cluster.dask import Offer

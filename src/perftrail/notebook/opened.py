@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.charts.frame import themed
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.model.wording import quoted, suggestion

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, inspect, select
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.errors import NoAnswer, StoreError
 from perftrail.store import schema, sqlite
 from perftrail.store.content import Digest, digests

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Machine

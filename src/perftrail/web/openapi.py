@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.model.search_record import STATUSES, Json
 
 if TYPE_CHECKING:

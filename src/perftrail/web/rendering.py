@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.model.quantity import counted, decimals, quantity
 from perftrail.present.page_html import tied
 from perftrail.present.page_images import bundle, bundle_name

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.model.measurement import NOISE
 from perftrail.model.quantity import format_duration
 from perftrail.present.page import Listing, Section, Table, log_end, study_text

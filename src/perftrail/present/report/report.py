@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.errors import NoAnswer
 from perftrail.present.page import Fact, Page
 from perftrail.present.report.about import about_sections

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Integer, MetaData, Table, Text, func, insert, inspect, select
 
-from perftrail import __version__
+from perftrail._version import __version__
 from perftrail.errors import StoreError
 
 if TYPE_CHECKING:
