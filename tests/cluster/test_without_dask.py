@@ -12,12 +12,10 @@ from perftrail.errors import ClusterError, UsageError
 from perftrail.opening import open_session
 from tests.measure.bench import a_study
 
-OURS = ("perftrail.cluster.attendance", "perftrail.cluster.dask", "perftrail.cluster.dask")
-
 
 @pytest.fixture
 def without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("perftrail.cluster", *OURS))]:
+    for name in [name for name in sys.modules if name.startswith("perftrail.cluster")]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("dask", "distributed"):
         monkeypatch.setitem(sys.modules, name, None)

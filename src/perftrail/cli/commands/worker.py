@@ -44,18 +44,24 @@ def command(scheduler: str, builds: int, machine: str | None, directory: str | N
 
     Exits 0 when it was told to stop, 1 when the scheduler cannot be reached or is gone.
     """
-    from perftrail.cluster.dask import parse_scheduler
     from perftrail.errors import ClusterError
     from perftrail.opening import NO_DASK
 
-    address = parse_scheduler(scheduler)
     try:
+        from perftrail.cluster.dask import parse_scheduler
         from perftrail.cluster.worker import work
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"dask", "distributed"}:
             raise
         raise ClusterError(NO_DASK.format("worker")) from error
-    work(address, builds=builds, machine=machine, directory=directory, apart=apart, on_begin=_tell)
+    work(
+        parse_scheduler(scheduler),
+        builds=builds,
+        machine=machine,
+        directory=directory,
+        apart=apart,
+        on_begin=_tell,
+    )
 
 
 def _tell(offer: Offer) -> None:
