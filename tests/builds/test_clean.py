@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perftrail.builds.quota import Users
 from perftrail.builds.trees import CACHE_SHARE
+from perftrail.builds.users import Users
 from perftrail.builds.workers import AwayBuilder
 from perftrail.local_engine import LocalEngine
 from perftrail.model.build import Built

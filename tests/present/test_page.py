@@ -26,9 +26,8 @@ from perftrail.present.page import (
     log_end,
     to_markdown,
     write_markdown,
-    write_page,
 )
-from perftrail.present.page_html import AT_ONCE, to_html
+from perftrail.present.page_html import AT_ONCE, to_html, write_page
 from perftrail.present.page_images import Drawings, bundle
 from tests.charts.drawn import HOSTILE, LABELS, PALETTE, along, examples
 

@@ -21,11 +21,12 @@ from perftrail.builds.artefact import (
     write_finished,
 )
 from perftrail.builds.incremental import Job, ReusedTrees
-from perftrail.builds.quota import Disk, Users, bytes_below
+from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import changeable, keep_outputs, put_back
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.steps import Log
 from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, beside_link
+from perftrail.builds.users import Users
 from perftrail.builds.workbench import Place, Workbench, artefact_of, workplace
 from perftrail.errors import StaleBuilds
 from perftrail.file_tree import alone, remove_tree

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.builds.artefact import Content
-    from perftrail.builds.quota import Users
+    from perftrail.builds.users import Users
 
 
 TIE = ".git"

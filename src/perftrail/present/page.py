@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perftrail.errors import UsageError
-from perftrail.present.page_html import to_html
-from perftrail.present.page_images import write_images
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -198,27 +196,8 @@ LOG_BYTES = 6_000
 FILE_BYTES = 64_000
 
 
-def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
-    """Write the page and its figures' images; give every file. Raises `UsageError` where it cannot be written.
-
-    `drawings` are those of its figures that are being drawn already.
-    """
-    root = Path(directory)
-    try:
-        (root / IMAGES).mkdir(parents=True, exist_ok=True)
-        drawn = drawings.drawn(page.figures)
-        stills = {name: each.svg for name, each in drawn.items()}
-        (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
-        for figure in page.figures:
-            write_images(figure, drawn[figure.name], root / IMAGES)
-    except OSError as error:
-        raise _unwritable(directory, error) from error
-    images = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
-    return (root / PAGE, *images)
-
-
 def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
-    """Write the report as Markdown that shows its figures, and these as SVG; as `write_page` does."""
+    """Write the report as Markdown that shows its figures, and these as SVG; as `page_html.write_page` does."""
     root = Path(directory)
     try:
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
@@ -229,7 +208,7 @@ def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path
         for file, still in drawn.items():
             file.write_text(still, encoding="utf-8")
     except OSError as error:
-        raise _unwritable(directory, error) from error
+        raise unwritable(directory, error) from error
     return (root / MARKDOWN, *drawn)
 
 
@@ -259,5 +238,6 @@ def study_text(file: str) -> str:
         return ""
 
 
-def _unwritable(directory: str, error: OSError) -> UsageError:
+def unwritable(directory: str, error: OSError) -> UsageError:
+    """Return the error of a directory that cannot be written."""
     return UsageError(f"-o {directory}: cannot be written: {error.strerror}; name another directory")

@@ -9,19 +9,22 @@ import base64
 import hashlib
 import json
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from perftrail.charts.frame import config
-from perftrail.present.page_images import bundle
+from perftrail.present.page import IMAGES, PAGE, unwritable
+from perftrail.present.page_images import bundle, write_images
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.search_record import Json
     from perftrail.present.page import Page, Section, Table
+    from perftrail.present.page_images import Drawings
 
 
 class Columns:
@@ -151,3 +154,22 @@ def _data_address(drawn: str) -> str:
 
 def _text(name: str) -> str:
     return (files("perftrail.present") / "templates" / name).read_text(encoding="utf-8")
+
+
+def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
+    """Write the page and its figures' images; give every file. Raises `UsageError` where it cannot be written.
+
+    `drawings` are those of its figures that are being drawn already.
+    """
+    root = Path(directory)
+    try:
+        (root / IMAGES).mkdir(parents=True, exist_ok=True)
+        drawn = drawings.drawn(page.figures)
+        stills = {name: each.svg for name, each in drawn.items()}
+        (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
+        for figure in page.figures:
+            write_images(figure, drawn[figure.name], root / IMAGES)
+    except OSError as error:
+        raise unwritable(directory, error) from error
+    images = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
+    return (root / PAGE, *images)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perftrail import studyfile
-from perftrail.builds.quota import Users
+from perftrail.builds.users import Users
 from perftrail.builds.workers import CleanBuilder
 from perftrail.cluster.fleet import leave_sign, token_of
 from perftrail.cluster.study_copy import study_digest

@@ -68,7 +68,8 @@ def command(
     is DIR/report.md, which shows DIR/figures. Nothing is made or measured.
     """
     from perftrail.local_engine import beside
-    from perftrail.present.page import to_markdown, write_markdown, write_page
+    from perftrail.present.page import to_markdown, write_markdown
+    from perftrail.present.page_html import write_page
     from perftrail.present.page_images import Drawings
 
     if output is None and (form == "html" or as_json):

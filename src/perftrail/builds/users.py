@@ -1,0 +1,66 @@
+"""Which living processes use which builds, so that nobody removes a build in use."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+import weakref
+from typing import TYPE_CHECKING
+
+from perftrail.file_tree import alone
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Users:
+    """A file for each process that uses builds, held as long as it lives, with the keys that it uses."""
+
+    def __init__(self, builds: Path) -> None:
+        self._home = builds / "locks" / "users"
+        self._lock = builds / "locks" / "users.lock"
+        self._file: int | None = None
+        self._let_go: weakref.finalize[[int], Users] | None = None
+        self._ours: set[str] = set()
+
+    def claim(self, key: str) -> None:
+        """Say that a build is used from now on, until this process ends."""
+        if key in self._ours:
+            return
+        if self._file is None:
+            self._file = self._open()
+        os.write(self._file, f"{key}\n".encode())
+        self._ours.add(key)
+
+    def claimed(self) -> frozenset[str]:
+        """Give the keys that living processes use; forgets the dead ones."""
+        keys = set(self._ours)
+        with alone(self._lock):
+            for path in self._home.glob("*.keys"):
+                keys.update(_keys_of_living(path))
+        return frozenset(keys)
+
+    def close(self) -> None:
+        """Let go of everything; the end of the process does so too."""
+        if self._let_go is not None:
+            self._let_go()
+        self._file, self._let_go, self._ours = None, None, set()
+
+    def _open(self) -> int:
+        self._home.mkdir(parents=True, exist_ok=True)
+        with alone(self._lock):
+            file = os.open(self._home / f"{uuid.uuid4().hex}.keys", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        self._let_go = weakref.finalize(self, os.close, file)
+        return file
+
+
+def _keys_of_living(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read().decode(errors="replace").split()
+        path.unlink()
+        return []
