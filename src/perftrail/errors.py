@@ -1,27 +1,27 @@
-"""Every error that perftrail raises on purpose.
+"""Exceptions of perftrail: one tree, each with its exit code.
 
 ::
 
     PerftrailError
-    ├── UsageError            the command line or the request makes no sense      exit 2
-    ├── StudyError            the study file has mistakes, all of them listed     exit 2
-    ├── SourceError           a history cannot be read as asked                   exit 2
-    │   ├── CheckoutFailed        one revision cannot be had; recorded, not fatal
-    │   └── FormatError           another tool's file is not what its format says
-    ├── StoreError            the results cannot be read or written               exit 1
-    │   ├── StoreHeld         another perftrail is writing to them                exit 1
-    │   └── StoreAway         the server that keeps them does not answer          exit 1
-    ├── LauncherError         the launcher is missing, died or answered nonsense  exit 1
-    ├── SandboxError          a sandbox is asked for and cannot be had here       exit 1
-    ├── MachineBusy           others use the CPUs, and the study refuses that     exit 1
-    ├── ClusterError          other machines cannot do the work as asked          exit 1
-    │   └── MachineLeft       the machine that measured has left                  exit 1
+    ├── UsageError            the command line or the request is not valid        exit 2
+    ├── StudyError            the study file has mistakes; all are listed         exit 2
+    ├── SourceError           a history cannot be read                            exit 2
+    │   ├── CheckoutFailed        one revision is missing; recorded, not fatal
+    │   └── FormatError           another tool's file does not match its format
+    ├── StoreError            the store cannot be read or written                 exit 1
+    │   ├── StoreHeld         another perftrail process writes to the store       exit 1
+    │   └── StoreAway         the store's server does not answer                  exit 1
+    ├── LauncherError         the launcher is missing, died or sent nonsense      exit 1
+    ├── SandboxError          the requested sandbox is not available              exit 1
+    ├── MachineBusy           the machine is busy, and the study refuses that     exit 1
+    ├── ClusterError          machines of a cluster cannot do the work            exit 1
+    │   └── MachineLeft       the measuring machine left the cluster              exit 1
     ├── SettingsError         this machine's settings cannot be changed           exit 1
-    ├── NoticeFailed          somebody could not be told; it is tried again       exit 1
-    ├── StaleBuilds           builds were found to be wrong and are made again    exit 1
+    ├── NoticeFailed          a receiver cannot be notified; it is retried        exit 1
+    ├── StaleBuilds           wrong builds were found and are built again         exit 1
     └── NoAnswer              the question could not be answered                  exit 1
 
-A build that fails or a benchmark that crashes is no error: it is a recorded `Failure`.
+A failed build or a crashed benchmark is not an exception: it is a recorded `Failure`.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 class PerftrailError(Exception):
-    """The base of all errors that perftrail raises on purpose; its text is fit for people."""
+    """Base class of all deliberate errors; the message is written for people."""
 
     exit_code = 1
 
 
 class UsageError(PerftrailError):
-    """The command line or a request to the library makes no sense."""
+    """The command line or a request to the library is not valid."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """One thing wrong in a study file: where, at which key, and what to do about it."""
+    """One mistake in a study file: the line, the key, and what to do about it."""
 
     file: str
     line: int
@@ -59,7 +59,7 @@ class Mistake:
 
 
 class StudyError(PerftrailError):
-    """A study file has mistakes; `mistakes` holds every one, in the order of the file."""
+    """A study file has mistakes; `mistakes` lists all of them, in the order of the file."""
 
     exit_code = 2
 
@@ -69,17 +69,17 @@ class StudyError(PerftrailError):
 
 
 class SourceError(PerftrailError):
-    """A history cannot be read: no repository there, an unknown range, a tool that is missing."""
+    """A history cannot be read: for example a missing repository, an unknown range, or a missing tool."""
 
     exit_code = 2
 
 
 class CheckoutFailed(SourceError):
-    """One revision of a history cannot be had; whoever asked for it records that and goes on."""
+    """One revision of a history is not available; the caller records this and continues."""
 
 
 class FormatError(SourceError):
-    """What another tool wrote is not what its format says; the message names the place in it."""
+    """Another tool's output does not match its format; the message names the position."""
 
 
 class StoreError(PerftrailError):
@@ -87,11 +87,11 @@ class StoreError(PerftrailError):
 
 
 class StoreHeld(StoreError):
-    """Another perftrail is writing to this store; the message says which process, since when."""
+    """Another perftrail process writes to this store; the message names the process and its start."""
 
 
 class StoreAway(StoreError):
-    """The server that keeps the results does not answer; `why` says so in its own words, without a remedy."""
+    """The server of the store does not answer; `why` is its own message, without a remedy."""
 
     def __init__(self, message: str, *, why: str) -> None:
         self.why = why
@@ -99,37 +99,37 @@ class StoreAway(StoreError):
 
 
 class LauncherError(PerftrailError):
-    """The launcher is missing, died, or answered something that is not its protocol."""
+    """The launcher is missing, died, or sent something outside its protocol."""
 
 
 class SandboxError(PerftrailError):
-    """A sandbox is asked for and cannot be had here; nothing was built or run without one."""
+    """The requested sandbox is not available here; nothing was built or run without it."""
 
 
 class MachineBusy(PerftrailError):
-    """Others use the CPUs, and the study says to refuse measuring then; what was measured before is kept."""
+    """Other processes use the CPUs, and the study refuses to measure then; earlier samples are stored."""
 
 
 class ClusterError(PerftrailError):
-    """Machines of a cluster cannot be reached, or cannot do the work as it is asked of them."""
+    """Machines of a cluster are not reachable, or cannot do the work."""
 
 
 class MachineLeft(ClusterError):
-    """The machine that measures has no worker any more; what it measured is kept, and is its own."""
+    """The measuring machine has no worker any more; its samples are stored under its own id."""
 
 
 class SettingsError(PerftrailError):
-    """A setting of this machine cannot be changed, or another perftrail holds them changed."""
+    """A setting of this machine cannot be changed, or another perftrail process has changed it."""
 
 
 class NoticeFailed(PerftrailError):
-    """A receiver of notices cannot be reached, or does not take what it is sent."""
+    """A receiver of notices is not reachable, or rejects the notice."""
 
 
 class StaleBuilds(PerftrailError):
-    """Builds that went on in a used tree may be wrong, as a comparison with a clean one showed.
+    """Incremental builds may be wrong: a comparison with a clean build differed.
 
-    They were taken back: whoever used them starts over, and they are made in clean trees. `keys` names them.
+    perftrail discarded them. Callers start again, and the builds then use clean trees. `keys` names the builds.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -141,4 +141,4 @@ class StaleBuilds(PerftrailError):
 
 
 class NoAnswer(PerftrailError):
-    """The question could not be answered: nothing could be built, or nothing could be measured."""
+    """The question could not be answered: every build failed, or there are no samples."""

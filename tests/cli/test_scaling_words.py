@@ -80,4 +80,7 @@ def test_a_cause_that_is_told_has_its_evidence_and_asks_for_nothing_more() -> No
 
 def test_what_cannot_be_told_ends_with_what_would_tell() -> None:
     *_, last = contention_lines(contention(samples()))
-    assert last == "  Next: strace -f -c of one run tells which system calls wait: futex, or read and wait4."
+    assert (
+        last
+        == "  Next: trace one run with strace -f -c: it shows which system calls wait, futex, or read and wait4."
+    )

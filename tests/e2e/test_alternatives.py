@@ -161,7 +161,7 @@ def test_only_what_changed_is_made_and_measured_again(study: Path, report: dict[
         (
             'directory = "fork"',
             'directory = "forks"',
-            '18: variants.fork.directory: "forks" is no directory in ',
+            '18: variants.fork.directory: "forks" is not a directory in ',
         ),
         ('directory = "fork"', 'directory = "../fork"', "18: variants.fork.directory: "),
         (

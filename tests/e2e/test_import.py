@@ -122,8 +122,8 @@ def test_a_study_of_samples_has_no_recipe(tmp_path: Path, capsys: pytest.Capture
     )
     assert perftrail("show", str(tmp_path)) == 2
     said = capsys.readouterr().err
-    assert "5: source.range: says nothing about a samples source; it is for git, fossil or release" in said
-    assert "6: build: says nothing about samples that were taken elsewhere; leave it out" in said
+    assert "5: source.range: does not apply to a samples source, only to git, fossil or release" in said
+    assert "6: build: does not apply to imported samples; remove it" in said
     (tmp_path / "perftrail.toml").write_text(
         '[source]\nkind = "samples"\nlocation = "*.json"\nformat = "hyperfin"\n'
     )

@@ -64,4 +64,4 @@ def test_no_finding_names_a_cause_that_is_not_there(fault: str, counters: str, t
     assert ("more threads than processors" in words) == (processors < 8)
     if processors < 4:  # three counts at most lie within
         assert scaling["fits"]["chosen"] is None
-        assert "it cannot be told with" in words
+        assert "are too few for a fit" in words

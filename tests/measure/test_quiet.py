@@ -134,7 +134,7 @@ def test_an_estimate_leaves_marked_samples_out_and_says_so(tmp_path: Path) -> No
     [row] = rows(session)
     assert row.estimate is not None
     assert (row.estimate.value, row.estimate.count) == (0.1, 3)
-    assert row.noise == "1 of 4 marked busy, left out"
+    assert row.noise == "discarded 1 of 4 samples (busy)"
 
 
 def test_where_it_is_always_busy_all_samples_are_used_and_measuring_ends(tmp_path: Path) -> None:
@@ -148,4 +148,4 @@ def test_where_it_is_always_busy_all_samples_are_used_and_measuring_ends(tmp_pat
     events, _ = drain(Run(session, Selection()).events())
     assert len(measurements(events)) == 6
     [row] = rows(session)
-    assert row.noise == "6 of 6 marked busy, all used"
+    assert row.noise == "used all samples; 6 of 6 noisy (busy)"

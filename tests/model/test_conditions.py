@@ -52,15 +52,15 @@ def test_sifting_uses_all_or_exactly_the_unmarked(samples: list[Marked], least: 
         assert (sifted.values, sifted.note) == (every, "")
     elif len(quiet) >= min(least, 10):
         assert sifted.values == quiet
-        assert sifted.note.endswith("left out")
+        assert sifted.note.startswith("discarded ")
     else:
         assert sifted.values == every
-        assert sifted.note.endswith("all used")
+        assert sifted.note.startswith("used all samples;")
 
 
 def test_the_note_names_how_many_were_marked_and_why() -> None:
     samples = [Marked(value=1.0)] * 13 + [Marked(value=2.0, flags=("busy", "output-cut"))] * 7
-    assert sift(samples, least=5).note == "7 of 20 marked busy, left out"
+    assert sift(samples, least=5).note == "discarded 7 of 20 samples (busy)"
 
 
 @pytest.mark.parametrize(("action", "seconds"), [("wait", 0.0), ("mark", 1.0), ("refuse", 1.0)])

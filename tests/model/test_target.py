@@ -104,7 +104,12 @@ def test_a_figure_at_one_point_only_is_measured_there_once() -> None:
             '"real[threads=8, size=200]" is not measured in variant plain: '
             "benchmark.mt.exclude leaves it out",
         ),
-        (STUDY, "a b", None, '"a b" names no metric; write NAME, BENCHMARK.NAME or NAME[parameter=value]'),
+        (
+            STUDY,
+            "a b",
+            None,
+            '"a b" is not a valid metric; write NAME, BENCHMARK.NAME or NAME[parameter=value]',
+        ),
         (STUDY, "real[threads=1]x", None, '"real[threads=1]x": expected an operator or the end, not "x"'),
     ],
 )

@@ -235,10 +235,10 @@ def test_what_makes_less_than_a_quarter_of_the_lost_time_is_not_asked_for() -> N
         (samples(MUTEX), 'counters = ["locks"]'),
         (samples(BURNING), 'counters = ["locks"]'),
         (counted(BURNING), 'counters = ["instructions"]'),
-        (counted(SERIAL, barriers=6.0, barrier_wait=0.2), "more invocations"),
+        (counted(SERIAL, barriers=6.0, barrier_wait=0.2), "raise measure.invocations"),
         (counted(MUTEX, counted_processes=3.0), "strace -f -c"),
         (samples({**MUTEX, "foreign_cpu": 7.0}, {"foreign_cpu": 7.0}), "perftrail doctor"),
-        (samples(MUTEX, pairs=3), "more invocations"),
+        (samples(MUTEX, pairs=3), "raise measure.invocations"),
         (samples(MUTEX, count=8, processors=2), "2 to 2 threads"),
         (samples(MUTEX, count=8, processors=1), "a machine with more"),
     ],
@@ -281,9 +281,9 @@ def test_what_scales_needs_no_cause() -> None:
 @pytest.mark.parametrize(
     ("threads", "because"),
     [
-        (samples(MUTEX, count=8, processors=2), "more threads than this machine has processors"),
-        (samples({**MUTEX, "foreign_cpu": 7.0}, {"foreign_cpu": 7.0}), "others took 7.0 of 8 CPUs"),
-        (samples(MUTEX, {"wall": 1.5}), "with one thread it waits already"),
+        (samples(MUTEX, count=8, processors=2), "exceeds this machine's processors"),
+        (samples({**MUTEX, "foreign_cpu": 7.0}, {"foreign_cpu": 7.0}), "other processes used 7.0 of 8 CPUs"),
+        (samples(MUTEX, {"wall": 1.5}), "it already waits with one thread"),
         (samples(MUTEX, pairs=3), "fewer than 5 samples"),
     ],
 )

@@ -57,7 +57,7 @@ def test_one_value_has_no_confidence() -> None:
 
 
 def test_an_empty_sample_has_no_estimate() -> None:
-    with pytest.raises(ValueError, match="no values"):
+    with pytest.raises(ValueError, match="at least one value"):
         estimate([])
 
 

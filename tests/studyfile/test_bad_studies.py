@@ -66,8 +66,8 @@ def test_all_mistakes_of_a_file_are_told_at_once_in_its_order(tmp_path: Path) ->
 def test_a_missing_required_key_of_one_table_hides_no_mistake_of_another(tmp_path: Path) -> None:
     text = spoiled('command = "true"', 'shell = 1\n[find]\nmetric = "wal"', text=SMALL)
     assert complaints(tmp_path, text) == [
-        "perftrail.toml:5: benchmark.it.command: missing; what is run and measured, split into words; "
-        "{parameter} stands for its value",
+        "perftrail.toml:5: benchmark.it.command: missing; the command to measure, split into words; "
+        "{parameter} is replaced by its value",
         "perftrail.toml:6: benchmark.it.shell: expected true or false, not the number 1",
     ]
 
@@ -125,7 +125,7 @@ def test_too_many_points_are_refused(tmp_path: Path) -> None:
 def test_a_requirement_is_no_option_of_pip(tmp_path: Path) -> None:
     text = SMALL.replace('"directory"', '"release"').replace('"."', '"pypi:x"\nrequires = ["--index-url=x"]')
     [said] = complaints(tmp_path, text)
-    assert said.startswith('perftrail.toml:4: source.requires: "--index-url=x" is no requirement')
+    assert said.startswith('perftrail.toml:4: source.requires: "--index-url=x" is not a valid requirement')
 
 
 ARCHIVES = """\
@@ -146,23 +146,23 @@ command = "true"
 
 def test_a_table_of_archives_is_checked_line_by_line(tmp_path: Path) -> None:
     assert complaints(tmp_path, ARCHIVES % ".") == [
-        'perftrail.toml:6: source.archives[1].version: "1" is there twice',
+        'perftrail.toml:6: source.archives[1].version: "1" occurs twice',
         "perftrail.toml:6: source.archives[1].file: is empty",
-        'perftrail.toml:6: source.archives[1].sha256: "12" is no SHA-256, which has 64 digits',
+        'perftrail.toml:6: source.archives[1].sha256: "12" is not a SHA-256 checksum, which has 64 digits',
         'perftrail.toml:7: source.archives[2].version: "-x": a revision cannot begin with "-"',
-        'perftrail.toml:7: source.archives[2].file: "https://x.org/a.zip" is downloaded, so it needs sha256, '
-        "its checksum, beside it",
-        "perftrail.toml:9: source.yanked: says nothing about archives; it is for packages",
-        "perftrail.toml:10: source.walk: says nothing about a release source; it is for git or fossil",
+        'perftrail.toml:7: source.archives[2].file: "https://x.org/a.zip" is downloaded and needs sha256, '
+        "its checksum",
+        "perftrail.toml:9: source.yanked: does not apply to archives, only to packages",
+        "perftrail.toml:10: source.walk: does not apply to a release source, only to git or fossil",
     ]
 
 
 @pytest.mark.parametrize(
     ("location", "said"),
     [
-        ("https://x.org/dist", 'source.archives[0].file: "a.tgz" is downloaded, so it needs sha256'),
-        ("ssh://x.org/dist", "is not where archives can be had from"),
-        ("pypi:x", "is not where archives can be had from"),
+        ("https://x.org/dist", 'source.archives[0].file: "a.tgz" is downloaded and needs sha256'),
+        ("ssh://x.org/dist", "is not a valid place of archives"),
+        ("pypi:x", "is not a valid place of archives"),
         ("nowhere", "does not exist"),
     ],
 )

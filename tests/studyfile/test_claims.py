@@ -62,11 +62,11 @@ ABOUT = 'metric = "cost"\nvariant = "new"\n'
         ),
         (
             f'{ABOUT}against = "old"\nratio = "1"',
-            '21: claims.faster.ratio: "1" is no band; write "LOW..HIGH", "LOW.." or "..HIGH"',
+            '21: claims.faster.ratio: "1" is not a valid band; write "LOW..HIGH", "LOW.." or "..HIGH"',
         ),
         (
             f'{ABOUT}against = "old"\nratio = "2..1"',
-            '21: claims.faster.ratio: "2..1" has its ends the wrong way round',
+            '21: claims.faster.ratio: "2..1" has its ends in the wrong order; write the smaller one first',
         ),
         (
             f'{ABOUT}against = "odl"\nratio = "1.."',
@@ -78,7 +78,7 @@ ABOUT = 'metric = "cost"\nvariant = "new"\n'
         ),
         (
             'metric = "more"\nvariant = "new"\nalong = "size"\nreaches = "1.."',
-            '18: claims.faster.metric: "more" is derived, and how far it goes is told by what was measured; name that',
+            '18: claims.faster.metric: "more" is derived; reaches needs a measured metric',
         ),
         (
             f'{ABOUT}along = "length"\nexponent = "1.."',

@@ -133,7 +133,7 @@ def test_no_parameter_and_no_part_is_called_as_the_seed(tmp_path: Path) -> None:
         "benchmark.it.parameters.layout",
         "variants.plain.run.parts.layout",
     ]
-    assert all("stands for something else already" in each for each in said)
+    assert all("is already in use" in each for each in said)
 
 
 def test_a_key_that_is_misspelt_is_suggested(tmp_path: Path) -> None:

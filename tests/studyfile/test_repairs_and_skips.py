@@ -71,12 +71,12 @@ rebuild = false
     [
         (
             'overlay = { "compat/fcntl" = "a.h" }',
-            'overlay."compat/fcntl": "compat/fcntl" is no file of the study\'s directory; '
+            'overlay."compat/fcntl": "compat/fcntl" is not in the study\'s directory; '
             'did you mean "compat/fcntl.h"?',
         ),
         (
             'overlay = { "compat" = "a" }',
-            'overlay.compat: "compat" is no file; name each file of a directory',
+            'overlay.compat: "compat" is not a file; name each file of a directory',
         ),
         (
             'overlay = { "../x" = "a" }',
@@ -101,7 +101,7 @@ rebuild = false
         ),
         (
             'patch = ["odl.patch"]',
-            'patch: "odl.patch" is no file of the study\'s directory; did you mean "old.patch"?',
+            'patch: "odl.patch" is not in the study\'s directory; did you mean "old.patch"?',
         ),
         ('patch = "old.patch"', 'patch: expected a list, not the text "old.patch"; put it in [ ]'),
     ],
@@ -133,7 +133,7 @@ def test_skips_are_read(study: Path) -> None:
     [
         (
             'revision = "v1"\n',
-            ["8: source.skip[0].reason: missing; why they are not to be built, for whoever reads it later"],
+            ["8: source.skip[0].reason: missing; why perftrail must not build them, for later readers"],
         ),
         ('revision = "v1"\nreason = " "\n', ["10: source.skip[0].reason: is empty; say why these are not to be built"]),
         ('reason = "old"\n', ['8: source.skip[0]: names no revision; write revision = "…" or range = "OLD..NEW"']),
@@ -143,7 +143,7 @@ def test_skips_are_read(study: Path) -> None:
         ),
         (
             'reason = "old"\nrange = "..v2"\nrevision = "v1"\n',
-            ["11: source.skip[0].revision: is there beside range; write an entry for each"],
+            ["11: source.skip[0].revision: occurs together with range; write an entry for each"],
         ),
         ('reason = "old"\nrevision = "a..b"\n', ['10: source.skip[0].revision: "a..b" is a range; name one revision']),
         (
@@ -159,5 +159,5 @@ def test_a_skip_that_makes_no_sense_is_told(study: Path, lines: str, said: list[
 def test_a_directory_has_nothing_to_skip(study: Path) -> None:
     text = GIT.replace('"git"', '"directory"') + SKIP + 'revision = "v1"\nreason = "old"\n'
     assert complaints(study, text) == [
-        "perftrail.toml:8: source.skip: says nothing about a directory source; it is for git, fossil or release"
+        "perftrail.toml:8: source.skip: does not apply to a directory source, only to git, fossil or release"
     ]

@@ -37,11 +37,12 @@ budget_builds = 3
 SHAPE = (
     "unknown key",
     "expected ",
-    "is no choice",
-    "makes no sense",
+    "is not a valid choice",
+    "is out of range",
+    "needs a time",
     "is not a",
     "missing;",
-    "cannot be a name",
+    "is not a valid name",
 )
 """Words of complaints about what a schema can know: of one value, not of what it means."""
 BEYOND = (
@@ -50,11 +51,19 @@ BEYOND = (
     "exclude",
     "30..5",
     "not nan",
-    "0s makes",
+    "0s is out",
     "wait 0s",
     "is not a range",
     "regular expression",
     "is not an address",
+    "is not a valid address",
+    "is not a valid archive",
+    "is not a valid package",
+    "is not a valid place",
+    "is not a valid requirement",
+    "is not a SHA-256",
+    "is not a valid mail",
+    "is not a valid webhook",
     "is not rel",
 )
 """But a schema cannot compare numbers in text, or read a text as git would."""

@@ -58,12 +58,12 @@ def test_each_source_has_its_place_and_its_pin(tmp_path: Path) -> None:
         (
             'location = "."',
             'location = "."\nat = "v1"',
-            ["12: sources.app.at: says nothing about a directory source; it is for git, fossil or release"],
+            ["12: sources.app.at: does not apply to a directory source, only to git, fossil or release"],
         ),
         (
             'kind = "directory"\n',
             "",
-            ["9: sources.app.kind: missing; what the history is kept in"],
+            ["9: sources.app.kind: missing; kind of the history"],
         ),
         (
             "make APP={source.app}",
@@ -81,7 +81,7 @@ def test_each_source_has_its_place_and_its_pin(tmp_path: Path) -> None:
         (
             "[build]",
             '[sources.main]\nkind = "directory"\nlocation = "."\n\n[build]',
-            ['13: sources.main: "main" is what [source] is called; choose another name'],
+            ['13: sources.main: "main" is the name of [source]; choose another name'],
         ),
         (
             "[build]",
@@ -93,7 +93,9 @@ def test_each_source_has_its_place_and_its_pin(tmp_path: Path) -> None:
         (
             "[build]",
             '[sources."a b"]\nkind = "directory"\nlocation = "."\n\n[build]',
-            ['13: sources."a b": "a b" cannot be a name here; use letters, digits, _ and -, a letter first'],
+            [
+                '13: sources."a b": "a b" is not a valid name here; use letters, digits, _ and -, a letter first'
+            ],
         ),
     ],
 )

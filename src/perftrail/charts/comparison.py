@@ -1,4 +1,4 @@
-"""A against B: the ratio of each pair that was measured in turn, and the effect with its interval."""
+"""Chart of subjects against a reference: ratios of pairs, and effects with intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """One subject against a reference: ratios of pairs, the effect and its interval, the verdict in words."""
+    """One subject against a reference: ratios of pairs, the effect, its interval, and the verdict."""
 
     row: str
     subject: str
@@ -38,9 +38,9 @@ def against(
     dots: str = "pairs",
     taken: str = "measured in turns",
 ) -> Figure:
-    """Draw each subject against the reference: 1 is as much, less is to the left.
+    """Return the chart of each subject against the reference: 1 is equal, less is left.
 
-    The dots are ratios of `dots`, which were `taken` so.
+    The dots are ratios of `dots`; `taken` describes how these were measured.
     """
     row: Spec = {"field": "row", "type": "nominal", "title": None, "sort": [each.row for each in rows]}
     along: Spec = {
@@ -81,7 +81,7 @@ def against(
 
 
 def _pairs(rows: Sequence[Against], place: Spec) -> Spec:
-    """A dot for each pair's ratio."""
+    """Return a dot for each pair's ratio."""
     values: list[Json] = [
         {"row": each.row, "subject": each.subject, "value": ratio}
         for each in rows
@@ -95,7 +95,7 @@ def _pairs(rows: Sequence[Against], place: Spec) -> Spec:
 
 
 def _effects(rows: Sequence[Against], place: Spec, *, low: Spec) -> list[Spec]:
-    """Each subject's effect with its interval, in the place of its dots."""
+    """Return each subject's effect with its interval, in the row of its dots."""
     values: list[Json] = [
         {
             "row": each.row,

@@ -1,4 +1,4 @@
-"""A metric against a parameter, subject by subject, and the speed-up that follows from it."""
+"""Charts of a metric against a parameter, and of the speed-up along it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 POWERS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 MOST_WORDS = 3
-"""Of more points that were given up, the words would cover each other: the table has them, and whoever points there."""
+"""With more given-up points, labels would overlap; then only the table and tooltips show the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """A subject's value at one place of the axis, with its 95 % interval, in the metric's own unit."""
+    """A subject's value at one value of the axis, with its 95 % interval, in the metric's unit."""
 
     subject: str
     at: float
@@ -41,7 +41,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUp:
-    """A place of the axis where a subject gave nothing: why, and the limit that it ran into, if it did."""
+    """A value of the axis without a result: the reason, and the limit that was reached, if any."""
 
     subject: str
     at: float
@@ -51,7 +51,7 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """What a figure is called: its file's name, its title, its axis, the metric and its unit."""
+    """Texts of a chart: file name, title, axis, metric and unit."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class Labels:
 def curve(
     points: Sequence[CurvePoint], given_up: Sequence[GivenUp], *, labels: Labels, palette: Palette
 ) -> Figure:
-    """Draw a metric against a parameter: intervals always, points given up at their limit with the reason."""
+    """Return the chart of a metric against a parameter, with intervals and given-up points at their limit."""
     reached = [point.high for point in points] + [each.limit for each in given_up if each.limit is not None]
     measured = measured_axis(
         labels.metric, labels.unit, [*(point.low for point in points), *reached], linear=not points
@@ -97,10 +97,10 @@ def curve(
 
 
 def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) -> Figure:
-    """Draw how many times less each subject takes than at its first point, beside the ideal line.
+    """Return the chart of each subject's speed-up relative to its first point, with the ideal line.
 
-    The first is the smallest above zero: a count of nothing, as of no threads at all, has no ideal to be held to.
-    The interval of a ratio is that of the ends that are furthest apart: it is wider than 95 %.
+    The first point is the smallest positive one: zero threads have no ideal. The interval of a ratio combines the
+    farthest ends of two intervals, so it is wider than 95 %.
     """
     subjects = palette.ordered(point.subject for point in points)
     ratios = [ratio for subject in subjects for ratio in _ratios(points, subject)]
@@ -154,7 +154,7 @@ def _drawn(point: CurvePoint, divisor: float) -> Spec:
 
 
 def _along(places: Sequence[float], name: str) -> Spec:
-    """The horizontal axis: the places that were asked for are its marks."""
+    """Return the horizontal axis with the measured values as ticks."""
     distinct = sorted(set(places))
     powers = len(distinct) > 2 and all(place in (1, *POWERS) for place in distinct)
     scaling: Spec = {"zero": False, "nice": False, "padding": 12}
@@ -170,7 +170,7 @@ def _along(places: Sequence[float], name: str) -> Spec:
 def _curves(
     values: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str], *, zero: bool = False
 ) -> list[Spec]:
-    """Intervals, lines and points, in the subjects' own colours, dashes and shapes."""
+    """Return intervals, lines and points, in the subjects' colours, dashes and shapes."""
     height: Spec = {"field": "value", **measured.spec(zero=zero)}
     colour = palette.encoding(shown)
     under: list[Json] = [

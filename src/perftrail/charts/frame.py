@@ -1,8 +1,7 @@
-"""What every figure has in common: its parts, its looks in light and dark, its scales.
+"""Common parts of all charts: the `Figure` type, axes, light and dark themes, palette, and thinning.
 
-One colour, one shape and one dash for each subject, the same in every figure.
-
-Fewer points than there are, none of them hidden: neighbours stand together as one with their whole range.
+Each subject has one colour, one shape and one dash in every chart. Thinning combines neighbours into one point with
+their whole range, so that it hides no value.
 """
 
 from __future__ import annotations
@@ -22,31 +21,31 @@ Theme = Literal["light", "dark"]
 Kept = TypeVar("Kept")
 
 WIDTH, HEIGHT = 680, 300
-"""In pixels, of the drawing without its axes; a page puts its own width in place."""
+"""Size in pixels, without axes; a page replaces the width."""
 
 MOST_DOTS = 60
-"""Of more samples or pairs of a row so many dots are drawn."""
+"""Largest number of dots of one row."""
 
 DECADES = 20.0
-"""From this ratio of the largest to the smallest on, an axis is logarithmic."""
+"""From this ratio of the largest to the smallest value on, an axis is logarithmic."""
 
 MUTED = "#808590"
-"""What is no subject's: ideal lines, limits, releases. Readable on white and on black."""
+"""Colour of marks without a subject: ideal lines, limits, releases. Readable on white and on black."""
 
 FOUR = ".4~g"
-"""Four digits that count, for a number under the pointer."""
+"""Number format with four significant digits, for tooltips."""
 
 FOUND = "#D55E00"
-"""What was found: change points, culprits."""
+"""Colour of results: change points and culprits."""
 
 _COLOURS: Mapping[Theme, tuple[str, str]] = {"light": ("#23272e", "#dfe2e7"), "dark": ("#dfe2e8", "#3a404a")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure: `name` is fit for a file, `title` and `caption` are for people, `spec` draws it.
+    """A chart: `name` is safe for a file name, `title` and `caption` are for people, `spec` is for Vega-Lite.
 
-    Names and captions may hold hostile text. In `spec` such text stands only where Vega takes it for text.
+    Names and captions may contain hostile text. In `spec`, such text only occurs where Vega treats it as text.
     """
 
     name: str
@@ -57,9 +56,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A measured axis: what it shows, and the unit its values are drawn in after division by `divisor`.
+    """A measured axis: its title, its scale, and the divisor of its values.
 
-    `padding` is the room in pixels that is kept free beyond the values at both ends, for what stands beside them.
+    `padding` is free space in pixels beyond the values at both ends.
     """
 
     title: str
@@ -69,7 +68,7 @@ class Axis:
     padding: int = 0
 
     def spec(self, *, zero: bool = False) -> Spec:
-        """Give the axis as part of an encoding; `zero` makes a linear one begin there."""
+        """Return the axis as part of an encoding; `zero` makes a linear axis begin at zero."""
         if not self.logarithmic:
             scaling: Spec = {
                 "zero": zero,
@@ -86,7 +85,7 @@ class Axis:
 
 
 def measured_axis(name: str, unit: str, values: Sequence[float], *, linear: bool = False) -> Axis:
-    """Choose how to draw a metric: a unit that suits its size, logarithmic where it spans decades."""
+    """Return the axis of a metric: a unit that fits its size, logarithmic if it spans decades."""
     sizes = [abs(value) for value in values if value]
     divisor, shown = scale(max(sizes, default=1.0), unit)
     logarithmic = not linear and spans_decades(values)
@@ -99,12 +98,12 @@ def measured_axis(name: str, unit: str, values: Sequence[float], *, linear: bool
 
 
 def spans_decades(values: Sequence[float]) -> bool:
-    """Whether values are all above zero and their range is one of decades."""
+    """Return whether all values are positive and their range is at least `DECADES`."""
     return len(values) > 1 and min(values) > 0.0 and max(values) / min(values) >= DECADES
 
 
 def _ticks(low: float, high: float) -> tuple[float, ...]:
-    """The marks of a logarithmic axis: 1, 2 and 5 of each decade, the decades alone where there are many."""
+    """Return the ticks of a logarithmic axis: 1, 2 and 5 of each decade, or only decades if there are many."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     parts = (1.0, 2.0, 5.0) if last - first <= 3 else (1.0,)
     ticks = (float(f"{part * 10.0**power:.3g}") for power in range(first, last + 1) for part in parts)
@@ -112,24 +111,24 @@ def _ticks(low: float, high: float) -> tuple[float, ...]:
 
 
 def told(field: str, title: str) -> Spec:
-    """A line of words under the pointer."""
+    """Return a tooltip line with text."""
     return {"field": field, "type": "nominal", "title": title}
 
 
 def number(field: str, title: str, form: str = "") -> Spec:
-    """A line with a number under the pointer, in a form of d3's where one is given."""
+    """Return a tooltip line with a number, in a d3 format if given."""
     return {"field": field, "type": "quantitative", "title": title, **({"format": form} if form else {})}
 
 
 def interval(middle: str) -> list[Json]:
-    """The lines under the pointer for a value that is called `middle`, and its interval."""
+    """Return the tooltip lines of a value, titled `middle`, and its interval."""
     return [
         number(field, title, FOUR) for field, title in (("value", middle), ("low", "low"), ("high", "high"))
     ]
 
 
 def drawing(layers: Sequence[Spec], *, height: Json = HEIGHT, **more: Json) -> Spec:
-    """Put layers together to one drawing that fits whatever width it is given."""
+    """Combine layers into one chart that fits the available width."""
     return {
         "width": WIDTH,
         "height": height,
@@ -140,12 +139,12 @@ def drawing(layers: Sequence[Spec], *, height: Json = HEIGHT, **more: Json) -> S
 
 
 def themed(spec: Spec, theme: Theme) -> Spec:
-    """Give a specification with the looks of a theme."""
+    """Return a specification with the settings of a theme."""
     return {**spec, "config": config(theme)}
 
 
 def config(theme: Theme) -> Spec:
-    """The looks of every figure: text that is readable on the page and on paper, and little else."""
+    """Return the theme settings of every chart: readable on screen and paper."""
     text, line = _COLOURS[theme]
     font = "system-ui, 'Segoe UI', 'Helvetica Neue', 'Liberation Sans', sans-serif"
     return {
@@ -180,38 +179,38 @@ def config(theme: Theme) -> Spec:
 
 
 def evenly(all_of: Sequence[Kept], most: int) -> Sequence[Kept]:
-    """Keep so many at most of what is in order, evenly spaced, the first and the last among them."""
+    """Return at most `most` items, evenly spaced, including the first and the last."""
     if len(all_of) <= most:
         return all_of
     return [all_of[round(number * (len(all_of) - 1) / (most - 1))] for number in range(most)]
 
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#808590")
-"""Okabe and Ito's colours, told apart by colour-blind readers; those left out vanish on white or on black."""
+"""Okabe and Ito's colours for colour-blind readers, without those that vanish on white or black."""
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
 
 DIVERGING = ("#0072B2", "#f4f4f2", "#D55E00")
-"""Less, as much, more."""
+"""Colours of less, equal and more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The names that are drawn, in their order. What has no name of its own is drawn like the first."""
+    """The subjects in their order. An unknown name uses the colour of the first."""
 
     names: tuple[str, ...]
 
     def colour(self, name: str) -> str:
-        """The colour of a name."""
+        """Return the colour of a name."""
         return COLOURS[self._number(name) % len(COLOURS)]
 
     def ordered(self, names: Iterable[str]) -> list[str]:
-        """Give each of some names once, in the palette's order."""
+        """Return each of some names once, in the palette's order."""
         return sorted(set(names), key=lambda name: (self._number(name), name))
 
     def encoding(self, shown: Sequence[str], *, field: str = "subject") -> Spec:
-        """Give the colour channel for some of the names; a legend only where there is something to tell apart."""
+        """Return the colour channel of some names, with a legend if there are several."""
         return {
             "field": field,
             "type": "nominal",
@@ -221,12 +220,12 @@ class Palette:
         }
 
     def shapes(self, shown: Sequence[str]) -> Spec:
-        """Give the shape channel, which tells names apart where colours cannot: also those that share a colour."""
+        """Return the shape channel, which also separates names of equal colour."""
         numbers = [self._number(name) for name in shown]
         return self._second(shown, [SHAPES[(at + at // len(COLOURS)) % len(SHAPES)] for at in numbers])
 
     def dashes(self, shown: Sequence[str]) -> Spec:
-        """Give the dash channel of lines."""
+        """Return the dash channel of lines."""
         dashes = [list(DASHES[self._number(name) % len(DASHES)]) for name in shown]
         return self._second(shown, [*dashes])
 
@@ -245,15 +244,14 @@ class Palette:
 
 
 MOST = 400
-"""So many points a figure draws at most; more than the eye, or a page, keeps apart."""
+"""Largest number of points of one chart."""
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Along:
-    """A value at a position of the history, or of neighbours up to `last`: the median and the whole range.
+    """A value at a position of the history, or the median and range of neighbours up to `last`.
 
-    `of` says how many revisions it stands for. Not to be changed; unfrozen, only because each
-    takes longer to make then.
+    `of` is the number of revisions. Do not modify: it is not frozen only because frozen values take longer to create.
     """
 
     position: int
@@ -268,7 +266,7 @@ class Along:
 
 
 def thinned(points: Sequence[Along], most: int = MOST) -> list[Along]:
-    """Put neighbours of a subject together until no more than about `most` points are left.
+    """Combine neighbours of a subject until about `most` points remain.
 
     >>> ends = [Along(position=p, subject="", revision="r", value=p, low=p, high=p, count=1, last=p) for p in range(9)]
     >>> [(each.position, each.last, each.value) for each in thinned(ends, 3)]

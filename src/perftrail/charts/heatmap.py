@@ -1,4 +1,4 @@
-"""Benchmarks by subjects: how much each takes of what a reference takes, and where that is not clear."""
+"""Heat map of benchmarks by subjects: ratios to a reference, and unclear ones."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 STEP = 20
 STRONGEST = 2.0
-"""From half or twice as much on, a colour is full."""
+"""Ratio (or its inverse) from which a colour is full."""
 
 MOST_ROWS = 150
-"""So many rows are drawn at most: those that differ most."""
+"""Largest number of rows; those with the largest differences are drawn."""
 
 FEW_COLUMNS = 3
-"""Beside so few columns there is room for intervals."""
+"""With at most this many columns, there is space for intervals."""
 
 INK = "#23272e"
-"""Words on a pale colour, whatever the page's own."""
+"""Text colour on a pale cell, in any theme."""
 
 Standing = Literal["differs", "same", "unclear"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A subject's value over the reference's, with its interval; `None` where there is none, and `why`.
+    """A subject's value over the reference's, with its interval; `None` if it is missing, then `why` is the reason.
 
-    `whole`: the row is of all rows below it together.
+    `whole`: the row summarises all rows below it.
     """
 
     row: str
@@ -46,7 +46,7 @@ class Cell:
 
 
 def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0) -> Figure:
-    """Draw the ratios of subjects to a reference, benchmark by benchmark; `left_out` rows are not among them."""
+    """Return the chart of ratios to a reference by benchmark; `left_out` is the number of omitted rows."""
     rows = list(dict.fromkeys(cell.row for cell in cells))
     columns = list(dict.fromkeys(cell.column for cell in cells))
     place: Spec = {
@@ -82,7 +82,7 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0)
 
 
 def _values(cell: Cell, *, intervals: bool) -> dict[str, Json]:
-    """A cell as data: what is drawn of it, what is written into it and under the pointer."""
+    """Return a cell as data: its colour, its text and its tooltip."""
     assert cell.ratio is not None
     words = f"{cell.ratio:.2f}"
     if intervals:
@@ -101,7 +101,7 @@ def _values(cell: Cell, *, intervals: bool) -> dict[str, Json]:
 
 
 def _layers(known: Sequence[dict[str, Json]], lost: list[Json], place: Spec) -> list[Spec]:
-    """Draw cells by how sure they are, a line above those that stand for others, and words where there is no cell."""
+    """Return cells by their certainty, a line above summary rows, and text for missing cells."""
     sure: list[Json] = [each for each in known if each["standing"] != "unclear"]
     unclear: list[Json] = [each for each in known if each["standing"] == "unclear"]
     heads: list[Json] = [
@@ -132,7 +132,7 @@ def _layers(known: Sequence[dict[str, Json]], lost: list[Json], place: Spec) -> 
 
 
 def _squares(values: list[Json], place: Spec, mark: Spec, **channels: Json) -> Spec:
-    """Draw a square for each cell, with what is known of it under the pointer."""
+    """Return a square for each cell, with its tooltip."""
     under: list[Json] = [
         told("row", "benchmark"),
         told("column", "subject"),
@@ -149,7 +149,7 @@ def _squares(values: list[Json], place: Spec, mark: Spec, **channels: Json) -> S
 
 
 def _written(values: Sequence[Json], place: Spec, *, colour: Json) -> list[Spec]:
-    """The words in cells: in bold where a cell stands for several rows."""
+    """Return the texts of cells, bold for summary rows."""
     return [
         {
             "data": {"values": [*values]},

@@ -1,7 +1,4 @@
-"""A metric along a history: intervals, change points, releases, what could not be had, a search's own steps.
-
-What happened along a history, as layers of a drawing: stretches, releases, changes, what could not be had.
-"""
+"""Chart of a metric along a history: intervals, change points, releases, missing revisions, and search steps."""
 
 from __future__ import annotations
 
@@ -31,14 +28,14 @@ if TYPE_CHECKING:
 MOST_RELEASES, LONGEST = 10, 24
 
 PLACE = "scale('x', datum.position)"
-"""Where a mark stands in what is shown of the history, in pixels from the left, as a Vega expression."""
+"""Position of a mark in the visible part of the history, in pixels from the left, as a Vega expression."""
 
 RIGHT_HALF = f"{PLACE} > width / 2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A place of the history with a word to it: a release, a culprit, a revision that failed."""
+    """A labelled position of the history: a release, a culprit, or a failed revision."""
 
     position: int
     word: str
@@ -46,7 +43,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Neighbouring revisions that could not be had, both ends included, and why in a word."""
+    """Neighbouring missing revisions, both ends included, with the reason."""
 
     first: int
     last: int
@@ -55,7 +52,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """What happened along a history of `length` revisions; `steps` say in which step of a search one was taken."""
+    """Events along a history of `length` revisions; `steps` are the positions of a search's steps."""
 
     length: int
     changes: Sequence[Mark] = ()
@@ -66,7 +63,7 @@ class Events:
 
 
 def along_axis(length: int, title: str = "position in the history") -> Spec:
-    """The horizontal axis of everything that is drawn along a history."""
+    """Return the horizontal axis of all charts along a history."""
     return {
         "field": "position",
         "type": "quantitative",
@@ -77,7 +74,7 @@ def along_axis(length: int, title: str = "position in the history") -> Spec:
 
 
 def stretches(events: Events) -> list[Spec]:
-    """Shade what could not be had."""
+    """Return shaded areas for missing revisions."""
     if not events.gaps:
         return []
     values: list[Json] = [
@@ -97,7 +94,7 @@ def stretches(events: Events) -> list[Spec]:
 
 
 def releases(events: Events) -> list[Spec]:
-    """Draw so many releases as can be read, each with its name."""
+    """Return lines for releases, as many as are readable, with their names."""
     kept = _spread(events.releases)
     if not kept:
         return []
@@ -113,7 +110,7 @@ def releases(events: Events) -> list[Spec]:
 
 
 def _release_words(data: Spec, length: int, side: str, offset: int) -> Spec:
-    """The names of releases, to the right of their lines; at the right end to the left."""
+    """Return the names of releases: right of their lines, or left near the right end."""
     return {
         "data": data,
         "transform": [{"filter": f"datum.position {side} {0.96 * length}"}],
@@ -134,7 +131,7 @@ def _release_words(data: Spec, length: int, side: str, offset: int) -> Spec:
 
 
 def changes(events: Events) -> list[Spec]:
-    """Draw a line where it changed, with its words above the drawing."""
+    """Return a line for each change, with its label above the chart."""
     if not events.changes:
         return []
     data: Spec = {"values": [_marked(mark) for mark in events.changes]}
@@ -151,14 +148,14 @@ def changes(events: Events) -> list[Spec]:
             "data": data,
             "mark": {
                 "type": "text",
-                # towards the side with more room, also where a figure is looked at closely
+                # towards the side with more space, also in a zoomed chart
                 "align": {"expr": f"{RIGHT_HALF} ? 'right' : 'left'"},
                 "dx": {"expr": f"{RIGHT_HALF} ? -6 : 6"},
                 "limit": {"expr": f"min(260, max({PLACE}, width - {PLACE}))"},
                 "baseline": "bottom",
                 "color": FOUND,
                 "fontWeight": "bold",
-                # above the drawing, where a figure that is looked at closely would cut them off
+                # above the chart, where a zoomed chart would cut them off
                 "clip": False,
             },
             "encoding": {
@@ -171,7 +168,7 @@ def changes(events: Events) -> list[Spec]:
 
 
 def failed(events: Events) -> list[Spec]:
-    """Draw a cross for each revision that failed."""
+    """Return a cross for each failed revision."""
     if not events.failed:
         return []
     return [
@@ -193,24 +190,24 @@ def _marked(mark: Mark) -> Spec:
 
 
 def _spread(marks: Sequence[Mark]) -> list[Mark]:
-    """Give so many of the marks as can be read, evenly, the last one among them."""
+    """Return evenly spaced marks, as many as are readable, including the last."""
     step = -(-len(marks) // MOST_RELEASES) if marks else 1
     return list(reversed(list(reversed(marks))[::step]))
 
 
 MOST_NUMBERED = 60
 CLOSEST = 0.025
-"""Numbers that are closer than this share of the history would cover each other: the earlier step is kept."""
+"""Numbers closer than this share of the history would overlap; then only the earlier step has one."""
 
 ROOM = 18
-"""In pixels: a step's number stands above its point, beside the line of a change, below the words above the drawing."""
+"""Space in pixels for a step's number: above its point, below the labels of changes."""
 
 POINTS = "points"
-"""The name of the data that a page may replace when a part of the history is looked at closely."""
+"""Name of the data that a page replaces when it zooms into the history."""
 
 
 def history(points: Sequence[Along], events: Events, *, labels: Labels, palette: Palette) -> Figure:
-    """Draw a metric along a history. Many points are drawn as ranges of neighbours."""
+    """Return the chart of a metric along a history. Many points are drawn as ranges of neighbours."""
     drawn = thinned(points)
     numbered = _numbered(events, points)
     measured = replace(
@@ -239,7 +236,7 @@ def history(points: Sequence[Along], events: Events, *, labels: Labels, palette:
 
 
 def plain(point: Along, divisor: float) -> Spec:
-    """Give a point as a row of the figure's data."""
+    """Return a point as a row of the chart's data."""
     return {
         "position": point.position,
         "subject": point.subject,
@@ -288,7 +285,7 @@ def _series(
 
 
 def _numbered(events: Events, points: Sequence[Along]) -> list[tuple[Mark, float]]:
-    """The steps whose number can be read, each with the top of what it measured; none of a long search."""
+    """Return the steps with a readable number, each with the top of its interval; none for a long search."""
     tops = {point.position: point.high for point in points}
     kept: list[Mark] = []
     for mark in events.steps:
@@ -299,7 +296,7 @@ def _numbered(events: Events, points: Sequence[Along]) -> list[tuple[Mark, float
 
 
 def _steps(numbered: Sequence[tuple[Mark, float]], length: int, measured: Axis) -> list[Spec]:
-    """Number the measured revisions in the order in which a search took them."""
+    """Return the numbers of the measured revisions, in the order of the search."""
     values: list[Json] = [
         {"position": mark.position, "word": mark.word, "value": top / measured.divisor}
         for mark, top in numbered

@@ -1,4 +1,4 @@
-"""What a search believed after each of its steps: where along the history the change may be."""
+"""Chart of a search's belief: the probability of the change along the history, step by step."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json
 
 SHOWN = 0.001
-"""A stretch that is less likely to hold the change is left white."""
+"""Ranges of the history with a smaller probability stay white."""
 
 SHADES = ("#dce9f5", "#0b3c6f")
-"""From unlikely to sure; sure is darkest, also in grey."""
+"""Colours from unlikely to certain; certain is also darkest in grey."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Believed:
-    """A step: the position measured, the words, P(changed at or before) by position, P(nothing changed).
+    """A step: its position, a description, P(changed at or before) by position, and P(nothing changed).
 
-    `changed` ascends in position; empty before anything could be believed.
+    `changed` ascends in position; it is empty without a belief.
     """
 
     number: int
@@ -35,7 +35,7 @@ class Believed:
 
 
 def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = ()) -> Figure:
-    """Draw the belief step by step, the first step on top."""
+    """Return the chart of the belief, the first step on top."""
     along, count = along_axis(length), max((step.number for step in steps), default=1)
     down: Spec = {
         "field": "step",
@@ -59,7 +59,7 @@ def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = 
 
 
 def _bands(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
-    """The stretches of each step, the darker the likelier."""
+    """Return the ranges of each step, the darker the likelier."""
     stretches: list[Json] = [stretch for step in steps for stretch in _stretches(step)]
     return {
         "data": {"values": stretches},
@@ -86,7 +86,7 @@ def _bands(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
 
 
 def _dots(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
-    """What each step measured, where it measured anything."""
+    """Return the measured position of each step, if any."""
     taken: list[Json] = [
         {"position": step.position, "step": step.number, "words": step.words}
         for step in steps
@@ -100,7 +100,7 @@ def _dots(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
 
 
 def _rules(culprits: Sequence[int], along: Spec) -> list[Spec]:
-    """A line through all steps at each culprit."""
+    """Return a line through all steps at each culprit."""
     if not culprits:
         return []
     values: list[Json] = [{"position": position} for position in culprits]
@@ -114,7 +114,7 @@ def _rules(culprits: Sequence[int], along: Spec) -> list[Spec]:
 
 
 def _stretches(step: Believed) -> list[Spec]:
-    """The stretches between built revisions that may hold the change, as bands of one step."""
+    """Return the ranges between built revisions that may contain the change, as bands of one step."""
     found: list[Spec] = []
     total = step.changed[-1][1] if step.changed else 0.0
     share = (1.0 - step.no_change) / total if total > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""How the samples of each subject scatter: every one as far as they can be told apart, and their quartiles."""
+"""Chart of the samples of each subject, with their quartiles."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 24
 STEP = 26
-"""The height of a row in pixels."""
+"""Height of a row in pixels."""
 
 
 def samples(
     rows: Mapping[str, Sequence[float]], *, labels: Labels, palette: Palette, kinds: Mapping[str, str]
 ) -> Figure:
-    """Draw the samples of each row, oldest row on top; `kinds` says which subject's colour a row has.
+    """Return the chart of the samples of each row, oldest row first; `kinds` maps rows to subjects.
 
-    Of many rows the first and the last are kept and as many between as fit, of many samples evenly
-    spaced ones in the order of size, the extremes among them.
+    With many rows, evenly spaced ones are drawn, including the first and the last. The same applies to the samples of
+    a row, sorted by size.
     """
     kept = [*evenly(list(rows), MOST_ROWS)]
     measured = measured_axis(labels.metric, labels.unit, [value for name in kept for value in rows[name]])

@@ -1,1 +1,9 @@
-"""What a study is: frozen values, the standard library only, no input or output."""
+"""Values that describe a study and its results: frozen, standard library only, no I/O.
+
+- `study`, `source`, `recipe`, `benchmark`, `metrics`: the tables of the study file; `field`: their keys.
+- `subject`, `plan`, `target`, `expression`, `placeholders`: what is built, run and computed.
+- `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
+- `trial`: a measurement without a study; `search_record`: a stored search.
+- `exchange`: samples from and for other tools.
+- `quantity`, `wording`: numbers and quotes in messages.
+"""

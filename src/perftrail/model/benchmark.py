@@ -1,7 +1,4 @@
-"""What is run and measured, at which points.
-
-The axes of a benchmark and the points they span.
-"""
+"""Benchmarks: a command, its parameters, and the points that they span."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ if TYPE_CHECKING:
 
 
 Value = int | float | str
-"""What a parameter may be set to."""
+"""Value of a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value for each parameter of a benchmark, in the order the study names them."""
+    """One value for each parameter of a benchmark, in the order of the study file."""
 
     values: tuple[tuple[str, Value], ...] = ()
 
@@ -35,7 +32,7 @@ class Point:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters that this point sets."""
+        """The parameters of this point."""
         return tuple(name for name, _ in self.values)
 
     def as_dict(self) -> dict[str, Value]:
@@ -43,19 +40,19 @@ class Point:
         return dict(self.values)
 
     def matches(self, wanted: Mapping[str, Value]) -> bool:
-        """Whether each parameter in `wanted` that this point has stands at that value."""
+        """Return whether this point has the wanted value of each parameter that it shares with `wanted`."""
         return all(value == wanted[name] for name, value in self.values if name in wanted)
 
     def with_values(self, values: Mapping[str, Value]) -> Point:
-        """The same point with some of its parameters set otherwise."""
+        """Return this point with other values for some of its parameters."""
         return Point(tuple((name, values.get(name, value)) for name, value in self.values))
 
     def without(self, names: Sequence[str]) -> Point:
-        """The point with some parameters left open, as a derived metric fixes them itself."""
+        """Return this point without some parameters, for example those that a derived metric fixes."""
         return Point(tuple((name, value) for name, value in self.values if name not in names))
 
     def exceeds(self, other: Point) -> bool:
-        """Whether every number is at least as large, one larger, and every text the same."""
+        """Return whether no number is smaller, at least one is larger, and every text is the same."""
         return self != other and all(
             value >= than
             if isinstance(value, int | float) and isinstance(than, int | float)
@@ -82,25 +79,25 @@ def every_point(parameters: Mapping[str, Sequence[Value]]) -> Iterator[Point]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """A command to run at each point of its parameters, and what to read from it.
+    """A command to run at each point of its parameters, and the metrics to read from its output.
 
-    `build` holds shell lines that make what the command needs in ``{out}``, and `relink` lines that run after
-    these to link it in another order. `command` is split into words
-    unless `shell`. `give_up`: after a point fails on time or memory, larger values of that axis are skipped.
+    `build` contains shell lines that build the command's files in ``{out}``. The `relink` lines run after them
+    and link in another order. `command` is split into words unless `shell`. `give_up`: after a point fails on
+    time or memory, larger values of that axis are skipped.
     """
 
     command: Annotated[
         str,
-        Key("What is run and measured, split into words; {parameter} stands for its value.", stand_in="-"),
+        Key("The command to measure, split into words; {parameter} is replaced by its value.", stand_in="-"),
     ]
     build: Annotated[
-        tuple[str, ...], Key("Shell lines (sh -eu) that make what the command needs in {out}.")
+        tuple[str, ...], Key("Shell lines (sh -eu) that build the command's files in {out}.")
     ] = ()
     relink: Annotated[
         tuple[str, ...],
         Key(
-            "Shell lines that link what is in {out} in another order for each {layout} seed (1, 2, …); they run "
-            "after those of build. Not needed where build.relink alone changes what the command runs."
+            "Shell lines that link the files in {out} in another order for each {layout} seed (1, 2, …); they run "
+            "after build. Not needed if build.relink alone changes the command's program."
         ),
     ] = ()
     parameters: Annotated[
@@ -108,22 +105,22 @@ class Benchmark:
     ] = field(default_factory=dict)
     exclude: Annotated[
         tuple[Mapping[str, Value], ...],
-        Key("Points to leave out: each rule gives values of parameters, or a variant.", names=AXIS),
+        Key("Points to skip: each rule names values of parameters, or a variant.", names=AXIS),
     ] = ()
     env: Annotated[
         Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
     ] = field(default_factory=dict)
     stdin: Annotated[
         str | None,
-        Key("A file that the command reads as its standard input; a relative path is relative to this file."),
+        Key("File for the command's standard input; a relative path is relative to this file."),
     ] = None
     shell: Annotated[bool, Key("true: the command is one shell line.")] = False
     timeout_seconds: Annotated[
-        float, Key("How long one invocation may take.", name="timeout", form="duration", above=0)
+        float, Key("Longest time of one invocation.", name="timeout", form="duration", above=0)
     ] = 300.0
     memory_limit_bytes: Annotated[
         int | None,
-        Key("How much memory one invocation may take.", name="memory_limit", form="size", above=0),
+        Key("Largest memory of one invocation.", name="memory_limit", form="size", above=0),
     ] = None
     give_up: Annotated[
         bool, Key("true: after a point fails on time or memory, larger values of that axis are skipped.")
@@ -131,30 +128,30 @@ class Benchmark:
     counters: Annotated[
         tuple[Counter, ...],
         Key(
-            "What else is counted: locks (and waits of threads for each other, of pthread and C11, through a "
-            "preloaded object, beside all else), or "
-            "instructions (executed, which noise does not reach; nothing else is measured then)."
+            "Additional counters: locks (pthread and C11 locks, and waits of threads for each other, counted by a "
+            "preloaded object), or instructions (executed instructions, independent of noise; excludes all "
+            "other metrics)."
         ),
     ] = ()
-    metrics: Annotated[
-        Mapping[str, Metric], Key("Figures read from what the command prints.", names=FIGURE)
-    ] = field(default_factory=dict)
+    metrics: Annotated[Mapping[str, Metric], Key("Metrics read from the command's output.", names=FIGURE)] = (
+        field(default_factory=dict)
+    )
 
     @property
     def measured(self) -> Mapping[str, MeasuredMetric]:
-        """Every metric of this benchmark that needs no declaration."""
+        """Metrics of this benchmark that need no declaration."""
         if "instructions" in self.counters:
             return COUNTED["instructions"]
         return {**MEASURED, **(COUNTED["locks"] if "locks" in self.counters else {})}
 
     @property
     def leading(self) -> tuple[str, ...]:
-        """The metrics that tables show and that `run` measures until they are precise enough."""
+        """Metrics that tables show and that `run` measures to the requested precision."""
         compared = (name for name, metric in self.metrics.items() if not metric.same)
         return tuple(compared) or tuple(self.measured)[:1]
 
     def points(self, variant: str) -> tuple[Point, ...]:
-        """Every point at which this benchmark runs for a variant, exclusions left out."""
+        """Return every point at which this benchmark runs for a variant, without excluded points."""
         return tuple(point for point in every_point(self.parameters) if not self._excludes(point, variant))
 
     def _excludes(self, point: Point, variant: str) -> bool:

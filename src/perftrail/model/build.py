@@ -1,4 +1,4 @@
-"""What making a subject takes and what came of it."""
+"""Builds: the recipe of a subject, the result, and content keys."""
 
 from __future__ import annotations
 
@@ -16,39 +16,38 @@ if TYPE_CHECKING:
 Stage = Literal[
     "checkout", "build", "link", "relink", "start", "crash", "timeout", "memory", "metric", "skipped"
 ]
-"""Where making or running a subject can fail; ``link`` is the build of a benchmark against it.
+"""Stage at which a build or run can fail; ``link`` is a benchmark build against the subject.
 
-``relink``: the build could not be linked in another order; the build as its recipe links it is usable.
+``relink``: linking in another order failed; the build as its recipe links it is usable.
 
-``skipped`` is no failure of the program: the study says that the revision is not to be built.
+``skipped`` is not a failure of the program: the study excludes the revision from building.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:
-    """What is done to a revision's tree before its recipe: files put into it, then patches applied.
+    """Changes to a revision's tree before its recipe: files copied into it, then patches.
 
-    `overlay` gives for each place in the tree the study's file that goes there; `patches` come in order. The
-    study's files are named relative to its directory.
+    `overlay` maps each place in the tree to a file of the study; `patches` apply in order. Paths of study files are
+    relative to the study's directory.
     """
 
     overlay: Mapping[str, str] = field(default_factory=dict)
     patches: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether there is anything to change."""
         return bool(self.overlay or self.patches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What makes a subject from a clean tree: repairs, then shell lines in which only placeholders are open.
+    """How to build a subject from a clean tree: repairs, then shell lines with open placeholders.
 
-    `sources` are the other sources whose trees it names, each at its revision. `root` is the folder that
-    the tree is made of, of a variant that has one. `incremental` allows it to go on in the tree of another
-    revision; only `outputs` are kept then. Changes in the paths that `unaffected_by` matches do not count.
-    `relink` holds shell lines that link the objects again in an order that ``{layout}`` decides; they are no
-    part of the build as `steps` link it.
+    `sources` are the other sources that the lines name, each at its revision. `root` is the folder that is the
+    tree, for a variant with its own folder. `incremental` allows a build in the tree of another revision; then
+    only `outputs` are stored. Changes in paths that match `unaffected_by` do not count. `relink` contains shell
+    lines that link the objects in an order that ``{layout}`` decides; they are not part of the normal build.
     """
 
     directory: str
@@ -66,9 +65,9 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A subject that could not be made or run: at which stage, why, and where its log lies.
+    """A failed build or run: the stage, the reason, and the path of its log.
 
-    `message` is the most telling text that is known, in the failing program's own words: hostile text.
+    `message` is the most useful text of the failed program, in its own words: hostile text.
     """
 
     stage: Stage
@@ -78,17 +77,17 @@ class Failure:
 
     @property
     def is_limit(self) -> bool:
-        """Whether a limit was run into: what asks for more would run into it, too."""
+        """Whether the program reached a limit; a larger point would reach it, too."""
         return self.stage in ("timeout", "memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A subject that can be used.
+    """A usable build of a subject.
 
-    `key` names the content that went in, `artefact` the content that came out: two subjects with one
-    artefact are one build. `directory` is the subject's own build directory. `reused`: made earlier.
-    `layout` is the seed with which it was relinked; 0: as its recipe links it.
+    `key` is the digest of the inputs, `artefact` the digest of the outputs: subjects with equal artefacts are
+    one build. `directory` is the subject's build directory. `reused`: the build existed before. `layout` is the
+    seed of a relinked build; 0 is the link order of the recipe.
     """
 
     key: str
@@ -102,10 +101,10 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """Where a subject's recipe can be gone through by hand: its tree, nothing made in it yet.
+    """A tree in which a person can run a subject's recipe step by step.
 
-    `directory` and `environment` are those in which the steps run, `lines` the steps with nothing left open.
-    `failure` says why the tree could not be had or repaired; it is then as far as it got.
+    The steps run in `directory` with `environment`; `lines` are the steps without open placeholders. `failure`
+    says why the checkout or a repair failed; the tree is then incomplete.
     """
 
     directory: str
@@ -117,10 +116,10 @@ class Workplace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A benchmark made ready on a built subject; `out` is where its own build put things.
+    """A benchmark build on a built subject; `out` is its output directory.
 
-    `artefact` names what the benchmark's own lines made and the study's files that its command uses; the
-    subject's outputs are named by `built.artefact`.
+    `artefact` covers the benchmark's own outputs and the study's files that its command uses. `built.artefact`
+    covers the subject's outputs.
     """
 
     built: Built
@@ -129,12 +128,12 @@ class Prepared:
 
 
 def content_key(*parts: object) -> str:
-    """Name content by a digest of its JSON form: equal parts, equal key; 32 hexadecimal digits."""
+    """Return a digest of the parts' JSON form, 32 hexadecimal digits: equal parts have equal keys."""
     return _digest(_JSON.encode(parts))
 
 
 class ContentKeys:
-    """The keys of much content that ends alike; the end is put into words once.
+    """Content keys of many parts with a common end; the end is serialised once.
 
     >>> ContentKeys("c", 4).key("a", "b") == content_key("a", "b", "c", 4)
     True
@@ -144,13 +143,13 @@ class ContentKeys:
         self._end = _JSON.encode(end)[1:]
 
     def key(self, *parts: str) -> str:
-        """Name content that begins with at least one part of its own."""
+        """Return the key of content that begins with at least one part."""
         return _digest(f"{_begun(parts)}, {self._end}")
 
 
 @lru_cache(maxsize=256)
 def _begun(parts: tuple[str, ...]) -> str:
-    """The beginning of content in words; much content begins alike, one after the other."""
+    """Return the serialised beginning; neighbouring keys often share it."""
     return _JSON.encode(parts)[:-1]
 
 
@@ -161,7 +160,7 @@ def _digest(text: str) -> str:
 def _plain(value: object) -> object:
     if isinstance(value, (set, frozenset)):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} has no place in a content key")
+    raise TypeError(f"{type(value).__name__} cannot be part of a content key")
 
 
 _JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=True, default=_plain)
@@ -169,10 +168,10 @@ _JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=True, default=_plain)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRecord:
-    """A build as the store keeps it: what was made, of which revision first, and what came of it.
+    """A build in the store: its first revision, its variant, and its outcome.
 
-    A subject's build ends in `Built`, a benchmark's build on it (`benchmark` names it) in `Prepared`,
-    either in a `Failure`, which is a fact and not tried again unless asked.
+    The outcome of a subject's build is `Built`, that of a benchmark build (named by `benchmark`) is `Prepared`. A
+    `Failure` is a fact, too: perftrail does not repeat the build unless asked.
     """
 
     key: str

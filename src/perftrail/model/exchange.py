@@ -1,7 +1,4 @@
-"""What other benchmark tools measured, in perftrail's words.
-
-What is exported: samples with everything that says of what they are.
-"""
+"""Samples exchanged with other benchmark tools: `Series` for imported, `Exported` for exported ones."""
 
 from __future__ import annotations
 
@@ -20,18 +17,18 @@ if TYPE_CHECKING:
 
 
 SUMMARY = "summary"
-"""Flags a value that is another tool's mean or median: its samples were not kept."""
+"""Flag of a value that is another tool's mean or median, without its samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """What another tool measured of one benchmark at one point in one subject: values of one metric, as taken.
+    """Values of one metric of one benchmark at one point in one subject, imported from another tool.
 
-    `point` holds the parameters in the tool's order, their values as it wrote them. `subject` is the revision,
-    version or command as the tool names it. `metric` is perftrail's name where the meaning is the same (``wall``,
-    ``cpu``), else the tool's. `values` are in SI units (seconds, bytes) where the tool's unit is known. `summary`: the
-    tool kept no raw values, and the only value is its mean or median; `note` says which. Raises `ValueError` for no
-    values, or one that is not finite.
+    `point` contains the parameters in the tool's order, with values as the tool wrote them. `subject` is the
+    revision, version or command in the tool's words. `metric` is perftrail's name if the meaning is the same
+    (``wall``, ``cpu``), else the tool's. `values` are in SI units (seconds, bytes) if the tool's unit is known.
+    `summary`: the tool stored no raw values, and the only value is a mean or median; `note` says which. Raises
+    `ValueError` without values, and for a value that is not finite.
     """
 
     benchmark: str
@@ -53,7 +50,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """One value: that of an invocation, by its number from 0, started then (ISO 8601), with its flags."""
+    """One value: its invocation number from 0, its start time (ISO 8601), and its flags."""
 
     value: float
     invocation: int
@@ -63,9 +60,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """One metric of one subject at one point on one machine, with at least one value.
+    """Values of one metric of one subject at one point on one machine; at least one.
 
-    Median and interval are those that `perftrail show` prints: of the values that no noise marks, if they are enough.
+    Median and interval are those of `perftrail show`: of the values without noise flags, if these suffice.
     """
 
     subject: Subject
@@ -82,17 +79,17 @@ class Exported:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The values alone."""
+        """The values as plain numbers."""
         return tuple(each.value for each in self.values)
 
     @property
     def started(self) -> str:
-        """When the first was started; empty where nothing says so."""
+        """Start of the first invocation; empty if unknown."""
         return min((each.started for each in self.values if each.started), default="")
 
     @property
     def name(self) -> str:
-        """What is measured, in one text: benchmark, point, and the variant where it has a name of its own."""
+        """Benchmark, point and variant (unless it is the plain one) in one text."""
         point = f" {self.point}" if self.point.values else ""
         variant = "" if self.subject.variant == PLAIN else f" ({self.subject.variant})"
         return f"{self.benchmark}{point}{variant}"

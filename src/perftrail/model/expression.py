@@ -1,4 +1,4 @@
-"""Expressions over metrics, as ``real[threads=2] / real[threads=8]``: read by a small grammar, never run.
+"""Expressions over metrics, for example ``real[threads=2] / real[threads=8]``: parser and evaluation.
 
 ::
 
@@ -9,7 +9,7 @@
     reference = NAME [ "[" NAME "=" value { "," NAME "=" value } "]" ]
     value     = "text" | 'text' | anything without a blank, a quote or one of , = [ ]
 
-The words of expressions and of what `--metric` names, with the position of each.
+`Tokens` also reads the value of `--metric`. An expression never executes code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 LONGEST = 4000
-"""How many characters an expression may have."""
+"""Largest number of characters of an expression."""
 
 _BLANK = re.compile(r"\s*")
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -41,7 +41,7 @@ _REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class ExpressionError(ValueError):
-    """An expression cannot be read or computed: `message` says why, `position` is the character, from 0."""
+    """An expression cannot be parsed or computed: `message` says why, `position` is the character, from 0."""
 
     def __init__(self, position: int, message: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class ExpressionError(ValueError):
 
 
 class Tokens:
-    """A text and how far it has been read; blanks between words do not matter."""
+    """A text with a reading position; blanks between tokens are ignored."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
@@ -60,7 +60,7 @@ class Tokens:
         self._past_blanks()
 
     def take(self, *signs: str) -> str | None:
-        """Go past one of some signs when it comes next, and say which."""
+        """Consume and return one of some signs if it comes next."""
         for sign in signs:
             if self._text.startswith(sign, self.position):
                 self.position += len(sign)
@@ -69,17 +69,17 @@ class Tokens:
         return None
 
     def expect(self, sign: str) -> None:
-        """Go past a sign that must come next."""
+        """Consume a sign that must come next."""
         if not self.take(sign):
             self.refuse(f'expected "{sign}"')
 
     def expect_end(self) -> None:
-        """Make sure that nothing is left."""
+        """Raise `ExpressionError` unless the text is at its end."""
         if self.position < len(self._text):
             self.refuse("expected an operator or the end")
 
     def number(self) -> float | None:
-        """Go past a number when one comes next."""
+        """Consume and return a number if one comes next."""
         position = self.position
         written = self._match(_NUMBER)
         if written is None:
@@ -89,11 +89,11 @@ class Tokens:
         return float(written)
 
     def name(self) -> str | None:
-        """Go past the name of a metric or function when one comes next."""
+        """Consume and return the name of a metric or a function if one comes next."""
         return self._match(_NAME)
 
     def bracket(self) -> Point:
-        """Go past ``[parameter=value, …]`` when it comes next; without it no parameter is fixed."""
+        """Consume ``[parameter=value, …]`` if it comes next; without it no parameter is fixed."""
         fixed: dict[str, Value] = {}
         if not self.take("["):
             return Point()
@@ -112,7 +112,7 @@ class Tokens:
                 self.refuse('expected "," or "]"')
 
     def refuse(self, message: str) -> Never:
-        """Say that something else was expected than what comes next."""
+        """Raise `ExpressionError` for the next token."""
         left = self._text[self.position :]
         raise ExpressionError(self.position, f"{message}, not {quoted(left[:20]) if left else 'the end'}")
 
@@ -140,7 +140,7 @@ class Tokens:
 
 
 def bare_value(written: str) -> Value:
-    """Read a value without quotes: a number when it looks like one, else text.
+    """Parse an unquoted value: a number if possible, else text.
 
     >>> bare_value("2"), bare_value("0.5"), bare_value("quick-sort")
     (2, 0.5, 'quick-sort')
@@ -153,7 +153,7 @@ def bare_value(written: str) -> Value:
 
 
 def written_value(value: Value) -> str:
-    """Write a value so that it is read as the same: text that looks otherwise in quotes.
+    """Format a value so that it parses to the same value: ambiguous text in quotes.
 
     >>> written_value(2), written_value("quick-sort"), written_value("2")
     ('2', 'quick-sort', '"2"')
@@ -184,7 +184,7 @@ __all__ = [
 ]
 
 MOST_OPERATIONS = 100
-"""How many operations and parentheses an expression may have; it bounds the stack that one takes."""
+"""Largest number of operations and parentheses of an expression; it limits the recursion depth."""
 
 _ANY = Point()
 Operator = Literal["+", "-", "*", "/"]
@@ -192,12 +192,12 @@ Function = Literal["min", "max", "sqrt", "log"]
 
 
 class EvaluationError(ExpressionError):
-    """An expression has no finite value for the figures it was given: a division by zero, say."""
+    """An expression has no finite value, for example after a division by zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number that stands in the expression; never negative, which is an operation."""
+    """A number in an expression; never negative (that is an operation)."""
 
     value: float
 
@@ -207,7 +207,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A metric by name, at a point that fixes some parameters or all; `position` is where it stands."""
+    """A metric at a point that fixes some or all parameters; `position` is its character."""
 
     name: str
     point: Point = _ANY
@@ -220,7 +220,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """An operand with its sign turned."""
+    """A negated operand."""
 
     operand: Expression
 
@@ -230,7 +230,7 @@ class Negative:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Two operands and what is done with them."""
+    """A binary operation."""
 
     operator: Operator
     left: Expression
@@ -244,7 +244,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function and its arguments: one for sqrt and log (natural), at least one for min and max."""
+    """A function call: one argument for sqrt and log (natural), at least one for min and max."""
 
     function: Function
     arguments: tuple[Expression, ...]
@@ -257,7 +257,7 @@ Expression = Number | Reference | Negative | Operation | Call
 
 
 def parse(text: str) -> Expression:
-    """Read an expression. Raises `ExpressionError` with the position of what is wrong.
+    """Parse an expression. Raises `ExpressionError` with the position of the mistake.
 
     >>> str(parse("(a + b[n=2]) / -c"))
     '(a + b[n=2]) / -c'
@@ -269,12 +269,12 @@ def parse(text: str) -> Expression:
 
 
 def references(expression: Expression) -> tuple[Reference, ...]:
-    """Give every reference of an expression, each metric and point once, from left to right."""
+    """Return every reference of an expression, each metric and point once, from left to right."""
     return tuple(dict.fromkeys(_references(expression)))
 
 
 def placed(expression: Expression, place: Callable[[Reference], Reference]) -> Expression:
-    """Give the same expression with each reference replaced, as by one that fixes every parameter."""
+    """Return the expression with each reference replaced, for example by one that fixes every parameter."""
     match expression:
         case Number():
             return expression
@@ -291,9 +291,9 @@ def placed(expression: Expression, place: Callable[[Reference], Reference]) -> E
 
 
 def evaluate(expression: Expression, lookup: Callable[[Reference], float]) -> float:
-    """Compute an expression from the figures that `lookup` gives for its references.
+    """Compute an expression; `lookup` returns the value of each reference.
 
-    The result is finite. Raises `EvaluationError` when there is none; what `lookup` raises passes through.
+    The result is finite. Raises `EvaluationError` if there is none; exceptions of `lookup` propagate.
     """
     try:
         value = _evaluate(expression, lookup)
@@ -309,7 +309,7 @@ def evaluate(expression: Expression, lookup: Callable[[Reference], float]) -> fl
 
 
 class _Parser:
-    """Descends from sums to atoms; the number of operations bounds how far, and the tree's height."""
+    """Recursive descent parser; the limit on operations bounds its depth and the tree's height."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -428,6 +428,6 @@ def _references(expression: Expression) -> Iterator[Reference]:
 
 
 def _within(operand: Expression, *, tight: bool, right: bool = False) -> str:
-    """Write an operand in the parentheses it needs to be read as the same expression again."""
+    """Format an operand with the parentheses that it needs."""
     needed = isinstance(operand, Operation) and (tight or right)
     return f"({operand})" if needed else str(operand)

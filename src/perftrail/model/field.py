@@ -9,20 +9,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Form = Literal["plain", "duration", "size", "invocations", "quiet", "texts"]
-"""How a value may be written: as its type is, or as text: ``10min``, ``2GiB``, ``5..30``, ``wait 60s``; one text
-for a list of one."""
+"""Notation of a value: as its type, or as text, for example ``10min``, ``2GiB``, ``5..30``, ``wait 60s``.
+``texts`` also accepts one text for a list.
+"""
 
 NAME = r"^[A-Za-z0-9_](?:[A-Za-z0-9_+-]|\.(?!\.))*$"
-"""A variant or benchmark: it becomes the name of directories and of columns."""
+"""Name of a variant or a benchmark: it becomes part of directory and column names."""
 
 AXIS = r"^[A-Za-z_][A-Za-z0-9_-]*$"
-"""A parameter: it stands in placeholders and in brackets of expressions."""
+"""Name of a parameter: it occurs in placeholders and in brackets of expressions."""
 
 FIGURE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-"""A metric: it stands in expressions, where ``-`` is minus and ``.`` follows a benchmark."""
+"""Name of a metric: it occurs in expressions, where ``-`` is minus and ``.`` follows a benchmark."""
 
 ENVIRONMENT = r"^[^=\x00-\x20]+$"
-"""A variable of the environment."""
+"""Name of an environment variable."""
 
 NAME_RULES: Mapping[str, str] = {
     NAME: "use letters, digits, _, -, + and single dots inside",
@@ -30,19 +31,19 @@ NAME_RULES: Mapping[str, str] = {
     FIGURE: "use letters, digits and _, a letter first",
     ENVIRONMENT: "a variable has no blank and no = in its name",
 }
-"""What each kind of name may be made of, for messages."""
+"""Allowed characters of each kind of name, for messages."""
 
 LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A field as a key of the study file.
+    """A dataclass field as a key of the study file.
 
-    `doc` is for people who edit the file. `name` is the key when it is not the field's. Bounds hold for
-    numbers: `above` and `below` exclude themselves, `least` includes itself. `names` is the regular
-    expression for the names in a table of the user's own. `stand_in` takes the place of a required value
-    that is wrong, so that everything else is still checked.
+    `doc` is for people who edit the file. `name` is the key if it differs from the field. The bounds apply to
+    numbers: `above` and `below` are exclusive, `least` is inclusive. `names` is the regular expression for
+    user-defined names in a table. `stand_in` replaces a wrong required value, so that the rest is still
+    checked.
     """
 
     doc: str

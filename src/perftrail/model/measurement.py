@@ -1,11 +1,9 @@
-"""One start of one process: which, and what came of it.
+"""Invocations: their keys, random draws, outcomes, and the conditions on the machine.
 
-What else a machine did during an invocation: the figures, the words that mark a sample, what they mean.
-
-What an invocation's seed decides: the path of its build, the size of its environment, interpreters' hash seeds.
-
-Where a build lies and how large the environment is can change a program's speed though its code is the same
-(Mytkowicz et al., ASPLOS 2009). Drawn again for each block, they become noise that repetition averages out.
+`circumstances` derives from a seed the path of the build, the size of the environment, and interpreters' hash seeds.
+The build's path and the environment's size can change a program's speed although its code is the same (Mytkowicz et
+al., ASPLOS 2009). Drawn again for each block, they become noise that repetition averages out. `flags` names the
+disturbances of a sample, and `sift` chooses the samples of an estimate.
 """
 
 from __future__ import annotations
@@ -27,10 +25,10 @@ Phase = Literal["warmup", "sample"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvocationKey:
-    """Which start this is: of what (a content key), on which machine, in which phase, the how manieth.
+    """Identity of one invocation: its content key, machine, phase and ordinal.
 
-    `runnable` is the content of everything that can matter: artefact, command, environment, point and
-    what is read from it. The store holds each key at most once.
+    `runnable` is a digest of everything that can matter: artefact, command, environment, point and metrics. The
+    store contains each key at most once.
     """
 
     runnable: str
@@ -41,12 +39,12 @@ class InvocationKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """What was drawn at random for one invocation, and which invocations it belongs with.
+    """Random choices of one invocation, and its block.
 
-    Invocations of one `block` ran directly one after another, with the same `seed`; only these may be compared
-    as pairs. An empty block belongs with no other invocation. `turn` is the place in the block's order, from 0.
-    `seed` decides the build's path, the environment's size and the interpreters' hash seeds; 0: nothing was
-    drawn, as in older samples. `layout` is the seed with which the build was relinked; 0: as its recipe links it.
+    Invocations of one `block` ran directly one after another with the same `seed`; only these are pairs. An
+    empty block contains only this invocation. `turn` is the position in the block, from 0. `seed` decides the
+    build's path, the environment's size and the interpreters' hash seeds; 0: nothing was drawn, as in older
+    samples. `layout` is the seed of a relinked build; 0 is the link order of the recipe.
     """
 
     block: str = ""
@@ -56,15 +54,15 @@ class Draw:
 
 
 UNDRAWN = Draw()
-"""The draw of an invocation for which nothing was drawn."""
+"""Draw of an invocation without random choices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What one invocation gave: a value for each metric, in the metric's unit.
+    """Result of one invocation: a value for each metric, in the metric's unit.
 
-    `methods` says of a metric how it was got where several ways exist. `flags` are words such as
-    ``busy`` or ``output-cut`` that limit what the values mean.
+    `methods` names the measurement method of a metric that has several. `flags`, for example ``busy`` or
+    ``output-cut``, limit the meaning of the values.
     """
 
     key: InvocationKey
@@ -79,7 +77,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedInvocation:
-    """An invocation that gave no usable value, and why. It counts as done: it is not run again."""
+    """An invocation without a usable value, and the reason. It counts as done: it is not repeated."""
 
     key: InvocationKey
     started: str
@@ -89,17 +87,17 @@ class FailedInvocation:
 
 
 Outcome = Measurement | FailedInvocation
-"""What performing a job ends in; both are facts that the store keeps."""
+"""Result of a job; the store records both kinds."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Samples:
-    """What a runnable gave on a machine, without its warm-ups: for who reads very many. Not to be changed.
+    """Samples of a runnable on a machine, without warm-ups, in a compact form. Do not modify.
 
-    It is not frozen, only because each takes longer to make then.
-    `values` are those of each metric by ordinal; `flags` are those of the samples that have any, by ordinal.
-    `failures` are the stages of the starts that failed, warm-ups too. `blocks` and `turns` are those of the
-    draws of samples that belong to a block, by ordinal: only samples of one block may be compared as pairs.
+    It is not frozen only because frozen values take longer to create. `values` maps metrics to values by
+    ordinal; `flags` has the flagged samples by ordinal. `failures` are the stages of failed invocations,
+    including warm-ups. `blocks` and `turns` belong to samples in a block, by ordinal: only samples of one block
+    are pairs.
     """
 
     values: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
@@ -111,7 +109,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where invocations ran: a fingerprint of what matters for speed, and the facts behind it."""
+    """The machine of an invocation: a fingerprint of its relevant facts, and the facts."""
 
     id: str
     facts: Mapping[str, str]
@@ -119,9 +117,9 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runnable:
-    """A subject at one point of one benchmark, ready to start; `key` is the content that can matter.
+    """A subject at one point of one benchmark, ready to start; `key` is its content key.
 
-    Two revisions whose artefacts are equal share their key, and so their samples.
+    Two revisions with equal artefacts share their key, and so their samples.
     """
 
     key: str
@@ -133,29 +131,29 @@ class Runnable:
 
 
 ForeignMethod = Literal["cpuacct", "proc-stat"]
-"""How foreign CPU use was found: exact to the nanosecond, or to the kernel's tick of 10 ms."""
+"""Source of the foreign CPU time: exact to the nanosecond, or to the kernel's tick of 10 ms."""
 
 QuietAction = Literal["mark", "refuse", "wait"]
 
 NOISE = ("busy", "stolen", "throttled", "swapped", "suspended")
-"""The flags that say of a sample that something else than the program is in its figures."""
+"""Flags of noisy samples: something other than the program affected their values."""
 
 STOLEN_SHARE = 0.2
-"""The part of the threshold that stolen time may reach: a hypervisor takes it from whoever was running."""
+"""Stolen time above this share of the threshold is noise: a hypervisor takes it from the running process."""
 
 PRESSED = 0.01
-"""The share of the time that somebody must have waited for memory before swapped pages count."""
+"""Swapped pages count only if processes waited for memory for at least this share of the time."""
 
 SUSPENDED_SECONDS = 0.001
-"""Below this, a difference of two clocks that are read one after the other is no suspend."""
+"""Smaller differences of two clocks, read one after the other, are not a suspend."""
 
 ENOUGH_QUIET = 10
-"""So many unmarked samples suffice, however many were asked for at least: ten give a 95 % interval."""
+"""This number of quiet samples always suffices: ten give a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """What happens when the machine is not quiet: samples are marked, or waited with, or refused.
+    """Policy for a busy machine: mark samples, wait, or refuse.
 
     `seconds` is the longest wait before one invocation; after it, the sample is taken and marked.
     """
@@ -173,14 +171,13 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What else went on during an invocation; `None` is what this machine does not tell.
+    """Other load during an invocation; `None` is unknown on this machine.
 
-    `foreign_cpus` and `stolen_cpus` are means in CPUs: 0.5 is half of one CPU. They are of the last
-    `window_seconds`, which is the invocation's own time unless that was too short to be resolved. Pressures
-    are the share of the invocation's time in which somebody waited for a CPU, for memory, for a disk (our
-    own processes too).
-    `throttled_seconds` is what the limits of our control groups took, `throttled` counts them and the times
-    the CPU cut itself down for heat. `cpu_hertz` and `celsius` are the highest of all, at the end.
+    `foreign_cpus` and `stolen_cpus` are means in CPUs: 0.5 is half of one CPU. They cover the last
+    `window_seconds`, which is the invocation's own time unless that is too short. Pressures are the share of
+    the invocation's time in which any process, including ours, waited for a CPU, memory or a disk.
+    `throttled_seconds` is the time lost to the limits of our control groups; `throttled` counts these events
+    and thermal throttling. `cpu_hertz` and `celsius` are maxima over all sensors, at the end.
     """
 
     window_seconds: float = 0.0
@@ -198,7 +195,7 @@ class Conditions:
     celsius: float | None = None
 
     def values(self) -> dict[str, float]:
-        """The figures by the names under which a measurement keeps them; what is not known is left out."""
+        """Return the known conditions by the names of their metrics."""
         known = {
             "foreign_cpu": self.foreign_cpus,
             "stolen_cpu": self.stolen_cpus,
@@ -213,7 +210,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """A process that takes CPU time: its id, the name it gives itself (hostile text), and how many CPUs."""
+    """A process that uses CPU time: its id, its own name (hostile text), and its number of CPUs."""
 
     pid: int
     name: str
@@ -221,24 +218,24 @@ class Busy:
 
 
 def flags(conditions: Conditions, threshold: float) -> tuple[str, ...]:
-    """Say in words what spoils a sample; `threshold` is in CPUs.
+    """Return the noise flags of a sample; `threshold` is in CPUs.
 
     >>> flags(Conditions(foreign_cpus=0.4), 0.25)
     ('busy',)
     """
     pressed = conditions.memory_pressure is None or conditions.memory_pressure >= PRESSED
-    said = {
+    disturbed = {
         "busy": (conditions.foreign_cpus or 0.0) > threshold,
         "stolen": (conditions.stolen_cpus or 0.0) > threshold * STOLEN_SHARE,
         "throttled": conditions.throttled > 0 or conditions.throttled_seconds > 0.0,
         "swapped": conditions.swapped_pages > 0 and pressed,
         "suspended": conditions.suspended_seconds > SUSPENDED_SECONDS,
     }
-    return tuple(word for word in NOISE if said[word])
+    return tuple(word for word in NOISE if disturbed[word])
 
 
 def weight(marks: Iterable[str]) -> float:
-    """Give what a sample counts beside unmarked ones: nothing when noise marks it, else all.
+    """Return the weight of a sample: 0 if a flag marks noise, else 1.
 
     >>> weight(("output-cut",)), weight(("busy",))
     (1.0, 0.0)
@@ -248,7 +245,7 @@ def weight(marks: Iterable[str]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """A value with the flags of the sample that it is of."""
+    """A value with the flags of its sample."""
 
     value: float
     flags: tuple[str, ...] = ()
@@ -256,62 +253,65 @@ class Marked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sifted:
-    """The values that an estimate uses, and what must be said of it: empty when nothing was marked."""
+    """The values of an estimate, and a note on noisy samples; empty without noise."""
 
     values: tuple[float, ...]
     note: str = ""
 
 
 def sift(samples: Sequence[Marked], *, least: int) -> Sifted:
-    """Choose which samples an estimate uses: the unmarked ones when they are enough, else all of them.
+    """Choose the samples of an estimate: the quiet ones if they suffice, else all.
 
-    Enough are `least`, or `ENOUGH_QUIET` when that is fewer. It assumes that whether a sample is marked tells
-    nothing of what the program itself took; the marks say what others did.
+    `least` samples suffice, or `ENOUGH_QUIET` if that is fewer. This assumes that noise flags are independent of the
+    program's own value: they describe other processes.
 
     >>> sift([Marked(value=1.0), Marked(value=9.0, flags=("busy",))], least=1)
-    Sifted(values=(1.0,), note='1 of 2 marked busy, left out')
+    Sifted(values=(1.0,), note='discarded 1 of 2 samples (busy)')
     >>> sift([Marked(value=1.0), Marked(value=9.0, flags=("busy",))], least=2)
-    Sifted(values=(1.0, 9.0), note='1 of 2 marked busy, all used')
+    Sifted(values=(1.0, 9.0), note='used all samples; 1 of 2 noisy (busy)')
     """
     quiet = [sample.value for sample in samples if weight(sample.flags) > 0.0]
     marked = len(samples) - len(quiet)
     if marked == 0:
         return Sifted(values=tuple(quiet))
     words = {mark for sample in samples for mark in sample.flags}
-    said = f"{marked} of {len(samples)} marked {', '.join(word for word in NOISE if word in words)}"
+    reasons = ", ".join(word for word in NOISE if word in words)
     if enough_quiet(len(quiet), least=least):
-        return Sifted(values=tuple(quiet), note=f"{said}, left out")
-    return Sifted(values=tuple(sample.value for sample in samples), note=f"{said}, all used")
+        return Sifted(values=tuple(quiet), note=f"discarded {marked} of {len(samples)} samples ({reasons})")
+    return Sifted(
+        values=tuple(sample.value for sample in samples),
+        note=f"used all samples; {marked} of {len(samples)} noisy ({reasons})",
+    )
 
 
 def enough_quiet(count: int, *, least: int) -> bool:
-    """Tell whether so many unmarked samples make an estimate by themselves."""
+    """Return whether this number of quiet samples suffices for an estimate."""
     return count >= min(least, ENOUGH_QUIET)
 
 
 PADDING = "PERFTRAIL_PADDING"
-"""A variable that only takes room: what lies above a program's stack decides how its data are aligned."""
+"""Environment variable that only occupies space: the data above a program's stack decide its alignment."""
 
 PADDING_BYTES = 4096
-"""The size of an environment varies by up to a page: the stack's place within its page decides alignment."""
+"""The size of the environment varies by up to one page: the stack's offset in its page decides alignment."""
 
 PATH_LENGTHS = range(20, 201)
-"""How many characters of a build's path are drawn: enough to cross every size class of an allocator up to 256."""
+"""Drawn lengths of a build's path; they cross every size class of an allocator up to 256."""
 
 LONGEST_NAME = 100
-"""Longer paths consist of two names: some encrypted file systems refuse names above 143 characters."""
+"""Longer paths consist of two names: some encrypted file systems reject names above 143 characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What surrounds an invocation: `path` names a link to the build, `environment` is added to the study's."""
+    """Drawn surroundings of an invocation: `path` is a link to the build, `environment` extends the study's."""
 
     path: tuple[str, ...]
     environment: Mapping[str, str]
 
 
 def circumstances(seed: int, *, padding_bytes: int = PADDING_BYTES) -> Circumstances:
-    """Return what a seed decides; the same seed decides the same for every build.
+    """Return the surroundings for a seed; one seed gives the same ones for every build.
 
     >>> circumstances(7) == circumstances(7) != circumstances(8)
     True
@@ -320,12 +320,12 @@ def circumstances(seed: int, *, padding_bytes: int = PADDING_BYTES) -> Circumsta
 
 
 def seed_of(*parts: object) -> int:
-    """Return a seed above 0 that is the same for the same parts; it fits into 53 bits, as numbers in JSON do."""
+    """Return a positive seed of 53 bits (for JSON) that only depends on the parts."""
     return 1 + _number(2**52, "seed", *parts)
 
 
 def _environment(seed: int, padding_bytes: int) -> dict[str, str]:
-    """Return the variables; Python reads a decimal number below 2**32, Perl 16 hexadecimal digits; 0 means off."""
+    """Return the variables. Python reads a decimal number below 2**32, Perl 16 hexadecimal digits; 0 means off."""
     size = _number(padding_bytes, "padding", seed) if padding_bytes else 0
     return {
         PADDING: "x" * size,

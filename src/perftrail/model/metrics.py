@@ -1,4 +1,4 @@
-"""Metrics: read from what a benchmark prints, computed from others, or taken of every invocation."""
+"""Metrics: read from a benchmark's output, derived from others, or measured for every invocation."""
 
 # The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
 
@@ -27,60 +27,58 @@ Printed = Literal[
     "jsonl",
     "csv",
 ]
-"""The formats of other tools in which a benchmark may print what it measured."""
+"""Formats of other benchmark tools that a benchmark may print."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A figure read from what a benchmark prints: the pattern's only group, or one of an item in a tool's format."""
+    """A metric read from a benchmark's output: the only group of a pattern, or an item in a tool's format."""
 
-    pattern: Annotated[str, Key("A regular expression, by lines, whose only group is the number.")] = ""
+    pattern: Annotated[str, Key("A regular expression, line by line, whose only group is the number.")] = ""
     reads: Annotated[
         Printed | None,
         Key(
-            "Instead of a pattern: the other tool's format that the benchmark prints, and nothing else beside."
+            "Instead of a pattern: the tool format of the benchmark's output, which must contain nothing else."
         ),
     ] = None
     item: Annotated[
         str,
         Key(
-            "With reads: which of the things printed, as name or name[parameter=value, …]; not needed of one."
+            "With reads: the item of the output, as name or name[parameter=value, …]; not needed if there is one."
         ),
     ] = ""
     figure: Annotated[
-        str, Key("With reads: which figure of the item; in seconds or bytes where it is a time or a size.")
+        str, Key("With reads: which metric of the item; times are in seconds, sizes in bytes.")
     ] = "wall"
     unit: Annotated[str, Key("The metric's unit; s and B are scaled for people.")] = ""
     better: Annotated[Better, Key("Which direction is an improvement.")] = "lower"
-    pick: Annotated[
-        Pick, Key("Which number counts when the pattern, or the item, is found several times.")
-    ] = "last"
+    pick: Annotated[Pick, Key("Which number to use if the pattern or the item occurs several times.")] = (
+        "last"
+    )
     same: Annotated[
         bool,
         Key(
-            "true: an answer, not a figure to compare: at a point it must be the same in every variant and revision."
+            "true: a result to check, not to compare: at a point it must be equal in every variant and revision."
         ),
     ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """A metric computed from others of one benchmark, for instance ``real[threads=2] / real[threads=8]``."""
+    """A metric computed from others of one benchmark, for example ``real[threads=2] / real[threads=8]``."""
 
     value: Annotated[
         str,
-        Key(
-            "An expression over the benchmark's metrics, as real[threads=2] / real[threads=8].", stand_in="1"
-        ),
+        Key("An expression over metrics, for example real[threads=2] / real[threads=8].", stand_in="1"),
     ]
-    benchmark: Annotated[str, Key("The benchmark it belongs to; may be left out when there is one.")] = ""
+    benchmark: Annotated[str, Key("The benchmark of the metrics; optional if there is only one.")] = ""
     unit: Annotated[str, Key("The metric's unit; empty for a ratio.")] = ""
     better: Annotated[Better, Key("Which direction is an improvement.")] = "lower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredMetric:
-    """A metric that the launcher takes of every invocation: its unit and which way is better."""
+    """A metric that the launcher measures for every invocation: its unit and its better direction."""
 
     unit: str
     better: Better = "lower"
@@ -104,7 +102,7 @@ MEASURED: Mapping[str, MeasuredMetric] = {
     "cpu_frequency": MeasuredMetric(unit="Hz", better="higher"),
     "cpu_temperature": MeasuredMetric(unit="°C"),
 }
-"""Every metric of every benchmark that needs no declaration, unless it counts instructions."""
+"""Metrics of every benchmark that need no declaration, unless it counts instructions."""
 
 COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {
     "locks": {
@@ -125,10 +123,10 @@ COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {
     },
     "instructions": {"instructions": MeasuredMetric(unit="")},
 }
-"""The metrics that a benchmark has when its `counters` ask for them."""
+"""Additional metrics of a benchmark with `counters`."""
 
 OWN_METRICS: Mapping[str, MeasuredMetric] = {
     **MEASURED,
     **{name: metric for each in COUNTED.values() for name, metric in each.items()},
 }
-"""Every name that no metric of a study may have."""
+"""Reserved names: a study cannot declare a metric with one of them."""

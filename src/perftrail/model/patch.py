@@ -1,4 +1,4 @@
-"""A change that is carried from one revision to another: as a patch, or as the conflict that stands in its way."""
+"""Back-ported changes: patches, and the conflicts that prevent them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
 
 Clash = Literal["changed", "absent", "deleted", "added", "rejected"]
-"""Why a file's change does not fit an old revision.
+"""Why a file's change does not apply to an old revision.
 
-``changed``: the old revision has other lines where the change is. ``absent``: it has no such file.
-``deleted``: the change removes the file, which reads otherwise there. ``added``: both have a file of that name.
-``rejected``: a patch finds nowhere the lines that it changes.
+``changed``: the old revision has other lines there. ``absent``: it does not have the file. ``deleted``: the
+change deletes a file with other content. ``added``: both add a file of that name. ``rejected``: a patch does
+not find its lines.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """How much of one file a change touches: lines added and removed, `None` where it is no text."""
+    """Size of a change in one file: lines added and removed, `None` for binary files."""
 
     path: str
     added: int | None
@@ -28,30 +28,30 @@ class FileChange:
 
     @property
     def lines(self) -> int:
-        """Lines added and removed together."""
+        """Lines added plus lines removed."""
         return (self.added or 0) + (self.removed or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A change as ``git apply`` takes it. `text` and the paths are as others wrote them: hostile."""
+    """A change in the format of ``git apply``. `text` and the paths are hostile text."""
 
     text: bytes
     files: tuple[FileChange, ...]
 
     @property
     def digest(self) -> str:
-        """Name the patch by its content, 64 hexadecimal digits."""
+        """Digest of the patch, 64 hexadecimal digits."""
         return hashlib.sha256(self.text).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """Lines that a change wants to change and that the old revision has otherwise.
+    """Lines of a change that differ in the old revision.
 
-    `first` and `last` count in the file before the change, `marker` is the line of the half-applied file where
-    git marks the conflict, 0 where that is not known. `since` are the revisions between the old one and the
-    change that touched these lines, `apart` those that only the old one's own branch has; oldest first.
+    `first` and `last` are line numbers before the change. `marker` is the line of git's conflict marker in the
+    partially changed file, 0 if unknown. `since` are the revisions between the old one and the change that
+    touched these lines, oldest first. `apart` are the revisions that only the old branch has.
     """
 
     first: int
@@ -63,7 +63,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """One file in which a change and an old revision clash. `since`: what made the file so, oldest first."""
+    """One file in which a change and an old revision conflict; `since` are the revisions that changed it."""
 
     path: str
     clash: Clash
@@ -73,10 +73,10 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Why a change does not apply. `directory` holds the tree with as much of it as applies.
+    """Why a change does not apply. `directory` contains the tree with the part that applies.
 
-    `first` are the revisions that would have to be carried before it, oldest first. `kept`: the directory was
-    there already, and nobody's work in it was touched.
+    `first` are the revisions to back-port before it, oldest first. `kept`: the directory existed already, and
+    perftrail did not touch anybody's work in it.
     """
 
     obstacles: tuple[Obstacle, ...]
@@ -87,7 +87,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patched:
-    """A revision of our own: an old one with a patch on it, named by both."""
+    """A patched old revision, with its base and patch."""
 
     base: Revision
     patch: Patch

@@ -1,8 +1,8 @@
-"""Placeholders such as ``{threads}`` in what a study tells perftrail to run.
+"""Placeholders such as ``{threads}`` in commands and shell lines of a study.
 
-A brace stands for itself unless it encloses a name and nothing else; ``{{name}}`` is then a literal
-``{name}``. What the shell writes as ``${name}`` is the shell's own, with all that it nests. A ``}}`` that no
-``{{`` opened stays as it is, so that most shell, awk and JSON texts need no doubling at all.
+A brace is literal unless it encloses only a name; ``{{name}}`` is then a literal ``{name}``. ``${name}`` belongs to the
+shell, including nested braces. A ``}}`` without a ``{{`` stays unchanged, so that most shell, awk and JSON texts need
+no doubled braces.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 Quote = Callable[[str], str]
 
 MACHINE = ("build", "study", "cpus", "revision")
-"""What may stand in every line that is run."""
+"""Placeholders of every line."""
 
 OUT = "out"
-"""Where a benchmark's own build puts things: in that build's lines and in the command."""
+"""Output directory of a benchmark build: in the lines of that build and in the command."""
 
 LAYOUT = "layout"
-"""The seed of a link order, from 1: in lines that relink, and nowhere else."""
+"""Seed of a link order, from 1: only in lines that relink."""
 
 _SOURCE = "source."
 
@@ -47,7 +47,7 @@ class _Text:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Name the placeholders of a text, each once, in the order they come.
+    """Return the placeholders of a text, each once, in order of appearance.
 
     >>> names("{out}/mt -t {threads} ${HOME} {{literal}} { print $1 }")
     ('out', 'threads')
@@ -56,7 +56,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def source_placeholder(name: str) -> str:
-    """Give the placeholder, without braces, of another source's tree.
+    """Return the placeholder, without braces, of another source's tree.
 
     >>> source_placeholder("app")
     'source.app'
@@ -65,7 +65,7 @@ def source_placeholder(name: str) -> str:
 
 
 def sources_named(texts: Iterable[str]) -> tuple[str, ...]:
-    """Name the other sources whose trees texts mention, each once, in the order they come.
+    """Return the other sources whose trees texts mention, each once, in order of appearance.
 
     >>> sources_named(["make -C {build} APP={source.app}"])
     ('app',)
@@ -75,10 +75,10 @@ def sources_named(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def fill(text: str, values: Mapping[str, str], quote: Quote | None = None) -> str:
-    """Put values in place of their placeholders and make doubled braces single.
+    """Replace placeholders by values, and doubled braces by single ones.
 
-    `quote` is applied to each value: `shlex.quote` for a line that a shell reads. Names without a value
-    stay as they are; what a value holds is never read as a placeholder.
+    `quote` is applied to each value: use `shlex.quote` for shell lines. Placeholders without a value stay.
+    Placeholders inside values are not replaced.
 
     >>> fill("{out}/mt -t {threads} {{x}}", {"threads": "4"})
     '{out}/mt -t 4 {x}'
@@ -95,9 +95,9 @@ def fill(text: str, values: Mapping[str, str], quote: Quote | None = None) -> st
 
 
 def fill_some(text: str, values: Mapping[str, str], quote: Quote | None = None) -> str:
-    """Put some values in place and leave a text whose other placeholders are for a later `fill`.
+    """Replace some placeholders, and leave the others for a later `fill`.
 
-    Doubled braces stay doubled, and what looks like a placeholder in a value is made literal.
+    Doubled braces stay doubled, and placeholders inside values become literal text.
 
     >>> fill_some("{out}/{name} {{x}}", {"name": "{cpus}"})
     '{out}/{{cpus}} {{x}}'
@@ -115,7 +115,7 @@ def fill_some(text: str, values: Mapping[str, str], quote: Quote | None = None) 
 
 
 def put_texts(text: str, texts: Mapping[str, str]) -> str:
-    """Put texts in place of their placeholders as they are written: placeholders in them are filled later.
+    """Replace placeholders by texts that may contain placeholders themselves, for a later `fill`.
 
     >>> put_texts("{program} {size} {{x}}", {"program": "python3 {build}/run.py"})
     'python3 {build}/run.py {size} {{x}}'
@@ -130,10 +130,10 @@ def put_texts(text: str, texts: Mapping[str, str]) -> str:
 
 
 def split_command(command: str) -> tuple[str, ...]:
-    """Split a command into words as a shell does, without expanding anything.
+    """Split a command into words like a shell, without expansion.
 
-    Values are filled in afterwards, word by word, so that none can become two words. Raises `ValueError`
-    that says what is wrong with the quotes, or that there is no word at all.
+    Values are filled in later, word by word, so that a value cannot become two words. Raises `ValueError` for wrong
+    quotes and for an empty command.
     """
     try:
         words = tuple(shlex.split(command))
@@ -145,7 +145,7 @@ def split_command(command: str) -> tuple[str, ...]:
 
 
 def study_files(texts: Iterable[str], values: Mapping[str, Value]) -> tuple[str, ...]:
-    """Name the files below the study's directory that texts mention, relative to it, sorted.
+    """Return the files below the study's directory that texts mention, relative to it, sorted.
 
     >>> study_files(["{study}/data-{size}.txt"], {"size": 5})
     ('data-5.txt',)

@@ -1,4 +1,4 @@
-"""What a study asks to be measured, and in which order."""
+"""Measurement plan of a study: cells, recipes, content keys and order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A subject at one point of one benchmark: the smallest thing that is measured."""
+    """A subject at one point of one benchmark: the smallest unit of measurement."""
 
     subject: Subject
     benchmark: str
@@ -34,14 +34,14 @@ class Cell:
 
 
 def subjects(study: Study, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
-    """Every revision in every variant, revision by revision."""
+    """Return every revision in every variant, revision by revision."""
     return tuple(
         Subject(revision=revision, variant=name) for revision in revisions for name in study.variants
     )
 
 
 def cells(study: Study, subject: Subject) -> tuple[Cell, ...]:
-    """Everything that is measured of one subject."""
+    """Return every cell of one subject."""
     return tuple(
         Cell(subject=subject, benchmark=name, point=point)
         for name, benchmark in study.benchmarks.items()
@@ -50,9 +50,9 @@ def cells(study: Study, subject: Subject) -> tuple[Cell, ...]:
 
 
 def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
-    """The recipe of a variant at a revision that lies in these eras; later eras win, the variant last.
+    """Return the recipe of a variant at a revision in these eras; later eras win, the variant last.
 
-    Variables and repairs add up; of two for one name or one place, the later wins.
+    Variables and repairs accumulate; for equal names or places, the later one wins.
     """
     build = study.build
     directory, steps, outputs, timeout = build.directory, build.steps, build.outputs, build.timeout_seconds
@@ -88,34 +88,34 @@ def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
 
 
 def _repairs(parts: Sequence[Build | Era | VariantBuild]) -> Repairs:
-    """Put repairs together: one file for each place, the later wins; each patch once, where it comes first."""
+    """Combine repairs: the later file wins a place; each patch applies once, at its first position."""
     overlay = {posixpath.normpath(place): file for part in parts for file, place in part.overlay.items()}
     patches = (posixpath.normpath(file) for part in parts for file in part.patch)
     return Repairs(overlay=overlay, patches=tuple(dict.fromkeys(patches)))
 
 
 def named_sources(how: Recipe) -> tuple[str, ...]:
-    """Name the other sources whose trees a recipe uses or takes outputs from."""
+    """Return the other sources whose trees a recipe mentions."""
     return sources_named((*how.steps, *how.relink, *how.env.values(), *how.outputs))
 
 
 def command_line(study: Study, cell: Cell) -> str:
-    """The command of a cell's benchmark with the variant's parts put in; other placeholders unfilled."""
+    """Return the command of a cell's benchmark with the variant's parts; other placeholders stay."""
     return _with_parts(study, cell, study.benchmarks[cell.benchmark].command)
 
 
 def _with_parts(study: Study, cell: Cell, text: str) -> str:
-    """Put a variant's parts in as they are written, so that what is left open in them stays open."""
+    """Insert a variant's parts unchanged, so that their placeholders stay open."""
     return put_texts(text, study.variants[cell.subject.variant].run.parts)
 
 
 def run_environment(study: Study, cell: Cell) -> dict[str, str]:
-    """The environment that a study adds for a cell, placeholders unfilled; the variant's wins."""
+    """Return the environment variables of a cell with open placeholders; the variant's win."""
     return {**study.benchmarks[cell.benchmark].env, **study.variants[cell.subject.variant].run.env}
 
 
 def mentioning(study: Study, cell: Cell) -> tuple[str, ...]:
-    """Every text of a study in which what a cell runs, or what that uses, may be named."""
+    """Return every text of a study that may mention a cell's files."""
     benchmark = study.benchmarks[cell.benchmark]
     prefix = study.variants[cell.subject.variant].run.prefix
     return (command_line(study, cell), benchmark.stdin or "", *prefix, *run_environment(study, cell).values())
@@ -124,17 +124,17 @@ def mentioning(study: Study, cell: Cell) -> tuple[str, ...]:
 def runnable_key(
     study: Study, cell: Cell, prepared: Prepared, *, beside: Mapping[str, str] | None = None
 ) -> str:
-    """Name everything that can matter to what a cell's invocation gives, and nothing else.
+    """Return the content key of everything that can affect a cell's samples, and nothing else.
 
-    The subject's artefact counts only when the command or its environment mentions ``{build}``: what is
-    linked into the benchmark is named by the benchmark's own artefact already. `beside` names the content of
-    each other source's tree that they mention.
+    The subject's artefact counts only if the command or its environment mentions ``{build}``: files linked into
+    the benchmark are part of the benchmark's artefact. `beside` maps each mentioned other source to its tree's
+    content key.
     """
     return RunnableKeys(study, cell, beside=beside).key(prepared, cell.subject.revision)
 
 
 class RunnableKeys:
-    """The keys of one cell's like at every revision, other sources' trees being as they are."""
+    """Content keys of one cell at many revisions, with fixed trees of other sources."""
 
     def __init__(self, study: Study, cell: Cell, *, beside: Mapping[str, str] | None = None) -> None:
         benchmark = study.benchmarks[cell.benchmark]
@@ -150,14 +150,14 @@ class RunnableKeys:
             benchmark.timeout_seconds,
             benchmark.memory_limit_bytes,
             _metrics_content(benchmark),
-            # nothing where there is none, so that samples of studies with one source keep their names
+            # Absent without other sources, so that samples of studies with one source keep their keys.
             *([dict(beside)] if beside else []),
-            # what is measured in a sandbox is not pooled with what is not
+            # Samples from a sandbox are not pooled with others.
             *(study.sandbox.sees("run") if study.sandbox.always else []),
         )
 
     def key(self, prepared: Prepared, revision: Revision) -> str:
-        """Name the cell at a revision."""
+        """Return the content key of the cell at a revision."""
         return self._alike.key(
             prepared.built.artefact if self._build else "",
             prepared.artefact,
@@ -178,10 +178,10 @@ def _metrics_content(benchmark: Benchmark) -> Mapping[str, list[str]]:
 
 
 def ordered(runnables: Sequence[str], number: int, *, order: Order, seed: int) -> tuple[str, ...]:
-    """Put the runnables of one round into order.
+    """Return the runnables of one round in their order.
 
-    ``interleaved``: forward and backward in turn, so that linear drift hits all alike; ``random``:
-    a permutation of its own for each round; ``sequential``: as they come.
+    ``interleaved``: forward and backward alternately, so that linear drift affects all alike. ``random``: another
+    permutation in each round. ``sequential``: unchanged.
 
     >>> [ordered(["a", "b"], number, order="interleaved", seed=1) for number in (0, 1)]
     [('a', 'b'), ('b', 'a')]
@@ -194,15 +194,15 @@ def ordered(runnables: Sequence[str], number: int, *, order: Order, seed: int) -
 
 
 def larger(cell: Cell, than: Cell) -> bool:
-    """Whether a cell asks for more than another of the same subject and benchmark: an axis further up."""
+    """Return whether a cell exceeds another of the same subject and benchmark along its axes."""
     alike = (cell.subject, cell.benchmark) == (than.subject, than.benchmark)
     return alike and cell.point.exceeds(than.point)
 
 
 def benchmark_steps(study: Study, cell: Cell, *, layout: int = 0) -> tuple[str, ...]:
-    """A benchmark's own build lines with revision and parameters filled in, shell-quoted.
+    """Return a benchmark's build lines with revision and parameters filled in, shell-quoted.
 
-    For a layout from 1 on, its relink lines follow.
+    For a layout above 0, its relink lines follow.
     """
     filled = {name: str(value) for name, value in cell.point.as_dict().items()}
     filled["revision"] = cell.subject.revision.id

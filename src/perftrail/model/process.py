@@ -1,4 +1,4 @@
-"""One process to start, and what is known of it and all its descendants once they have ended."""
+"""Processes: the command to start, and the result of the process with all its descendants."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Resource = Literal["as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"]
-"""A limit of the kernel, named as `setrlimit` does."""
+"""A resource limit of the kernel, named like in `setrlimit`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to start and how. Nothing is inherited: the environment is exactly the one given.
+    """A process to start. It inherits nothing: its environment is exactly the given one.
 
-    A first argument without a slash is looked for in the environment's `PATH`. Strings may hold any byte
-    but NUL, undecodable ones as surrogate escapes. `stdin`, `stdout` and `stderr` are paths, or None for
-    /dev/null; an output file longer than `output_cap_bytes` is cut there while the process runs on.
+    A first argument without a slash is searched in the environment's `PATH`. Strings may contain any byte but
+    NUL, undecodable ones as surrogate escapes. `stdin`, `stdout` and `stderr` are paths, or None for /dev/null.
+    An output file is truncated at `output_cap_bytes` while the process continues.
 
-    `orphans` says what happens to descendants that outlive the process: ``kill`` at its end, or ``wait``
-    for them (until the timeout). `tree_memory` chooses how the tree's memory is summed: ``auto`` takes a
-    cgroup where one may be made and samples elsewhere, ``sampled`` always samples, ``off`` does neither.
-    `process_limit` is of the tree and holds where a cgroup can keep it.
-    `cpus` binds the process to these CPUs. `limits` are soft and hard at once; None is unlimited.
-    `lock_counter` counts pthread locks by an object that is preloaded into every dynamic glibc program.
+    `orphans` decides about descendants that outlive the process: ``kill`` them, or ``wait`` for them (until the
+    timeout). `tree_memory` chooses how the tree's memory is measured: ``auto`` uses a cgroup if possible and
+    samples otherwise, ``sampled`` always samples, ``off`` does neither. `process_limit` applies to the tree, if
+    a cgroup can enforce it. `cpus` binds the process to these CPUs. `limits` are soft and hard limits; None is
+    unlimited. `lock_counter` counts pthread locks with an object that is preloaded into every dynamic glibc
+    program.
     """
 
     arguments: tuple[str, ...]
@@ -60,36 +60,36 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exited:
-    """The process ended by itself; by custom, code 0 means that all went well."""
+    """The process exited by itself; code 0 usually means success."""
 
     code: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signalled:
-    """A signal that was not ours ended the process."""
+    """A signal from outside perftrail ended the process."""
 
     signal: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedOut:
-    """The process ran into its timeout, and was killed with its whole tree."""
+    """The process exceeded its timeout; it was killed with its whole tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfMemory:
-    """A process of the tree ran into the memory limit, and the whole tree was killed."""
+    """A process of the tree exceeded the memory limit; the whole tree was killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled:
-    """Somebody called `cancel` while the process ran, and its whole tree was killed."""
+    """`cancel` was called while the process ran; its whole tree was killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotStarted:
-    """The program was never run. `stage` names what failed: ``exec``, ``chdir``, ``stdin`` or the like."""
+    """The program did not start. `stage` names the failed step, for example ``exec``, ``chdir`` or ``stdin``."""
 
     errno: int
     message: str
@@ -97,16 +97,16 @@ class NotStarted:
 
 
 Ended = Exited | Signalled | TimedOut | OutOfMemory | Cancelled | NotStarted
-"""How a process ended; match it and close with `assert_never`."""
+"""End of a process; match it and close with `assert_never`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeMemory:
-    """The most memory that all processes of a tree held at one time, and how that was found.
+    """Peak memory of all processes of a tree together, and its measurement method.
 
-    A cgroup also counts cached file pages that the tree was first to touch, such as what it printed into a
-    file: `file_bytes_at_end` says how much of that there was at the end (None where unknown). Sampling
-    can miss a short peak; `samples` and `sampling_seconds` say how often it looked and what that cost.
+    A cgroup also counts cached file pages that the tree touched first, for example of a file that it wrote.
+    `file_bytes_at_end` is their size at the end (None if unknown). Sampling can miss a short peak; `samples` and
+    `sampling_seconds` are the number and the cost of its samples.
     """
 
     bytes: int
@@ -118,7 +118,7 @@ class TreeMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeCpu:
-    """The CPU time of all processes of a tree, also of those that nobody waited for."""
+    """CPU time of all processes of a tree, including processes that no parent waited for."""
 
     seconds: float
     method: Literal["cgroup1", "cgroup2"]
@@ -126,7 +126,7 @@ class TreeCpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """How often threads waited for one kind of thing, and for how many seconds in sum over all threads."""
+    """Number of waits of one kind, and their seconds summed over all threads."""
 
     number: int = 0
     seconds: float = 0.0
@@ -134,12 +134,12 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockCounts:
-    """What the threads of a tree did with pthread's and C11's locks, and where they waited for each other.
+    """Pthread and C11 locks of a tree's threads, and their waits for each other.
 
-    `locks`, which are mutexes and read-write locks, were taken; `contended` attempts found theirs held, and waited
-    `wait_seconds` in sum, which includes waiting for a CPU. Waits apart from these: at condition variables, taking
-    the mutex again included; at barriers; at semaphores that were not free; for threads to end; and `spins` on
-    their processors for spin locks that were held. `threads` are those that did any of it, in `processes`.
+    `locks` counts acquired mutexes and read-write locks. `contended` attempts found them held, and waited
+    `wait_seconds` in sum, including waits for a CPU. Other waits: at condition variables (including the mutex),
+    at barriers, at busy semaphores, for ending threads, and `spins` for held spin locks. `threads` is the
+    number of threads with any of these, in `processes`.
     """
 
     locks: int
@@ -157,7 +157,7 @@ class LockCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
-    """Descendants that lost their parent: how many ended by themselves, how many had to be killed."""
+    """Descendants that lost their parent: the number that ended by themselves, and the number killed."""
 
     waited: int
     killed: int
@@ -165,15 +165,14 @@ class Orphans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What is known of one process and its descendants, once all of them have ended.
+    """Result of one process and its descendants, after all have ended.
 
-    Stamps are seconds of CLOCK_MONOTONIC: before the process was made, in it just before `execve`, when
-    it ended, and when the last of its descendants did. `wall_seconds` is from exec to end. `cpu_seconds`
-    and the counts are sums over the process, the descendants that were waited for and the orphans;
-    `user_seconds` and `system_seconds` split it as the kernel's tick saw it, which below about 0.1 s says
-    nothing. `max_rss_bytes` is the largest single process. `locks` is None unless they were to be counted and
-    could be. `refused_processes` counts forks beyond the process limit; `refused` says in words what a sandbox
-    did not let it do, as far as that is known.
+    Time stamps are seconds of CLOCK_MONOTONIC: before the process was created, directly before `execve`, at its
+    end, and at the end of its last descendant. `wall_seconds` is the time from exec to the end. `cpu_seconds`
+    and the counts include the process, waited-for descendants and orphans. `user_seconds` and `system_seconds`
+    split it by the kernel's tick, which is meaningless below about 0.1 s. `max_rss_bytes` is the largest single
+    process. `locks` is None unless counted. `refused_processes` counts forks beyond the process limit;
+    `refused` describes what a sandbox did not allow, as far as known.
     """
 
     ended: Ended
@@ -203,7 +202,7 @@ class Ran:
 
     @classmethod
     def uncounted(cls, ended: Ended, *, began: float, now: float) -> Ran:
-        """Give what is known of a process of which only its beginning, its end and how it ended are."""
+        """Return the result of a process of which only start, end and outcome are known."""
         return cls(
             ended=ended,
             prepared_at=began,

@@ -1,6 +1,6 @@
-"""Numbers for people: value, interval and unit, with no more digits than the interval supports.
+"""Numbers for people: values with intervals and units, changes, durations and sizes.
 
-Durations and sizes as people write them.
+A value has no more digits than its interval supports.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 MOST_DIGITS = 4
-"""Significant digits that are worth reading, however narrow the interval."""
+"""Largest number of significant digits, for any interval."""
 
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def quantity(value: float, unit: str, *, low: float | None = None, high: float | None = None) -> str:
-    """Write a value with its unit, and its interval when there is one.
+    """Format a value with its unit, and with its interval if given.
 
     >>> quantity(0.04215, "s", low=0.0418, high=0.0431)
     '42.1 ms [41.8, 43.1]'
@@ -39,7 +39,7 @@ def quantity(value: float, unit: str, *, low: float | None = None, high: float |
 
 
 def number(value: float) -> str:
-    """Write a bare number with three significant digits, whole above a hundred.
+    """Format a number with three significant digits, without decimals above a hundred.
 
     >>> number(0.98765), number(1234.5), number(0.0), number(9434524181746862080.0)
     ('0.988', '1234', '0', '9.43e+18')
@@ -54,7 +54,7 @@ def number(value: float) -> str:
 
 
 def decimals(value: float, low: float, high: float) -> int:
-    """How many decimals an interval supports: its width's first two digits, never more than is read."""
+    """Return the number of decimals that an interval supports: two digits of its width, up to `MOST_DIGITS`."""
     width = high - low
     if width <= 0.0:
         width = abs(value) * 1e-3
@@ -65,7 +65,7 @@ def decimals(value: float, low: float, high: float) -> int:
 
 
 def change(ratio: float) -> str:
-    """Write a ratio after/before as a change with a direction word, plain of any judgement.
+    """Format a ratio after/before as a change with a neutral direction word.
 
     >>> change(1.041), change(0.5), change(2.5)
     ('4.1 % more', '50 % less', '2.50 times')
@@ -78,7 +78,7 @@ def change(ratio: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share or the size of a change in percent, with two digits.
+    """Format a share or a relative change in percent, with two digits.
 
     >>> percent(0.0069), percent(0.174), percent(1.5)
     ('0.69 %', '17 %', '150 %')
@@ -88,7 +88,7 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write how long something takes, coarsely, as one says it.
+    """Format a duration coarsely.
 
     >>> duration(3.2), duration(95), duration(7300)
     ('3.2 s', '1 min 35 s', '2 h 1 min')
@@ -106,7 +106,7 @@ def duration(seconds: float) -> str:
 
 
 def probability(value: float) -> str:
-    """Write a probability in percent without claiming certainty.
+    """Format a probability in percent, never as certain.
 
     >>> probability(0.9974), probability(0.99999), probability(0.5)
     ('99.7 %', 'more than 99.9 %', '50 %')
@@ -120,7 +120,7 @@ def probability(value: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Say how many there are of what a noun names.
+    """Format a count with its noun.
 
     >>> counted(1, "start"), counted(12_000, "start")
     ('1 start', '12,000 starts')
@@ -129,7 +129,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def scale(value: float, unit: str) -> tuple[float, str]:
-    """Give what to divide a value by, and the unit it then has.
+    """Return the divisor of a value, and the resulting unit.
 
     >>> scale(0.25, "s")
     (0.001, 'ms')
@@ -144,10 +144,10 @@ def scale(value: float, unit: str) -> tuple[float, str]:
 
 
 DURATION = r"^\s*(?:[0-9]+(?:\.[0-9]+)?\s*(?:ms|s|sec|m|min|h|d)\s*)+$"
-"""Text that is a duration; also in the JSON Schema."""
+"""Pattern of a duration; also in the JSON Schema."""
 
 SIZE = r"^\s*[0-9]+(?:\.[0-9]+)?\s*(?:B|[kKMGT]B|[KMGT]iB)\s*$"
-"""Text that is a size; also in the JSON Schema."""
+"""Pattern of a size; also in the JSON Schema."""
 
 _MILLISECONDS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_OF: Mapping[str, int] = {
@@ -160,7 +160,7 @@ _LONGEST = 60
 
 
 def parse_duration(text: str) -> float:
-    """Read a duration in seconds. Raises `ValueError` that says how to write one.
+    """Parse a duration in seconds. Raises `ValueError` with the valid notation.
 
     >>> parse_duration("1h30min"), parse_duration("500ms")
     (5400.0, 0.5)
@@ -171,7 +171,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Write a duration so that `parse_duration` gives it back, to the millisecond.
+    """Format a duration exactly to the millisecond, the inverse of `parse_duration`.
 
     >>> format_duration(5400), format_duration(0.5), format_duration(90.25)
     ('1h30min', '500ms', '1min30s250ms')
@@ -188,7 +188,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Read a size in bytes. Raises `ValueError` that says how to write one.
+    """Parse a size in bytes. Raises `ValueError` with the valid notation.
 
     >>> parse_size("2GiB"), parse_size("1.5 kB")
     (2147483648, 1500)
@@ -201,7 +201,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size_bytes: int) -> str:
-    """Write a size so that `parse_size` gives it back exactly: in the largest unit that divides it.
+    """Format a size exactly, in the largest unit that divides it: the inverse of `parse_size`.
 
     >>> format_size(2147483648), format_size(1500), format_size(1001)
     ('2GiB', '1500B', '1001B')

@@ -1,4 +1,4 @@
-"""How a revision is made usable: the build, its eras, and what variants change of it."""
+"""Build settings of the study file: the recipe, its eras, and the changes of variants."""
 
 # The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
 
@@ -13,23 +13,23 @@ from perftrail.model.field import AXIS, ENVIRONMENT, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Era:
-    """Another recipe for a stretch of the history; what it leaves out stays as in `[build]`."""
+    """Another recipe for a range of the history; missing keys are those of `[build]`."""
 
-    range: Annotated[str, Key("The stretch, A..B; either end may be left open.", stand_in="..")]
+    range: Annotated[str, Key("The range, A..B; either end may be open.", stand_in="..")]
     directory: Annotated[str | None, Key("Where the steps run, relative to the revision's root.")] = None
     steps: Annotated[tuple[str, ...] | None, Key("Shell lines that build a revision.")] = None
     env: Annotated[
         Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
     ] = field(default_factory=dict)
     timeout_seconds: Annotated[
-        float | None, Key("How long a build may take.", name="timeout", form="duration", above=0)
+        float | None, Key("Longest time of a build.", name="timeout", form="duration", above=0)
     ] = None
     outputs: Annotated[
         tuple[str, ...] | None, Key("Files a benchmark may use, relative to the revision's root.")
     ] = None
-    overlay: Annotated[Mapping[str, str], Key("Files to put into the tree beside those of [build].")] = field(
-        default_factory=dict
-    )
+    overlay: Annotated[
+        Mapping[str, str], Key("Files to copy into the tree, in addition to those of [build].")
+    ] = field(default_factory=dict)
     patch: Annotated[tuple[str, ...], Key("Patches to apply after those of [build].")] = ()
     relink: Annotated[
         tuple[str, ...] | None, Key("Shell lines that link in another order for each {layout} seed.")
@@ -38,7 +38,7 @@ class Era:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """How a revision is made usable: shell lines, run in `directory` of a clean tree."""
+    """How to build a revision: shell lines, run in `directory` of a clean tree."""
 
     directory: Annotated[str, Key("Where the steps run, relative to the revision's root.")] = "."
     steps: Annotated[tuple[str, ...], Key("Shell lines (sh -eu) that build a revision.")] = ()
@@ -46,7 +46,7 @@ class Build:
         Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
     ] = field(default_factory=dict)
     timeout_seconds: Annotated[
-        float, Key("How long a build may take.", name="timeout", form="duration", above=0)
+        float, Key("Longest time of a build.", name="timeout", form="duration", above=0)
     ] = 1800.0
     outputs: Annotated[
         tuple[str, ...],
@@ -59,13 +59,13 @@ class Build:
         tuple[str, ...],
         Key(
             "Shell lines that link the same objects in another order for each {layout} seed (1, 2, …); they run "
-            "after the steps, in the same directory. Only the outputs are kept of a relinked build."
+            "after the steps, in the same directory. A relinked build stores only the outputs."
         ),
     ] = ()
     overlay: Annotated[
         Mapping[str, str],
         Key(
-            "Files of the study to put into the tree before the steps: a path below this file's directory = "
+            "Files of the study to copy into the tree before the steps: a path below this file's directory = "
             "the place in the tree, relative to the revision's root."
         ),
     ] = field(default_factory=dict)
@@ -76,22 +76,22 @@ class Build:
     incremental: Annotated[
         bool,
         Key(
-            "Build each revision in the tree of one before, where make does only what changed; checked against "
-            "clean builds now and then. Only the outputs are kept."
+            "Build each revision in the tree of an earlier one, so that make builds only what changed; some builds "
+            "are compared with clean ones. Stores only the outputs."
         ),
     ] = False
     unaffected_by: Annotated[
         tuple[str, ...],
         Key(
             "Paths that no build and no benchmark uses, relative to the revision's root, *, ? and ** allowed. "
-            "Revisions that differ in nothing else are one build, made once (git, Fossil)."
+            "Revisions that differ only in these are built once (git, Fossil)."
         ),
     ] = ()
     disk_bytes: Annotated[
         float | None,
         Key(
-            "How much room the builds may take. Beyond it, those go first that are cheap to make again, large "
-            "and long not used, never those that this run needs.",
+            "Disk quota of the builds. Beyond it, perftrail deletes builds that are cheap to repeat, large and "
+            "long unused, but none that the current run needs.",
             name="disk",
             form="size",
             above=0,
@@ -100,8 +100,8 @@ class Build:
     when: Annotated[
         tuple[Era, ...],
         Key(
-            "Other recipes for eras of the history; the last that fits wins. Variables, overlays and patches "
-            "of all that fit add up."
+            "Other recipes for ranges of the history; the last matching one wins. Variables, overlays and patches "
+            "of all matching ones accumulate."
         ),
     ] = ()
 
@@ -111,7 +111,8 @@ class VariantBuild:
     """What a variant changes of the build."""
 
     directory: Annotated[
-        str | None, Key("Where the steps run, instead of where [build] says; relative to the variant's root.")
+        str | None,
+        Key("Where the steps run, instead of [build]'s directory; relative to the variant's root."),
     ] = None
     steps: Annotated[tuple[str, ...] | None, Key("Shell lines instead of those of [build].")] = None
     env: Annotated[
@@ -121,7 +122,7 @@ class VariantBuild:
         tuple[str, ...] | None, Key("Files a benchmark may use, instead of those of [build].")
     ] = None
     overlay: Annotated[
-        Mapping[str, str], Key("Files to put into the tree beside those of [build] and its eras.")
+        Mapping[str, str], Key("Files to copy into the tree, in addition to those of [build] and its eras.")
     ] = field(default_factory=dict)
     patch: Annotated[tuple[str, ...], Key("Patches to apply after those of [build] and its eras.")] = ()
     relink: Annotated[
@@ -131,17 +132,15 @@ class VariantBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantRun:
-    """What a variant changes of the run: environment, words before the command, parts of it."""
+    """What a variant changes of the run: environment, prefix words, and parts of the command."""
 
     env: Annotated[
         Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
     ] = field(default_factory=dict)
-    prefix: Annotated[tuple[str, ...], Key("Words put before the command, one item each.")] = ()
+    prefix: Annotated[tuple[str, ...], Key("Words before the command, one item each.")] = ()
     parts: Annotated[
         Mapping[str, str],
-        Key(
-            "Parts of benchmarks' commands and builds: {NAME} there is this text in this variant.", names=AXIS
-        ),
+        Key("Parts of benchmarks' commands and builds: {NAME} is replaced by this text.", names=AXIS),
     ] = field(default_factory=dict)
 
 
@@ -152,11 +151,11 @@ class Variant:
     directory: Annotated[
         str | None,
         Key(
-            "Directory sources only: the folder that is this variant, relative to source.location. "
-            "Nothing else of the source is in its build, and only a change in it makes it anew."
+            "Directory sources only: the folder of this variant, relative to source.location. "
+            "Its build contains nothing else, and only a change in the folder triggers a new build."
         ),
     ] = None
-    rebuild: Annotated[bool, Key("false: this variant only changes how the command is run.")] = True
+    rebuild: Annotated[bool, Key("false: this variant only changes how the command runs.")] = True
     build: Annotated[VariantBuild, Key("What this variant changes of the build.")] = field(
         default_factory=VariantBuild
     )
@@ -166,4 +165,4 @@ class Variant:
 
 
 PLAIN = "plain"
-"""The variant of a study that names none."""
+"""Name of the only variant, if a study declares none."""

@@ -1,7 +1,4 @@
-"""A search as the store keeps it, so that it can be replayed in words.
-
-What people say of a regression, and how far a store is: for who watches a study while it is measured.
-"""
+"""Records of the store for searches, notes on regressions, and its progress."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ if TYPE_CHECKING:
 
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-"""Plain data, as it goes into a JSON column and comes out of it."""
+"""Plain data of a JSON column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRecord:
-    """One search: `key` is the content of its question, `question` what it asked, `answer` once settled."""
+    """One search: `key` is the content key of its question; `answer` is None until the search ends."""
 
     key: str
     machine: str
@@ -29,7 +26,7 @@ class SearchRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """One step of a search: what was asked for, what came of it, what was believed then, and in words."""
+    """One step of a search: the action, its result, the belief after it, and a description."""
 
     number: int
     action: Mapping[str, Json]
@@ -41,12 +38,12 @@ class StepRecord:
 Status = Literal["new", "acknowledged", "fixed"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
-"""What becomes of a regression, in the order in which it does."""
+"""Statuses of a regression, in their usual order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionNote:
-    """What a person said of a regression: its `status` from then on, a text and who wrote it. Hostile texts."""
+    """A person's note on a regression: its new `status`, a text and the author. Hostile texts."""
 
     regression: str
     status: Status
@@ -57,7 +54,7 @@ class RegressionNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """How far a store is: numbers that only grow, one of which differs once anything was added."""
+    """Progress of a store: counters, at least one of which grows with every addition."""
 
     invocations: int
     builds: int

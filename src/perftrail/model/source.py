@@ -1,13 +1,4 @@
-"""Where revisions come from, as the study file says it.
-
-A package of an ecosystem, as ``ECOSYSTEM:NAME`` names it.
-
-Which of a study's sources is walked, and at which revision each of the others is held.
-
-The stretch of a history that a study is about, in the words that a range may be written in.
-
-Paths as a study names many of them at once: ``*`` within a name, ``**`` across directories.
-"""
+"""Sources of revisions: the `[source]` table, packages, pins of several sources, and ranges."""
 
 from __future__ import annotations
 
@@ -36,7 +27,7 @@ Distribution = Literal["wheel", "sdist"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """Where a revision's human name (its release, say) is written: a file and a pattern with one group."""
+    """Where to read a revision's human name, for example its release: a file and a pattern with one group."""
 
     file: Annotated[str, Key("A file of the revision, relative to its root.", stand_in="-")]
     pattern: Annotated[str, Key("A regular expression whose only group is the label.", stand_in="()")]
@@ -44,50 +35,46 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A branch that was squashed: which one, and the revision that its work went into."""
+    """A squashed branch: its name, and the revision that contains its work."""
 
     branch: Annotated[str, Key("The branch, its tip, or a tag on it.", stand_in="-")]
-    merge: Annotated[str, Key("The revision that the branch was squashed into.", stand_in="-")]
+    merge: Annotated[str, Key("The revision that contains the squashed branch.", stand_in="-")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """Revisions that are not to be built: one, or a range of them, and why."""
+    """Revisions to exclude from building: one or a range, with a reason."""
 
-    reason: Annotated[str, Key("Why they are not to be built, for whoever reads it later.", stand_in="-")]
-    range: Annotated[
-        str | None, Key("The stretch, A..B, both ends included; either end may be left open.")
-    ] = None
-    revision: Annotated[str | None, Key("The one revision: an id or its beginning, a tag, a release.")] = None
+    reason: Annotated[str, Key("Why perftrail must not build them, for later readers.", stand_in="-")]
+    range: Annotated[str | None, Key("The range, A..B, both ends included; either end may be open.")] = None
+    revision: Annotated[str | None, Key("One revision: an id or its beginning, a tag, a release.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """One release as an archive, tar or zip: its version, where it lies and what it must be."""
+    """One release as an archive (tar or zip): its version, its place and its checksum."""
 
     version: Annotated[str, Key("The name of this release.", stand_in="-")]
     file: Annotated[str, Key("The archive: a path below source.location, or an address.", stand_in="-")]
-    sha256: Annotated[
-        str, Key("Its checksum, SHA-256 in 64 digits; of a file of this machine it may be left out.")
-    ] = ""
+    sha256: Annotated[str, Key("Its checksum, SHA-256 in 64 digits; optional for a local file.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where revisions come from.
 
-    `location` is a path, made absolute against the study's directory, or an address; of releases it is
-    ``ECOSYSTEM:NAME`` (``pypi:``, ``crates:``, ``npm:``, ``debian:``), or where the `archives` lie; of samples it is
-    the files of other tools that hold them, with ``*``, ``?`` and ``**``. `range` is ``A..B`` with A the known-old end,
-    part of the history. What is for releases only is for packages.
+    `location` is a path, absolute or relative to the study's directory, or an address. For releases it is
+    ``ECOSYSTEM:NAME`` (``pypi:``, ``crates:``, ``npm:``, ``debian:``), or the directory of the `archives`. For
+    samples it is the files of other tools, with ``*``, ``?`` and ``**``. `range` is ``A..B`` with A the
+    known-old end, which belongs to the history. Keys for releases only apply to packages.
     """
 
-    kind: Annotated[SourceKind, Key("What the history is kept in.", stand_in="git")]
+    kind: Annotated[SourceKind, Key("Kind of the history.", stand_in="git")]
     location: Annotated[
         str,
         Key(
-            "A repository's path, relative to this file, or its address; of releases, pypi:NAME, crates:NAME, "
-            "npm:NAME or debian:NAME, or the directory or address that their archives lie below; of samples, the "
+            "A repository's path, relative to this file, or its address. For releases: pypi:NAME, crates:NAME, "
+            "npm:NAME or debian:NAME, or the directory or address of their archives. For samples: the "
             "files, with *, ? and **.",
             stand_in=".",
         ),
@@ -95,13 +82,13 @@ class Source:
     range: Annotated[
         str | None,
         Key(
-            "The stretch of history, A..B; A is the known-old end and belongs to it. Of git and Fossil also days, "
+            "The range of the history, A..B; A is the known-old end and belongs to it. For git and Fossil also days, "
             "2024-01-01..2024-06-30, last 200 or tags:v1.*."
         ),
     ] = None
     at: Annotated[
         str | None,
-        Key("The revision that is used while another source is walked; without it, the last of the range."),
+        Key("The pinned revision while perftrail searches another source. Default: the last of the range."),
     ] = None
     walk: Annotated[Walk, Key("Which revisions of a git or Fossil history; always in topological order.")] = (
         "first-parent"
@@ -112,22 +99,22 @@ class Source:
     sparse: Annotated[
         tuple[str, ...],
         Key(
-            "Of a git revision only these files are there to build and count as its content: directories, or "
-            "patterns with *, ** and ?; those after ! are left out."
+            "Only these files of a git revision are checked out and count as its content: directories, or "
+            "patterns with *, ** and ?; patterns after ! are excluded."
         ),
     ] = ()
-    submodules: Annotated[bool, Key("Whether a git revision's submodules are there to build.")] = True
-    label: Annotated[Label | None, Key("Where a revision says which release it belongs to.")] = None
+    submodules: Annotated[bool, Key("Whether to check out a git revision's submodules.")] = True
+    label: Annotated[Label | None, Key("Where to read the release of a revision.")] = None
     link: Annotated[
         tuple[Link, ...],
-        Key("Squashed branches: when the culprit is such a revision, the search goes into its branch."),
+        Key("Squashed branches: if the culprit is such a revision, the search continues in its branch."),
     ] = ()
     skip: Annotated[
-        tuple[Skip, ...], Key("Revisions that are not to be built, each entry with its reason.")
+        tuple[Skip, ...], Key("Revisions to exclude from building, each entry with its reason.")
     ] = ()
     requires: Annotated[
         tuple[str, ...],
-        Key("Python packages only: what else to install beside each release, as for pip."),
+        Key("Python packages only: additional requirements for each release, as for pip."),
     ] = ()
     distribution: Annotated[
         Distribution | None,
@@ -136,15 +123,15 @@ class Source:
     index: Annotated[
         str | None,
         Key(
-            "Releases only: the address of another package index; of Debian, lines as in sources.list, "
-            "ADDRESS SUITE COMPONENT; without ADDRESS, of the archive that this machine's packages come from."
+            "Releases only: the address of another package index. For Debian: lines as in sources.list, "
+            "ADDRESS SUITE COMPONENT; without ADDRESS, the archive of this machine's packages."
         ),
     ] = None
     prereleases: Annotated[bool, Key("Releases only: whether pre-releases belong to the history.")] = False
     yanked: Annotated[bool, Key("Releases only: whether yanked or deprecated releases belong to it.")] = False
     format: Annotated[
         str | None,
-        Key("Samples only: which tool's format the files have; without it, each file is recognised."),
+        Key("Samples only: the tool format of the files. Default: detected for each file."),
     ] = None
     archives: Annotated[
         tuple[Archive, ...],
@@ -162,12 +149,12 @@ _NAMES: Mapping[Ecosystem, re.Pattern[str]] = {
     "npm": re.compile(rf"(?:@{_NPM_PART}/)?{_NPM_PART}"),
     "debian": re.compile(r"[a-z0-9][a-z0-9+.-]+"),
 }
-"""What may be handed to a client: no name is an option, a path or an address."""
+"""Safe package names: none is an option, a path or an address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """The name of a package and the ecosystem it belongs to."""
+    """A package name and its ecosystem."""
 
     ecosystem: Ecosystem
     name: str
@@ -177,13 +164,13 @@ class Package:
 
 
 def read_package(location: str) -> Package:
-    """Read ``ECOSYSTEM:NAME``; raises `ValueError`, whose text says what is wrong with the one given.
+    """Parse ``ECOSYSTEM:NAME``; raises `ValueError` with the mistake.
 
     >>> str(read_package("npm:@scope/name"))
     'npm:@scope/name'
     >>> read_package("crates:--config")
     Traceback (most recent call last):
-    ValueError: "--config" is no name of a package; write crates:NAME, versions go into source.range
+    ValueError: "--config" is not a valid package name; write crates:NAME, versions go into source.range
     """
     written, colon, name = location.partition(":")
     if not colon and _NAMES["pypi"].fullmatch(location):
@@ -192,32 +179,32 @@ def read_package(location: str) -> Package:
             f"or {listed(f'{each}:…' for each in ECOSYSTEMS if each != 'pypi')}"
         )
     if "://" in location:
-        raise ValueError(f"{quoted(location)} is an address; releases are of a package, as pypi:NAME")
+        raise ValueError(f"{quoted(location)} is an address; write a package, for example pypi:NAME")
     for ecosystem in ECOSYSTEMS:
         if written == ecosystem and colon:
             if _NAMES[ecosystem].fullmatch(name) is None:
                 raise ValueError(
-                    f"{quoted(name)} is no name of a package; write {ecosystem}:NAME, "
+                    f"{quoted(name)} is not a valid package name; write {ecosystem}:NAME, "
                     "versions go into source.range"
                 )
             return Package(ecosystem=ecosystem, name=name)
     near = nearest(written, ECOSYSTEMS) if colon else None
     hint = f"did you mean {quoted(f'{near}:{name}')}?" if near else f"write {listed(_FORMS)}"
-    raise ValueError(f"{quoted(location)} is no package; {hint}")
+    raise ValueError(f"{quoted(location)} is not a valid package; {hint}")
 
 
 _FORMS = [f"{ecosystem}:NAME" for ecosystem in ECOSYSTEMS]
 
 
 MAIN = "main"
-"""What ``[source]`` is called among the others, which ``[sources.NAME]`` names."""
+"""Name of ``[source]`` among the others, which are ``[sources.NAME]``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
-    """The source that is walked, and the revision of each other one.
+    """The source whose history is searched, and the pinned revision of each other one.
 
-    `folders` are the revisions of variants that have a folder of their own, by folder.
+    `folders` maps the folders of variants to their revisions.
     """
 
     along: str = MAIN
@@ -225,33 +212,33 @@ class Pins:
     folders: Mapping[str, Revision] = field(default_factory=dict)
 
     def revision(self, source: str, walked: Revision) -> Revision:
-        """Give the revision at which a source is used where the walk stands at `walked`."""
+        """Return the revision of a source at the current revision `walked`."""
         return walked if source == self.along else self.at[source]
 
     def as_json(self) -> dict[str, Json]:
-        """Say it in JSON; nothing in a study of one source."""
+        """Return the pins as JSON; empty for a study with one source."""
         if not self.at:
             return {}
         return {"along": self.along, "pins": {name: revision.id for name, revision in self.at.items()}}
 
     def __str__(self) -> str:
-        """Say it in words; nothing in a study of one source. Labels are hostile text."""
+        """Describe the pins; empty for a study with one source. Labels are hostile text."""
         if not self.at:
             return ""
-        held = listed([f"{name} at {_name(revision)}" for name, revision in self.at.items()], "and")
-        return f"along {self.along}, with {held}"
+        pinned = listed([f"{name} at {_name(revision)}" for name, revision in self.at.items()], "and")
+        return f"along {self.along}, with {pinned}"
 
 
 ALONE = Pins()
-"""The pins of a study that has one source."""
+"""Pins of a study with one source."""
 
 
 def pins_asked(question: Mapping[str, Json]) -> Pins:
-    """Give the pins that a question, a search's for instance, was asked with, as `Pins.as_json` told them."""
-    held = question.get("pins")
-    if not isinstance(held, dict):
+    """Return the pins of a stored question, the inverse of `Pins.as_json`."""
+    pins = question.get("pins")
+    if not isinstance(pins, dict):
         return ALONE
-    at = {name: Revision(id=str(id_)) for name, id_ in held.items()}
+    at = {name: Revision(id=str(id_)) for name, id_ in pins.items()}
     return Pins(along=str(question["along"]), at=at)
 
 
@@ -268,7 +255,7 @@ _TAGS = "tags:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """From one revision to another, by their names or dates as they were written; an open end is empty."""
+    """A range between two revisions, by names or dates as written; an open end is empty."""
 
     old: str
     new: str
@@ -276,14 +263,14 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
-    """So many revisions, the newest of the walk."""
+    """The newest revisions, by their number."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """The revisions that have a tag of such a name; ``*`` and ``?`` stand for others' letters."""
+    """The revisions with a matching tag; ``*`` and ``?`` are wildcards."""
 
     pattern: str
 
@@ -292,9 +279,9 @@ Span = Ends | Newest | Tagged
 
 
 def read_span(text: str) -> Span:
-    """Read ``A..B``, ``A..``, ``..B``, ``^A B``, ``last 200`` or ``tags:v1.*``.
+    """Parse ``A..B``, ``A..``, ``..B``, ``^A B``, ``last 200`` or ``tags:v1.*``.
 
-    Raises `ValueError`, whose text says what is wrong with the one given.
+    Raises `ValueError` with the mistake.
 
     >>> read_span("v1.0..v2.0") == read_span("^v1.0 v2.0") == Ends(old="v1.0", new="v2.0")
     True
@@ -309,7 +296,7 @@ def read_span(text: str) -> Span:
         return Tagged(pattern=pattern)
     if (newest := _NEWEST.fullmatch(text)) is not None:
         if not int(newest[1]):
-            raise ValueError('asks for no revision; write "last 200"')
+            raise ValueError('contains no revision; write "last 200"')
         return Newest(count=int(newest[1]))
     return _read_ends(text)
 
@@ -321,14 +308,14 @@ def _read_ends(text: str) -> Ends:
     if not dots or not (old or new):
         raise ValueError('is not a range; write "OLD..NEW"')
     if new.startswith(".") or ".." in new:
-        raise ValueError('has too many dots; write "OLD..NEW", both ends belong to it')
+        raise ValueError('has too many dots; write "OLD..NEW", both ends included')
     if old.startswith("^") or new.startswith("^"):
-        raise ValueError('has a "^" too many; write "OLD..NEW"')
+        raise ValueError('has an additional "^"; write "OLD..NEW"')
     return Ends(old=old, new=new)
 
 
 def matching(patterns: Sequence[str]) -> re.Pattern[str]:
-    """Give the pattern of all paths that are meant: ``*`` within a name, ``**`` across, a directory for all in it.
+    """Return a pattern for paths: ``*`` within a name, ``**`` across, a directory for all its files.
 
     >>> [bool(matching(["src/**/*.c", "doc"]).fullmatch(path)) for path in ("src/a.c", "src/b/a.c", "doc/x", "a.c")]
     [True, True, True, False]

@@ -1,15 +1,8 @@
-"""A study: one question about a program's performance, as its file asks it.
+"""Study: one question about a program's performance, as its file describes it.
 
-What is said of a field in its `Key`, here and in the modules of its parts, is the reference of the study file:
-its JSON Schema, its messages and its documentation are made from it.
-
-How to measure and what to look for, where a study says more than the usual.
-
-Claims: sentences about a study's figures, each with what would bear it out.
-
-How a branch is watched and who is told, as the study file says it.
-
-What a sandbox lets builds and runs do: whether it is used, what it is opened for and why, its limits.
+The tables of the file are `MeasurePolicy`, `FindPolicy`, `Claim`, `Receivers`, `WatchPolicy`, `Sandbox`, and those of
+`source`, `recipe`, `benchmark` and `metrics`. Each field's `Key` is the reference of the study file: its JSON Schema,
+messages and documentation are generated from it.
 """
 
 from __future__ import annotations
@@ -33,12 +26,12 @@ from perftrail.model.source import MAIN, Source
 
 Order = Literal["interleaved", "random", "sequential"]
 Prior = Literal["suspect", "size", "notes", "measured"]
-"""What may make a revision a likelier culprit before anything is measured."""
+"""Evidence before any measurement that a revision is the culprit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocations:
-    """How often a point is run: at least, and at most when the interval stays too wide."""
+    """How often to run a point: at least, and at most while the interval is too wide."""
 
     least: int = 5
     most: int = 30
@@ -56,62 +49,70 @@ class MeasurePolicy:
     """How `run` measures: how often, how precisely, in which order."""
 
     invocations: Annotated[
-        Invocations, Key("How often each point is run: at least..at most, or a number.", form="invocations")
+        Invocations,
+        Key("Number of invocations of each point: at least..at most, or one number.", form="invocations"),
     ] = field(default_factory=Invocations)
     precision: Annotated[
-        float, Key("A point is done when its interval is this narrow, relative to it.", above=0, below=1)
+        float,
+        Key(
+            "Half width of a point's interval, relative to its value, at which it is done.", above=0, below=1
+        ),
     ] = 0.02
     order: Annotated[
         Order,
         Key(
-            "In which order subjects are run; interleaved: side by side in random order, points there and back."
+            "Order of the subjects; interleaved: all subjects of a point in random order, points forward and back."
         ),
     ] = "interleaved"
-    warmups: Annotated[int, Key("Invocations before the first that counts.", least=0)] = 1
-    seed: Annotated[int, Key("Makes every random choice repeatable.", least=0)] = 1
+    warmups: Annotated[int, Key("Number of warm-up invocations, which do not count.", least=0)] = 1
+    seed: Annotated[int, Key("Seed of every random choice.", least=0)] = 1
     vary_path: Annotated[
         bool,
         Key(
-            "Show each invocation its build, {build} and {out}, at a path of another length; false: for programs "
+            "Give each invocation its build, {build} and {out}, at a path of another length; false: for programs "
             "that must run where they were built."
         ),
     ] = True
     quiet: Annotated[
         Quiet,
         Key(
-            "When others use the CPUs: mark the sample, refuse to measure, or wait that long before each "
-            "invocation and then mark.",
+            "If other processes use the CPUs: mark the sample as noisy, refuse to measure, or wait up to this "
+            "long before each invocation and then mark.",
             form="quiet",
         ),
     ] = field(default_factory=Quiet)
     quiet_threshold: Annotated[
-        float, Key("How much of one CPU others may use before the machine counts as busy.", above=0)
+        float,
+        Key("Share of one CPU that other processes may use before the machine counts as busy.", above=0),
     ] = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindPolicy:
-    """What `find` looks for. A metric is ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``.
+    """What `find` searches. A metric is ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``.
 
-    ``works`` asks where it began to fail. Without any, all metrics of the study are followed together.
+    ``works`` searches the revision that began to fail. Without any metric, it searches all metrics of the study
+    together.
     """
 
     metric: Annotated[
         tuple[str, ...],
         Key(
-            "What changed: NAME or BENCHMARK.NAME, with [parameter=value] where several remain; works for "
-            "where it began to fail; several share one walk; without it, all.",
+            "Metrics to search: NAME or BENCHMARK.NAME, with [parameter=value] if several points remain, or works "
+            "for the revision that began to fail. Several metrics share one search. Default: all.",
             form="texts",
         ),
     ] = ()
-    variant: Annotated[str | None, Key("In which variant.")] = None
+    variant: Annotated[str | None, Key("The variant to search.")] = None
     threshold: Annotated[float, Key("The smallest change worth finding, relative.", above=0)] = 0.05
-    confidence: Annotated[float, Key("How sure an answer must be.", above=0.5, below=1)] = 0.99
+    confidence: Annotated[float, Key("Required probability of the answer.", above=0.5, below=1)] = 0.99
     budget_seconds: Annotated[
-        float | None, Key("How long a search may take.", name="budget", form="duration", above=0)
+        float | None, Key("Longest time of a search.", name="budget", form="duration", above=0)
     ] = None
-    budget_invocations: Annotated[int | None, Key("How many invocations a search may make.", least=1)] = None
-    budget_builds: Annotated[int | None, Key("How many builds a search may make.", least=1)] = None
+    budget_invocations: Annotated[int | None, Key("Largest number of invocations of a search.", least=1)] = (
+        None
+    )
+    budget_builds: Annotated[int | None, Key("Largest number of builds of a search.", least=1)] = None
     suspect: Annotated[
         tuple[str, ...],
         Key("Paths, ** and * allowed: revisions that touch none of them are less likely the culprit."),
@@ -119,9 +120,9 @@ class FindPolicy:
     prior: Annotated[
         tuple[Prior, ...],
         Key(
-            "What is believed beforehand, all of it unless said: suspect (touches those paths), size (how many "
-            "files it touches), notes (its message speaks of speed or memory), measured (near a change that "
-            "earlier measurements show)."
+            "Evidence for the prior: suspect (the revision touches those paths), size (number of files that it "
+            "touches), notes (its message mentions speed or memory), measured (near a change in earlier "
+            "samples). Default: all."
         ),
     ] = ("suspect", "size", "notes", "measured")
 
@@ -134,66 +135,66 @@ _BAND = re.compile(r"\s*(-?\d+(?:\.\d+)?)?\s*\.\.\s*(-?\d+(?:\.\d+)?)?\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A sentence that is to be judged: by a ratio, an exponent, how far something goes, or not at all.
+    """A sentence to judge: by a ratio, an exponent, the largest reachable value, or not at all.
 
-    One of `ratio`, `exponent`, `reaches` and `cannot` says how; the first three are bands, as `read_band` reads
-    them. `at` are the points that count, all where it says nothing.
+    Exactly one of `ratio`, `exponent`, `reaches` and `cannot` decides how. The first three are bands, in the
+    notation of `read_band`. `at` limits the points; empty means all points.
     """
 
-    says: Annotated[str, Key("The sentence, as its author has it.", stand_in="-")]
+    says: Annotated[str, Key("The sentence, as its author wrote it.", stand_in="-")]
     metric: Annotated[
-        str, Key("The metric it is about: NAME, or BENCHMARK.NAME where several benchmarks have it.")
+        str, Key("The claim's metric: NAME, or BENCHMARK.NAME if several benchmarks have it.")
     ] = ""
-    variant: Annotated[str, Key("The variant it is about.")] = ""
-    against: Annotated[str, Key("With ratio: the variant that it is held against.")] = ""
+    variant: Annotated[str, Key("The claim's variant.")] = ""
+    against: Annotated[str, Key("With ratio: the variant to compare with.")] = ""
     at: Annotated[
         Mapping[str, tuple[Value, ...]],
-        Key("The points that count: for each parameter, the values; without it, all.", names=AXIS),
+        Key("The points of the claim: for each parameter, its values. Default: all.", names=AXIS),
     ] = field(default_factory=dict)
-    along: Annotated[str, Key("With exponent or reaches: the parameter along which it is looked at.")] = ""
+    along: Annotated[str, Key("With exponent or reaches: the parameter of the axis.")] = ""
     ratio: Annotated[
-        str, Key('It is borne out when variant / against lies in this band: "1.5..3", "1.2.." or "..1".')
+        str, Key('Supported if variant / against lies in this band: "1.5..3", "1.2.." or "..1".')
     ] = ""
     exponent: Annotated[
-        str, Key('It is borne out when the metric grows with a power in this band: "1.7..2.3".')
+        str, Key('Supported if the metric grows with an exponent in this band: "1.7..2.3".')
     ] = ""
     reaches: Annotated[
         str,
-        Key('It is borne out when the largest value of along that can be had lies in this band: "..300".'),
+        Key('Supported if the largest value of along with a result lies in this band: "..300".'),
     ] = ""
-    cannot: Annotated[str, Key("Why it cannot be judged here.")] = ""
+    cannot: Annotated[str, Key("Why the claim cannot be judged here.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """From one number to another, both included; an open end is infinite."""
+    """A range of numbers, both ends included; an open end is infinite."""
 
     low: float
     high: float
 
     def holds(self, low: float, high: float) -> bool:
-        """Whether a whole interval lies in it."""
+        """Return whether it contains a whole interval."""
         return self.low <= low and high <= self.high
 
     def misses(self, low: float, high: float) -> bool:
-        """Whether an interval has nothing in common with it."""
+        """Return whether it does not overlap an interval."""
         return high < self.low or low > self.high
 
 
 def read_band(text: str) -> Band:
-    """Read ``LOW..HIGH``, either of which may be left out. Raises `ValueError`, which says what is wrong.
+    """Parse ``LOW..HIGH``, either of which is optional. Raises `ValueError` with the mistake.
 
     >>> read_band("1.5..3"), read_band("..0.9")
     (Band(low=1.5, high=3.0), Band(low=-inf, high=0.9))
     """
     found = _BAND.fullmatch(text)
     if found is None or not (found[1] or found[2]):
-        raise ValueError('is no band; write "LOW..HIGH", "LOW.." or "..HIGH"')
+        raise ValueError('is not a valid band; write "LOW..HIGH", "LOW.." or "..HIGH"')
     band = Band(
         low=float(found[1]) if found[1] else -math.inf, high=float(found[2]) if found[2] else math.inf
     )
     if band.low > band.high:
-        raise ValueError("has its ends the wrong way round")
+        raise ValueError("has its ends in the wrong order; write the smaller one first")
     return band
 
 
@@ -202,85 +203,81 @@ def read_band(text: str) -> Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receivers:
-    """Who is told of a change. Passwords and secrets are no part of it: they come from the environment."""
+    """Receivers of notices about changes. Passwords and secrets come from the environment."""
 
     webhook: Annotated[
         tuple[str, ...],
-        Key("Addresses that JSON is posted to; PERFTRAIL_WEBHOOK_SECRET signs it.", form="texts"),
+        Key("Addresses to post JSON to; PERFTRAIL_WEBHOOK_SECRET signs it.", form="texts"),
     ] = ()
     command: Annotated[
         tuple[str, ...],
-        Key("Commands that get the JSON on their standard input; words, no shell.", form="texts"),
+        Key("Commands that read the JSON from standard input; words, no shell.", form="texts"),
     ] = ()
-    mail: Annotated[tuple[str, ...], Key("Addresses that a mail is sent to.", form="texts")] = ()
+    mail: Annotated[tuple[str, ...], Key("Mail addresses to notify.", form="texts")] = ()
     smtp: Annotated[
         str,
-        Key(
-            "The mail server, HOST:PORT; elsewhere than on this machine it must offer STARTTLS, or be at port 465."
-        ),
+        Key("The mail server, HOST:PORT; a remote server must offer STARTTLS, or use port 465."),
     ] = "localhost:25"
-    sender: Annotated[str, Key("Who mails are from.")] = "perftrail@localhost"
+    sender: Annotated[str, Key("Sender address of mails.")] = "perftrail@localhost"
     user: Annotated[str, Key("The mail server's user; PERFTRAIL_SMTP_PASSWORD is the password.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchPolicy:
-    """What `watch` follows and how often it looks."""
+    """What `watch` follows, and how often it checks."""
 
     branch: Annotated[
-        str | None, Key("The branch that is followed; without it, what the source's range ends at if open.")
+        str | None, Key("The branch to follow. Default: the tip at which the source's open range ends.")
     ] = None
     every_seconds: Annotated[
-        float, Key("How often to look for new revisions.", name="every", form="duration", above=0)
+        float, Key("Time between two checks for new revisions.", name="every", form="duration", above=0)
     ] = 300.0
-    notify: Annotated[Receivers, Key("Who is told of a change.")] = field(default_factory=Receivers)
+    notify: Annotated[Receivers, Key("Whom to notify of a change.")] = field(default_factory=Receivers)
 
 
 # The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
 
 
 Network = Literal["none", "build", "run", "both"]
-"""Who may reach the network."""
+"""Phases with network access."""
 
 Phase = Literal["build", "run"]
-"""What goes on in a sandbox: making something usable, or measuring it."""
+"""Phase in a sandbox: building or measuring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """What builds and runs may see and use when they are kept in a sandbox.
+    """What builds and runs may access in a sandbox.
 
-    Without `always` it is used where the command line asks for it.
+    Without `always`, the sandbox is only used if the command line requests it.
     """
 
     always: Annotated[
-        bool, Key("Build and run in a sandbox always, as --sandbox does; --no-sandbox says otherwise once.")
+        bool, Key("Always build and run in a sandbox, like --sandbox; --no-sandbox overrides it once.")
     ] = False
-    network: Annotated[
-        Network, Key("Who reaches the network: none, only the build, only the run, or both.")
-    ] = "none"
+    network: Annotated[Network, Key("Network access: none, only the build, only the run, or both.")] = "none"
     readable: Annotated[
         tuple[str, ...],
-        Key("What of the home directory, or of /run or /tmp, can be read nevertheless: ~/PATH or /PATH."),
+        Key("Readable paths in the home directory, /run or /tmp: ~/PATH or /PATH."),
     ] = ()
     why: Annotated[str, Key("Why the sandbox is opened; required with network or readable.")] = ""
     memory_bytes: Annotated[
         int | None,
         Key(
-            "The memory that a build line or an invocation may use, all its processes together; without it four "
-            "fifths of the machine's, where control groups can limit it.",
+            "Memory limit of a build line or an invocation, all its processes together. Default: four "
+            "fifths of the machine's memory, if control groups can limit it.",
             name="memory",
             form="size",
             least=1 << 24,
         ),
     ] = None
     processes: Annotated[
-        int, Key("How many processes and threads a build line or an invocation may have.", least=8)
+        int, Key("Largest number of processes and threads of a build line or an invocation.", least=8)
     ] = 4096
     disk_bytes: Annotated[
         int,
         Key(
-            "How much a build line or an invocation may write to disk.",
+            "Disk limit of a build line or an invocation.",
             name="disk",
             form="size",
             least=1 << 20,
@@ -288,17 +285,17 @@ class Sandbox:
     ] = 16 << 30
 
     def has_network(self, phase: Phase) -> bool:
-        """Whether what goes on in this phase reaches the network."""
+        """Return whether this phase has network access."""
         return self.network in {phase, "both"}
 
     def sees(self, phase: Phase) -> list[object]:
-        """What of it may change what comes out, for a content key; a limit only decides whether it ends."""
+        """Return the settings that can affect the result, for a content key. A limit only decides about success."""
         return ["sandbox", self.has_network(phase), sorted(self.readable)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sign:
-    """Words by which programs say that something was refused, and what that was."""
+    """A pattern of messages about refused operations, and the name of the operation."""
 
     words: re.Pattern[str]
     refused: str
@@ -324,10 +321,10 @@ _FORKS = _sign(
 )
 
 
-def refused_by(sandbox: Sandbox, phase: Phase, said: str) -> tuple[str, ...]:
-    """Guess from what a failed program said what the sandbox refused it.
+def refused_by(sandbox: Sandbox, phase: Phase, output: str) -> tuple[str, ...]:
+    """Return the operations that the sandbox probably refused, from the output of a failed program.
 
-    A program may say such words for other reasons: they are told beside what it said, not instead.
+    A program may print such messages for other reasons, so they only supplement its own message.
 
     >>> refused_by(Sandbox(), "build", "curl: (6) Could not resolve host: example.org")
     ('the network (sandbox.network = "none")',)
@@ -336,22 +333,22 @@ def refused_by(sandbox: Sandbox, phase: Phase, said: str) -> tuple[str, ...]:
         "disk": format_size(sandbox.disk_bytes),
         "processes": str(sandbox.processes),
     }
-    found = [sign.refused.format(**limits) for sign in (_WRITING, _ROOM, _FORKS) if sign.words.search(said)]
-    if not sandbox.has_network(phase) and _NETWORK.words.search(said):
+    found = [sign.refused.format(**limits) for sign in (_WRITING, _ROOM, _FORKS) if sign.words.search(output)]
+    if not sandbox.has_network(phase) and _NETWORK.words.search(output):
         found.insert(0, f'{_NETWORK.refused} (sandbox.network = "{sandbox.network}")')
     return tuple(found)
 
 
 def with_refusals(message: str, refused: Sequence[str]) -> str:
-    """Add to why something failed what the sandbox refused it.
+    """Add the refused operations to the message of a failure.
 
     >>> with_refusals("exit code 2", ["the network"])
     'exit code 2 (the sandbox refused the network)'
     """
     if not refused:
         return message
-    said = f"the sandbox refused {'; '.join(refused)}"
-    return f"{message} ({said})" if message else said
+    reason = f"the sandbox refused {'; '.join(refused)}"
+    return f"{message} ({reason})" if message else reason
 
 
 # The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
@@ -359,9 +356,9 @@ def with_refusals(message: str, refused: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """One question, read from one file; `directory` is where that file lies.
+    """One question, read from one file; `directory` is the directory of that file.
 
-    `sources` are those beside `source`; `along` names the one whose history is walked.
+    `sources` are the sources other than `source`; `along` names the one whose history is searched.
     """
 
     title: str
@@ -387,5 +384,5 @@ class Study:
 
     @property
     def walked(self) -> Source:
-        """The source whose history is walked."""
+        """The source whose history is searched."""
         return self.every_source[self.along]

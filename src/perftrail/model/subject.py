@@ -1,7 +1,4 @@
-"""What is compared: revisions, and revisions in a variant.
-
-A revision that joins lines of history, and what each of them brought.
-"""
+"""Subjects of a comparison: revisions, revisions in a variant, and merges."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from dataclasses import dataclass
 class Revision:
     """One point of a source's history.
 
-    `id` is full and unambiguous. `summary` is the first line of its message: hostile text, to be escaped
-    wherever it is shown. `label` is its human name, the release it belongs to. `time` is ISO 8601 or empty.
+    `id` is full and unambiguous. `summary` is the first line of its message: hostile text, always escaped
+    before it is shown. `label` is its human name, for example its release. `time` is ISO 8601 or empty.
     """
 
     id: str
@@ -24,7 +21,7 @@ class Revision:
 
     @property
     def short(self) -> str:
-        """The id as people quote it: ten digits of a hash, a version whole."""
+        """The id as people quote it: ten digits of a hash, or a whole version."""
         is_hash = len(self.id) >= 40 and not self.id.strip("0123456789abcdef")
         return self.id[:10] if is_hash else self.id
 
@@ -42,9 +39,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """One line that was joined: where it left the others, and its own revisions, oldest first.
+    """One merged branch: its base on the trunk, and its revisions, oldest first.
 
-    The last of `revisions` is its tip. `base` is `None` where it has no history in common with the trunk.
+    The last of `revisions` is its tip. `base` is `None` without common history.
     """
 
     base: Revision | None
@@ -52,15 +49,15 @@ class Branch:
 
     @property
     def tip(self) -> Revision:
-        """The revision that was joined."""
+        """The merged revision."""
         return self.revisions[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """A revision that joined branches into a trunk; `trunk` is the revision that it was made on.
+    """A revision that merged branches into a trunk; `trunk` is its first parent.
 
-    A squashed branch, which only the study links to its merge, looks the same. There is one branch or more.
+    A squashed branch, linked to its merge by the study, has the same form. There is at least one branch.
     """
 
     revision: Revision

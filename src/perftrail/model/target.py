@@ -1,6 +1,6 @@
-"""What `--metric` or `find.metric` names in a study: one figure, with every parameter fixed.
+"""Targets: the metrics that `--metric` or `find.metric` names, with every parameter fixed.
 
-What the metric `works` names: everything that must come off for a revision to count as working.
+The target `works` lists the benchmarks and points that must succeed for a revision to count as working.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class TargetError(ValueError):
-    """A metric is not in the study, or leaves open what is meant; the text lists the choices.
+    """A metric is missing from the study, or its name is ambiguous; the message lists the choices.
 
-    `unknown` tells the one from the other.
+    `unknown` distinguishes the two.
     """
 
     def __init__(self, message: str, *, unknown: bool = True) -> None:
@@ -43,7 +43,7 @@ class TargetError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricReference:
-    """What ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``, says."""
+    """Parsed ``NAME`` or ``BENCHMARK.NAME``, either with ``[parameter=value]``."""
 
     name: str
     benchmark: str | None = None
@@ -52,12 +52,12 @@ class MetricReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One figure of one benchmark in one variant.
+    """One metric of one benchmark in one variant, with every parameter fixed.
 
-    The references of `expression` fix every parameter; `points` are theirs, each once: one reading needs
-    an invocation at each. `open_point` is what tells this target from others of the same metric: the
-    parameters that a derived metric does not fix itself, or all of a plain one. `text` is as it was asked
-    for, `name` says the same with its benchmark and every parameter that could be another.
+    The references of `expression` fix every parameter. `points` are their points, each once: one sample needs
+    an invocation at each. `open_point` separates this target from others of the same metric: the parameters
+    that a derived metric does not fix, or all of a measured one. `text` is the user's notation, `name` the full
+    one with benchmark and every parameter that has several values.
     """
 
     text: str
@@ -73,7 +73,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figure:
-    """A metric of one benchmark as an expression in which parameters may still be open."""
+    """A metric of one benchmark as an expression with open parameters."""
 
     name: str
     benchmark: str
@@ -83,7 +83,7 @@ class _Figure:
 
 
 def parse_metric(text: str) -> MetricReference:
-    """Read what `--metric` names. Raises `TargetError`.
+    """Parse the value of `--metric`. Raises `TargetError`.
 
     >>> parse_metric("mt.real[threads=2]")
     MetricReference(name='real', benchmark='mt', fixed={'threads': 2})
@@ -93,7 +93,7 @@ def parse_metric(text: str) -> MetricReference:
     )
     if found is None:
         raise TargetError(
-            f"{quoted(text)} names no metric; write NAME, BENCHMARK.NAME or NAME[parameter=value]"
+            f"{quoted(text)} is not a valid metric; write NAME, BENCHMARK.NAME or NAME[parameter=value]"
         )
     try:
         tokens = Tokens(found[3] or "")
@@ -105,9 +105,9 @@ def parse_metric(text: str) -> MetricReference:
 
 
 def resolve(study: Study, text: str, variant: str | None = None) -> Target:
-    """Find the one figure that a text names, in a variant or the only one there is.
+    """Return the only target that a text names, in a variant or in the only variant.
 
-    Raises `TargetError` when there is none or more than one; it says how to name each.
+    Raises `TargetError` if there is none or more than one; the message names each.
     """
     wanted = parse_metric(text)
     figure = _only_figure(study, wanted)
@@ -125,34 +125,34 @@ def resolve(study: Study, text: str, variant: str | None = None) -> Target:
 
 
 def derived_targets(study: Study, name: str, variant: str) -> tuple[Target, ...]:
-    """Give a derived metric at every combination of the parameters that it leaves open."""
+    """Return a derived metric at every combination of its open parameters."""
     return _targets(study, _derived(study, name), variant, fixed={}, text=name)
 
 
 def targets(study: Study, benchmark: str, name: str, variant: str) -> tuple[Target, ...]:
-    """Give a metric of a benchmark at every point where it is measured, a derived one where it leaves some open."""
+    """Return a metric of a benchmark at every point where it is measured."""
     return _targets(study, _figure(study, benchmark, name), variant, fixed={}, text=name)
 
 
 def claimed_figure(study: Study, text: str) -> MetricReference:
-    """Find the one metric, with its benchmark, that ``NAME`` or ``BENCHMARK.NAME`` says. Raises `TargetError`."""
+    """Return the only metric, with its benchmark, that a claim names. Raises `TargetError`."""
     wanted = parse_metric(text)
     if wanted.fixed:
-        raise TargetError(f"{quoted(text)} fixes parameters; a claim says them in at")
+        raise TargetError(f"{quoted(text)} fixes parameters; write them as at in the claim")
     figure = _only_figure(study, wanted)
     return MetricReference(name=figure.name, benchmark=figure.benchmark)
 
 
 def metric_names(study: Study, benchmark: str) -> tuple[str, ...]:
-    """Name everything that can be asked of a benchmark: its metrics, its derived ones, the measured."""
+    """Return every metric of a benchmark: declared, derived and measured."""
     derived = (name for name, each in study.derived.items() if each.benchmark == benchmark)
     return (*study.benchmarks[benchmark].metrics, *derived, *study.benchmarks[benchmark].measured)
 
 
 def known_value(benchmark: Benchmark, name: str, value: Value) -> Value:
-    """Give the value that a study declares for what somebody wrote, `2` and `"2"` being alike.
+    """Return the declared value for a user's value; `2` and `"2"` are equal.
 
-    Raises `TargetError` for a parameter or a value that the benchmark has not.
+    Raises `TargetError` for an unknown parameter or value.
     """
     values = benchmark.parameters.get(name)
     if values is None:
@@ -210,7 +210,7 @@ def _derived(study: Study, name: str) -> _Figure:
 
 
 def only_variant(study: Study, variant: str | None) -> str:
-    """Give the variant that is named, or the only one there is. Raises `TargetError`."""
+    """Return the named variant, or the only one. Raises `TargetError`."""
     if variant is None:
         if len(study.variants) > 1:
             raise TargetError(
@@ -232,7 +232,7 @@ def _known_values(study: Study, figure: _Figure, wanted: MetricReference) -> dic
 
 
 def _open_names(benchmark: Benchmark, expression: Expression) -> tuple[str, ...]:
-    """Name the parameters that at least one reference of an expression does not fix."""
+    """Return the parameters that at least one reference of an expression does not fix."""
     fixed = [set(reference.point.names) for reference in references(expression)]
     return tuple(name for name in benchmark.parameters if any(name not in names for names in fixed))
 
@@ -240,7 +240,7 @@ def _open_names(benchmark: Benchmark, expression: Expression) -> tuple[str, ...]
 def _targets(
     study: Study, figure: _Figure, variant: str, *, fixed: Mapping[str, Value], text: str
 ) -> tuple[Target, ...]:
-    """Give a figure at each way to set its open parameters for which every point it needs is run."""
+    """Return a metric at each combination of its open parameters for which every needed point is run."""
     benchmark = study.benchmarks[figure.benchmark]
     names = _open_names(benchmark, figure.expression)
     axes = {name: (fixed[name],) if name in fixed else benchmark.parameters[name] for name in names}
@@ -275,7 +275,7 @@ def _target(benchmark: Benchmark, figure: _Figure, variant: str, *, open_point: 
 
 
 def _telling(benchmark: Benchmark, point: Point) -> Point:
-    """Give the part of a point that tells it from others: parameters with one value do not."""
+    """Return a point without the parameters that have one value."""
     return point.without([name for name, values in benchmark.parameters.items() if len(values) == 1])
 
 
@@ -284,12 +284,12 @@ def _whole(values: Iterable[tuple[str, Value | None]]) -> Point:
 
 
 WORKS = "works"
-"""The metric that asks where a program began to fail; one of this name in the study goes before it."""
+"""The metric that searches where a program began to fail. A metric of this name in the study takes precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Working:
-    """The benchmarks, each at some points, that a revision in a variant must build, run and be read of."""
+    """The benchmarks and points that must build, run and give values for a revision to count as working."""
 
     text: str
     name: str
@@ -300,21 +300,21 @@ class Working:
 
     @property
     def benchmark(self) -> str:
-        """The benchmarks that must come off, by name."""
+        """The benchmarks that must succeed, by name."""
         return ", ".join(dict.fromkeys(name for name, _ in self.places))
 
 
 Goal = tuple[Target, ...] | Working
-"""What a search can be about: figures, or whether it works at all."""
+"""Subject of a search: metrics, or whether a program works."""
 
 
 def resolve_goal(study: Study, texts: Sequence[str], variant: str | None = None) -> Goal:
-    """Find what texts name: `works`, or figures, all of the study's without any text. Raises `TargetError`."""
+    """Return the goal that texts name: `works`, or metrics; all metrics without a text. Raises `TargetError`."""
     if not texts:
         return every_target(study, variant)
     working = [text for text in texts if asks_whether_it_works(study, text)]
     if working and len(texts) > 1:
-        raise TargetError(f"{quoted(working[0])} is another search; ask for it alone", unknown=False)
+        raise TargetError(f"{quoted(working[0])} needs its own search; name no other metric", unknown=False)
     if working:
         return resolve_working(study, working[0], variant)
     return tuple(
@@ -323,16 +323,16 @@ def resolve_goal(study: Study, texts: Sequence[str], variant: str | None = None)
 
 
 def asks_whether_it_works(study: Study, text: str) -> bool:
-    """Whether a metric's text means `works`, and no metric that the study calls so."""
+    """Return whether a text means `works`, and no metric of the study has that name."""
     return parse_metric(text).name == WORKS and not any(
         WORKS in metric_names(study, name) for name in study.benchmarks
     )
 
 
 def resolve_working(study: Study, text: str, variant: str | None = None) -> Working:
-    """Find what ``works``, ``BENCHMARK.works``, either with ``[parameter=value]``, names. Raises `TargetError`.
+    """Return the goal of ``works`` or ``BENCHMARK.works``, either with ``[parameter=value]``. Raises `TargetError`.
 
-    A parameter that is left open stands for all its values, a benchmark that is left out for all of them.
+    An open parameter stands for all its values, a missing benchmark for all benchmarks.
     """
     wanted = parse_metric(text)
     if wanted.benchmark is not None and wanted.benchmark not in study.benchmarks:
@@ -348,16 +348,15 @@ def resolve_working(study: Study, text: str, variant: str | None = None) -> Work
         points = benchmark.points(chosen)
         places += ((name, point) for point in points if fixed.items() <= point.as_dict().items())
     if not places:
-        raise TargetError(f"{quoted(text)}: nothing is run there in variant {chosen}")
+        raise TargetError(f"{quoted(text)}: variant {chosen} runs nothing there")
     name = text.strip() if len(study.benchmarks) > 1 or wanted.benchmark else f"{places[0][0]}.{text.strip()}"
     return Working(text=text, name=name, variant=chosen, places=tuple(places))
 
 
 def every_target(study: Study, variant: str | None = None) -> tuple[Target, ...]:
-    """Give everything of a study that is worth following: in one variant, or in all of them.
+    """Return every metric of a study that is worth searching, in one variant or in all.
 
-    Of each benchmark at each point: what is declared, what is derived, and of what is measured of any
-    program its time and its memory.
+    These are the declared and the derived metrics of each benchmark at each point, and its time and memory.
     """
     if variant is not None:
         only_variant(study, variant)

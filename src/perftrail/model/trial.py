@@ -1,4 +1,4 @@
-"""A measurement without a study: which commands, how often, in which groups, and what each start gave."""
+"""Trials: measurements without a study. Commands, groups, limits, and the values of each run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ UNITS: Mapping[str, str] = {
     "involuntary_switches": "",
     "page_faults": "",
 }
-"""What is measured of every start, and in which unit."""
+"""Measured metrics of every run, with their units."""
 
 SPLIT = ("user", "system")
-"""The kernel's own split of CPU time, by its tick: kept for other tools' formats, no figure for people."""
+"""The kernel's split of CPU time by its tick: stored for other tools' formats, not shown to people."""
 
 COMPARED = ("wall", "cpu", "peak_memory")
-"""The metrics that get a verdict of their own when commands are compared."""
+"""Metrics with their own verdict when commands are compared."""
 
 LEAST_RUNS = 10
 MOST_RUNS = 150
@@ -40,11 +40,11 @@ SMALLEST = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One command of a trial: what people call it, how it was written, and what is started.
+    """One command of a trial: its name, its text, and the arguments to start.
 
-    Parameters are filled in, but in `written`, which is the text as it was given. `prepare` is started before
-    each run and `conclude` after, `setup` once before the first and `cleanup` once after the last; none of them
-    is measured, empty means none.
+    Parameters are filled in, except in `written`, which is the original text. `prepare` runs before each run and
+    `conclude` after it, `setup` once before the first and `cleanup` once after the last. None of them is measured;
+    empty means none.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Entries that are compared, by their numbers: each of `others` with the reference."""
+    """Entries to compare, by number: each of `others` with the reference."""
 
     reference: int
     others: tuple[int, ...] = ()
@@ -68,12 +68,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often to measure and when to stop.
+    """How often to measure, and when to stop.
 
-    At least `least` and at most `most` runs of each entry, or pairs of each comparison, warm-ups not counted.
-    The budget ends it earlier, yet never before `sure` runs. One command alone stops when its interval's half
-    width is at most `precision` of its wall time. `threshold` is the change below which two count as the same.
-    `warmups` of None: found from the values.
+    Each entry has at least `least` and at most `most` runs (or pairs of a comparison), without warm-ups. The
+    budget can end it earlier, but not before `sure` runs. A single command stops when the half width of its
+    interval is at most `precision` of its wall time. `threshold` is the change below which two commands count
+    as the same. `warmups` of None: detected from the values.
     """
 
     least: int = LEAST_RUNS
@@ -86,11 +86,11 @@ class Pace:
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
-            raise ValueError(f"at least {self.least} and at most {self.most} runs: not a range")
+            raise ValueError(f"least {self.least} and most {self.most}: not a valid range of runs")
         if self.sure > self.least:
-            raise ValueError(f"{self.sure} runs are sure where {self.least} are enough")
+            raise ValueError(f"sure {self.sure}: must be at most least ({self.least})")
         if self.warmups is not None and self.warmups < 0:
-            raise ValueError(f"{self.warmups} warm-ups: a number from 0 on")
+            raise ValueError(f"warmups {self.warmups}: must be 0 or more")
         for name in ("budget_seconds", "precision", "threshold"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name} {getattr(self, name)}: must be above 0")
@@ -98,12 +98,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What every start of a trial has in common.
+    """Common settings of all runs of a trial.
 
-    `padding_bytes` bounds the random size of one more variable of the environment, so that no layout of the
-    stack is measured for the whole truth; hash seeds of interpreters are drawn with it. 0: nothing is drawn.
-    `stdin` and `output` are paths or None for /dev/null. A `sandbox` is what everything is started in, also what
-    is not measured.
+    `padding_bytes` limits the random size of one additional environment variable, so that no single stack
+    layout decides the result; hash seeds of interpreters are drawn with it. 0: nothing is drawn. `stdin` and
+    `output` are paths, or None for /dev/null. A `sandbox` contains all processes, including unmeasured ones.
     """
 
     environment: Mapping[str, str]
@@ -120,10 +119,10 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What `measure` is asked: entries, who is compared with whom, how often, in which surroundings.
+    """A request to `measure`: entries, groups, limits and settings.
 
-    `shell` is the entry that starts the shell with nothing to do, where entries run through one; it is
-    measured among the others and shown beside them, never subtracted.
+    `shell` is an entry that only starts the shell, if entries use one. It is measured and shown with the others, but
+    never subtracted.
     """
 
     entries: tuple[Entry, ...]
@@ -140,15 +139,15 @@ class Trial:
 
     @property
     def comparisons(self) -> int:
-        """How many verdicts the trial gives: they share one error."""
+        """Number of verdicts of the trial, which share one error."""
         return sum(len(group.others) for group in self.groups) * len(COMPARED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """One start that gave values: which entry's, in which unit of adjacent starts, and the figures.
+    """One successful run: its entry, its unit of adjacent runs, and its values.
 
-    `seconds` is what it cost in all, preparation included. `exit_code` is None after a signal.
+    `seconds` is its total cost including preparation. `exit_code` is None after a signal.
     """
 
     entry: int

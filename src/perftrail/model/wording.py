@@ -1,4 +1,4 @@
-"""How messages quote what somebody wrote, list choices and suggest the near miss."""
+"""Wording of messages: quotes, lists of choices, and suggestions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_LISTED = 12
 
 
 def quoted(text: str) -> str:
-    r"""Quote text for a message: control and direction characters escaped, the middle of long text cut.
+    r"""Quote text for a message: escape control and direction characters, shorten long text in the middle.
 
     >>> print(quoted("a\tb"))
     "a\tb"
@@ -28,7 +28,7 @@ def quoted(text: str) -> str:
 
 
 def listed(choices: Iterable[str], last: str = "or") -> str:
-    """List choices for a message, not more than people read.
+    """List choices for a message, up to `MOST_LISTED`.
 
     >>> listed(["git", "fossil", "release"])
     'git, fossil or release'
@@ -42,7 +42,7 @@ def listed(choices: Iterable[str], last: str = "or") -> str:
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """Give the choice that `word` was most likely meant to be, `None` when none is near.
+    """Return the choice that is most similar to `word`, `None` if none is.
 
     >>> nearest("colour", ["color", "size"])
     'color'
@@ -53,7 +53,7 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
-    """End a message about an unknown word: the near miss, or else what there is to choose from.
+    """Return the end of a message about an unknown word: the near miss, or the choices.
 
     >>> suggestion("gti", ["git", "fossil"])
     '; did you mean "git"?'

@@ -1,26 +1,18 @@
-"""Change points of a metric along a history that is already measured, each with its effect, size and certainty.
+"""Change points of a metric along a measured history: position, effect, size and significance.
 
-1. **Candidates** come from kernel change point detection in overlapping blocks, and in medians of neighbours.
-2. **Noise.** Each model of correlated noise (see `levels`) is weighed by how likely the series is under it, with
-   the number of steps that explains the series best: a few steps, or noise that wanders.
-3. **A test** drops the weakest candidate until all that are left are significant. Its statistic is the logarithm
-   of the likelihood ratio of two levels to one, divided by how much correlated noise inflates the variance of
-   their difference. Its p-value is that of a chi-square variable of one degree of freedom, times the number of
-   splits and of lengths (doubled each) that a stretch beside one may have. One sample cannot decide.
-4. **Size.** A point's size is its step over the noise of one level. Only points whose size is surely large, and
-   that several builds show, are worth an alert.
+**Levels.** A revision's level is the median of its log values. Its variance is
+``tau^2 + sigma^2 pi / (2 n + pi - 2)``: `tau` is the standard deviation between builds, `sigma` between samples. The
+last factor is the variance of a median of n normal values. Differences of neighbouring revisions estimate both, since
+a few steps hardly affect them. Noise may be correlated along a history, because a machine's state outlasts one
+revision. The model is white noise plus an autoregressive process of order 1: the correlation at distance h is
+``share * decay^h``. Such noise varies more than differences of neighbours show, and long means are less certain.
 
-Assumes one level between points, and noise of one kind along the whole history. A ramp is reported as a staircase.
-
-One level for each revision of a history, with its error and the correlation of neighbours' noise.
-
-A revision's level is the median of its log values. It varies by build (tau, once for each build) and by sample
-(sigma, less with more samples): ``tau^2 + sigma^2 pi / (2 n + pi - 2)``, the last factor that of a median of n
-normal values. Both are estimated from differences of neighbours, which a few steps do not change.
-
-Noise may be correlated along a history, since the state of a machine outlasts one revision. The model is white
-noise plus an autoregressive process of order 1: at distance h, the correlation is ``share * decay^h``. Such noise
-varies by more than differences of neighbours show, and means over many revisions are less certain.
+**Detection.** Kernel change point detection in overlapping blocks proposes candidates. Each noise model is weighted by
+its likelihood, with its best number of steps. A test then drops the weakest candidate until all others are
+significant. Its statistic is the log likelihood ratio of two levels to one, divided by the noise's inflation. Its
+p-value is the tail of chi-square with one degree of freedom, times the number of tested splits and (doubling) lengths.
+A size is a step divided by the noise of one level. Assumes one level between points, and one kind of noise along
+the whole history. A ramp is reported as a staircase.
 """
 
 from __future__ import annotations
@@ -42,55 +34,55 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 Samples = Sequence[tuple[int, Sequence[float]]]
-"""Positions in the history, each with the natural logarithms of the values measured there."""
+"""Positions in the history, each with the natural logarithms of its values."""
 
 OUTLIERS = 0.03
-"""The share of samples that are garbage, as in a search."""
+"""Share of samples that are garbage; the search uses the same share."""
 
 ODD_BUILDS = 1e-4
-"""The share of builds that are garbage however often they are sampled."""
+"""Share of builds whose level is garbage, for any number of samples."""
 
 FINEST = 1e-4
-"""The smallest standard deviation of a level: deterministic values do not vary at all."""
+"""Smallest standard deviation of a level: deterministic values do not vary at all."""
 
 USUAL_TAU = 1.0
-"""Builds of one program seldom differ by more than this share of sigma; assumed while few builds are known."""
+"""Builds of one program seldom differ by more than this share of sigma. Used while few builds are known."""
 
 USUAL_LAYOUT = 0.01
-"""The difference between builds is not assumed to be below this, however quiet the samples are."""
+"""Lower limit of the assumed difference between builds, for samples of any precision."""
 
 FEW = 4
-"""Of fewer differences between neighbours, a single step spoils the median."""
+"""With fewer differences between neighbours, a single step spoils the median."""
 
 DOUBT = 2.0
-"""A spread of m differences may be larger than estimated, by a logarithm of this over sqrt(m)."""
+"""The spread of m differences may be too small; its logarithm by up to this value over sqrt(m)."""
 
 DECAYS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 SHARES = (0.3, 0.6, 1.0)
-"""The models of correlated noise: each decay with each share of the variance that is correlated."""
+"""The models of correlated noise: each decay with each correlated share of the variance."""
 
 UNCORRELATED = 2 / 3
-"""The prior probability that the noise of neighbours is independent."""
+"""Prior probability that neighbours have independent noise."""
 
 SCALES = (0.8, 0.87, 0.93, 1.0, 1.07)
-"""Differences of neighbours show noise this much smaller or larger than it is: outliers are among them."""
+"""Factors for the noise that differences of neighbours show; outliers among them distort it."""
 
 SELDOM = 0.02
-"""Garbage is less likely by this factor where levels predict others: else large values would be shrunk."""
+"""Garbage is less likely by this factor where levels predict others. Otherwise large values would shrink."""
 
 LOOK_BACK = 16
-"""Number of earlier levels from which a level is predicted."""
+"""Number of earlier levels that predict a level."""
 
 FEWEST = 20
-"""Fewer levels do not show whether neighbours are correlated."""
+"""Fewer levels cannot show correlation between neighbours."""
 
 _MEDIAN_SQUARE = 0.4549364
-"""The median of the square of a standard normal variable."""
+"""Median of the square of a standard normal variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleColumns:
-    """Samples by columns: `counts` of the `positions`, and all `logs`, those of one position after another's."""
+    """Samples as columns: `counts` per position, and all `logs`, position after position."""
 
     positions: Whole
     counts: Whole
@@ -99,10 +91,10 @@ class SampleColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """One level for each measured revision, in the order of history; all arrays have shape (n,).
+    """One level for each measured revision, in the order of the history. All arrays have shape (n,).
 
-    `errors` are standard errors of the levels, `bounds` the largest that these may really be. `garbage` is
-    the probability that a level is unrelated to its revision.
+    `errors` are standard errors of the levels, `bounds` their upper limits. `garbage` is the probability
+    that a level is unrelated to its revision.
     """
 
     positions: Whole
@@ -119,13 +111,13 @@ class Levels:
         return Levels(**{each.name: getattr(self, each.name)[first:last] for each in fields(self)})
 
     def noisier(self, factor: float) -> Levels:
-        """Return the same levels with errors multiplied by `factor`."""
+        """Return these levels with errors multiplied by `factor`."""
         return replace(self, errors=self.errors * factor, bounds=self.bounds * factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """The correlation between the noise of neighbouring revisions, with its 95 % credible interval."""
+    """Correlation between the noise of neighbouring revisions, with its 95 % credible interval."""
 
     value: float
     low: float
@@ -139,40 +131,42 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """How noise is correlated along a history: the probability of each model, shape (models,)."""
+    """Correlation of noise along a history: the probability of each model, shape (models,)."""
 
     weights: Floats
 
     @classmethod
     def of(cls, log_likelihoods: Floats) -> Noise:
-        """Weigh the models by their likelihoods and the prior."""
+        """Weight the models by their likelihoods and the prior."""
         weights = np.exp(log_likelihoods - log_likelihoods.max()) * _models().priors
         return cls(weights=weights / weights.sum())
 
     @property
     def correlation(self) -> Correlation:
-        """The correlation of neighbours."""
+        """Correlation of neighbours."""
         lag_one = _models().lag_one
         order = np.argsort(lag_one, kind="stable")
-        held = np.cumsum(self.weights[order])
-        low, high = (float(lag_one[order[np.searchsorted(held, share)]]) for share in (0.025, 0.975 - 1e-9))
+        cumulative = np.cumsum(self.weights[order])
+        low, high = (
+            float(lag_one[order[np.searchsorted(cumulative, share)]]) for share in (0.025, 0.975 - 1e-9)
+        )
         return Correlation(value=float(self.weights @ lag_one), low=low, high=high)
 
     @property
     def scale(self) -> float:
-        """How many times larger a level's standard deviation is than differences of neighbours show."""
+        """Standard deviation of a level, relative to what differences of neighbours show."""
         return math.sqrt(float(self.weights @ (1.0 / (1.0 - _models().lag_one))))
 
     def inflation(self, before: int, after: int) -> float:
-        """Return how much more the means of `before` and `after` neighbouring levels differ than if independent.
+        """Return the variance of a difference of two neighbouring means, relative to independent levels.
 
-        The factor of the variance, a geometric mean over the models.
+        The means are those of `before` and `after` levels. The result is a geometric mean over the models.
         """
         return math.exp(float(self.weights @ _log_inflation(before, after)))
 
 
 INDEPENDENT = Noise(weights=np.eye(1, 1 + len(DECAYS) * len(SHARES))[0])
-"""Noise without correlation: the first model alone."""
+"""Noise without correlation: only the first model."""
 
 
 def by_columns(samples: Samples) -> SampleColumns:
@@ -185,9 +179,9 @@ def by_columns(samples: Samples) -> SampleColumns:
 
 
 def levels_of(samples: SampleColumns) -> Levels | None:
-    """Estimate levels and their errors; `None` when nothing shows how much levels vary.
+    """Estimate levels and their errors; `None` if the samples cannot show how much levels vary.
 
-    Positions ascend. Values that are not finite, and positions without any other, are left out.
+    Positions must ascend. Values that are not finite are ignored, and so are positions without a finite value.
     """
     usable = np.isfinite(samples.logs)
     values, owners = (
@@ -222,10 +216,10 @@ def levels_of(samples: SampleColumns) -> Levels | None:
 
 
 def spread(differences: Floats) -> float:
-    """Estimate the standard deviation of differences from the median of their sizes.
+    """Estimate the standard deviation of differences from the median of their absolute values.
 
-    Where more than half are zero, as of counts that seldom change, the mean size is used; the largest tenth
-    of the sizes, at least one, may be steps and is left out.
+    If more than half of them are zero, as for counts that seldom change, use the mean absolute value. This mean
+    excludes the largest tenth of the differences, at least one, because they may be steps.
     """
     sizes = np.sort(np.abs(differences))
     middle = float(np.median(sizes)) / math.sqrt(_MEDIAN_SQUARE)
@@ -236,9 +230,9 @@ def spread(differences: Floats) -> float:
 
 
 def layout_spread(differences: Floats, known: Floats) -> float:
-    """Estimate tau from differences of neighbouring levels, without their variance by samples (`known`).
+    """Estimate tau from differences of neighbouring levels; `known` is their variance caused by samples.
 
-    It is the tau for which half of the squares lie below the median that normal ones would have.
+    For this tau, half of the squares are below the median of squares of normal values.
     """
     low, high = 0.0, spread(differences)
     squares = differences**2
@@ -255,7 +249,9 @@ def layout_spread(differences: Floats, known: Floats) -> float:
 
 @cache
 def garbage(count: int) -> float:
-    """Return how likely the median of `count` samples is garbage: half of them are, or the build is odd.
+    """Return the probability that the median of `count` samples is garbage.
+
+    Either half of the samples are garbage, or the whole build is.
 
     >>> round(garbage(1), 4), round(garbage(2), 4), round(garbage(5), 4)
     (0.0301, 0.0592, 0.0004)
@@ -268,19 +264,19 @@ def garbage(count: int) -> float:
 
 
 def log_likelihoods(away: Floats, garbage: Floats) -> Floats:
-    """Return log likelihoods, relative to the peak, of values by their distance from the level in standard deviations.
+    """Return log likelihoods, relative to the peak, for distances from the level in standard deviations.
 
-    A value is garbage with a probability and then has the density of the peak, so that its likelihood never
-    weighs more than the logarithm of that probability (Huber 1964).
+    With probability `garbage`, a value has the density of the peak at any distance. So one value cannot
+    lower the likelihood by more than the logarithm of that probability (Huber 1964).
     """
     found: Floats = np.log((1.0 - garbage) * np.exp(-0.5 * away**2) + garbage)
     return found
 
 
 def noise_likelihoods(residuals: Floats, garbage: Floats) -> Floats:
-    """Return each noise model's log likelihood of residuals around steps, shape (models,).
+    """Return each noise model's log likelihood for residuals around steps, shape (models,).
 
-    `residuals` are in standard errors, as differences of neighbours show these. Garbage predicts nothing.
+    `residuals` are in standard errors, estimated from differences of neighbours. Garbage predicts nothing.
     """
     models = _models()
     inlier = np.exp(-0.5 * (residuals / max(1.0, spread(residuals))) ** 2) * (1.0 - garbage)
@@ -299,10 +295,10 @@ def noise_likelihoods(residuals: Floats, garbage: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Models:
-    """Noise models, the first without correlation; all arrays have shape (models,) but `predictors`.
+    """Noise models, the first without correlation. All arrays except `predictors` have shape (models,).
 
-    `predictors`, shape (LOOK_BACK, models), predict a level from those before it, the last first; `spreads` are
-    the standard deviations of what that misses, in those that differences of neighbours show.
+    `predictors`, shape (LOOK_BACK, models), predict a level from earlier levels, the latest first. `spreads` are the
+    standard deviations of the prediction errors, relative to the noise that differences of neighbours show.
     """
 
     decays: Floats
@@ -335,9 +331,9 @@ def _models() -> _Models:
 
 @cache
 def _log_inflation(before: int, after: int) -> Floats:
-    """Return the logarithms of what `Noise.inflation` gives under each model.
+    """Return the logarithms of `Noise.inflation` for each model.
 
-    From the variances of two neighbouring means of an autoregressive process and their covariance.
+    They follow from the variances of two neighbouring means of an autoregressive process and their covariance.
     """
     models, decays = _models(), _models().decays
     ends = [(1.0 - decays**count) / (1.0 - decays) for count in (before, after)]
@@ -352,7 +348,7 @@ def _log_inflation(before: int, after: int) -> Floats:
 
 
 def _medians(values: Floats, counts: Whole) -> Floats:
-    """Return the median of each owner's values, which stand together, of those that have any."""
+    """Return the median of each owner's values, for owners with values. `values` is sorted by owner."""
     firsts, middles = np.cumsum(counts) - counts, np.empty(len(counts))
     for count in np.unique(counts[counts > 0]).tolist():
         those = np.flatnonzero(counts == count)
@@ -362,58 +358,58 @@ def _medians(values: Floats, counts: Whole) -> Floats:
 
 
 FALSE_ALARMS = 0.01
-"""How often a series without a change may show any point."""
+"""Probability that a series without a change shows any point."""
 
 CREDIBILITY = 0.95
-"""The probability of a position's, an effect's and a size's interval."""
+"""Probability of the intervals for position, effect and size."""
 
 ALERT_SIZE = 1.25
-"""A step is worth an alert when its lower limit exceeds this many standard deviations of one level.
+"""A step is worth an alert if its lower limit exceeds this many standard deviations of one level.
 
-People who marked changes in 466 real series of performance tests did not mark smaller ones.
+People who labelled changes in 466 real series of performance tests did not label smaller ones.
 """
 
 ALERT_ODD_BUILDS = 0.03
-"""An alert must be significant though such a share of builds is unrelated to its revision.
+"""An alert must stay significant if this share of builds is unrelated to its revision.
 
-Not in series of fewer than `FEWEST` levels: these are releases rather than revisions, and each may have its own level.
+Series of fewer than `FEWEST` levels are exempt: they are usually releases, and each may have its own level.
 """
 
 BURST = 10
-"""Longest burst, in levels: a shift that returns, between ranges at least twice as long, is no alert."""
+"""Longest burst, in levels. A shift that returns is not an alert if both neighbouring ranges are twice as long."""
 
 APART = range(3, 9)
-"""Levels so far apart also show the noise: neighbours alone miss what wanders."""
+"""Distances between levels that also show noise: neighbours alone miss slow drift."""
 
 REACH = 500
-"""Levels used on each side of a point to judge it; more would not change the result."""
+"""Number of levels on each side of a point that judge it. More would not change the result."""
 
 ASTRAY = 0.25
-"""The density of garbage at the level beyond a split, as a share of the peak: it lies anywhere."""
+"""Density of garbage at the level beyond a split, as a share of the peak."""
 
 SHORT = 40
-"""Of so few levels every gap is a candidate."""
+"""In series of at most this length, every gap is a candidate."""
 
 BLOCK = 128
 STEP = 96
 COARSER = 8
-"""Levels that are combined into one of the next coarser series."""
+"""Number of levels that are combined into one of the next coarser series."""
 
 GAMMA = 0.125
-"""1 / (2 w^2) for a kernel as wide as two standard errors (searching.md, section 5)."""
+"""1 / (2 w^2), for a kernel that is two standard errors wide (searching.md, section 5)."""
 
 PENALTY = 2.0
-"""What a candidate must gain, in units of a level: low, since the test follows."""
+"""Minimum gain of a candidate, in units of a level. It is low, because the test follows."""
 
 NOISE_BLOCK = 500
 NOISE_BLOCKS = 4
-"""Blocks, and levels per block, evenly spread, from which the noise of a long series is estimated."""
+"""A long series' noise is estimated from this many evenly spread blocks, of this many levels."""
 
 SEARCH_SHARE = 0.5
-"""The share of a search's weights near change points; the rest is even, so that no revision is excluded."""
+"""Share of a search's prior near change points. The rest is uniform, so that no revision is excluded."""
 
 SEARCH_FALSE_ALARMS = 0.05
-"""A search tests what it begins with, so it uses points that would not be shown."""
+"""A search tests its prior, so that it also uses points that are not significant enough to show."""
 
 _ROUNDS = 4
 _MOST_MOVES = 4
@@ -424,14 +420,13 @@ _QUANTILE = 1.96
 class ChangePoint:
     """A position at which a metric has a new level.
 
-    `position` is the first measured revision of the new level, `previous` the measured one before it: the
-    culprit is one of ``previous + 1 .. position``, and of ``earliest .. latest`` with 95 %. `before` and
-    `after` are the levels in the metric's own unit, `effect` is after/before with its 95 % interval. `p_value`
-    bounds how often a series of this length in which nothing changed shows such a point anywhere.
+    `position` is the first measured revision of the new level, `previous` the measured one before it. The culprit
+    is in ``previous + 1 .. position``, and in ``earliest .. latest`` with 95 % probability. `before` and `after` are
+    the levels in the metric's unit. `effect` is after/before, `low` and `high` are its 95 % interval. `p_value`
+    bounds the probability that a series of this length without a change shows such a point anywhere.
 
-    `size` is the step, without its sign, over the standard deviation of one revision's level, with its 95 %
-    interval. `alert` says whether it is worth someone's attention: surely above `ALERT_SIZE`, and shown by
-    several builds.
+    `size` is the absolute step over the standard deviation of one revision's level, with its 95 % interval.
+    `alert`: the size is clearly above `ALERT_SIZE`, and several builds show the change.
     """
 
     position: int
@@ -452,10 +447,10 @@ class ChangePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The change points of a series, in the order of history, and the correlation of its noise.
+    """The change points of a series, in the order of the history, and the correlation of its noise.
 
-    `correlation` is None for series that are too short to show it, and for those that show no point even if
-    neighbours are independent.
+    `correlation` is None for series that are too short, and for series without a point even if neighbours
+    are independent.
     """
 
     points: tuple[ChangePoint, ...] = ()
@@ -464,7 +459,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """A level fitted to some values, its standard error, and the logarithm of the likelihood."""
+    """A level fitted to some values, its standard error, and its log likelihood."""
 
     level: float
     error: float
@@ -472,23 +467,23 @@ class _Fit:
 
 
 def change_points(samples: Samples, *, false_alarms: float = FALSE_ALARMS) -> tuple[ChangePoint, ...]:
-    """Find every change point, in the order of history.
+    """Return every change point, in the order of the history.
 
-    `samples` are positions in the history, ascending, each with the natural logarithms of the values there:
-    any number of them, positions may be missing. `false_alarms` is how often a series without a change may
-    show any point. Series that are too short have none.
+    `samples` are ascending positions, each with the natural logarithms of any number of values. Positions may
+    be missing. `false_alarms` is the probability that a series without a change shows any point. A series that is
+    too short has no points.
     """
     return changes_of(by_columns(samples), false_alarms=false_alarms).points
 
 
 def changes_of(samples: SampleColumns, *, false_alarms: float = FALSE_ALARMS) -> Changes:
-    """Find every change point of samples by columns, and how neighbours are correlated."""
+    """Return every change point of samples in columns, and the correlation of neighbours."""
     levels = levels_of(samples)
     if levels is None:
         return Changes()
     splits = _Series(levels).prune(_candidates(levels.values), false_alarms)
     if not splits:
-        return Changes()  # correlation would leave no more
+        return Changes()  # correlated noise would only drop more splits
     noise = INDEPENDENT if len(levels) < FEWEST else _noise(levels, splits, false_alarms)
     series = _Series(levels, noise)
     splits = series.prune(splits, false_alarms)
@@ -503,14 +498,13 @@ def changes_of(samples: SampleColumns, *, false_alarms: float = FALSE_ALARMS) ->
 
 
 def search_weights(samples: Samples, revisions: int) -> tuple[float, ...] | None:
-    """Weigh each revision as the culprit from earlier measurements; `None` where these show no change.
+    """Return a prior over culprits from earlier measurements; `None` if they show no change.
 
-    `samples` have positions in `0..revisions-1`, ascending. Returns `revisions` weights that sum to one, each
-    above zero: half of it even, half in equal parts on the change points, each flat over its interval of
-    positions and falling off beyond by e for each width of that interval.
+    `samples` have ascending positions in `0..revisions-1`. The result is `revisions` positive weights whose sum is
+    one. Half of the weight is uniform. The other half is shared equally by the change points: uniform within the
+    interval of the position, and falling by a factor e for each interval width beyond it.
 
-    The weights are no more than a place to look: a search may use the same samples again, so its own
-    evidence must decide.
+    The weights only guide a search. It may use the same samples again, so its own evidence must decide.
 
     >>> search_weights([(0, [0.0, 0.01, 0.0, 0.02, 0.01]), (9, [0.01, 0.0, 0.02, 0.01, 0.0])], 10) is None
     True
@@ -528,13 +522,13 @@ def search_weights(samples: Samples, revisions: int) -> tuple[float, ...] | None
 
 
 def load_detector(levels: int) -> None:
-    """Import the detector of candidates if this number of levels needs it: that takes a second."""
+    """Import the candidate detector (one second) if a series of this length needs it."""
     if levels > SHORT:
         import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # it has no types
 
 
 def _noise(levels: Levels, splits: Sequence[int], false_alarms: float) -> Noise:
-    """Weigh the models of noise, each with the steps that explain the series best under it."""
+    """Weight the noise models, each with the steps that fit the series best under it."""
     firsts = range(0, max(1, len(levels) - NOISE_BLOCK // 2), NOISE_BLOCK)
     cost = _least_gain(len(levels), false_alarms)
     found = []
@@ -546,12 +540,12 @@ def _noise(levels: Levels, splits: Sequence[int], false_alarms: float) -> Noise:
 
 
 def _searched(levels: float) -> float:
-    """Return how many splits, with how many lengths of the stretches beside them, are tested."""
+    """Return the number of tested splits, times the tested lengths of the ranges on both sides."""
     return (levels - 1) * math.log2(levels)
 
 
 def _least_gain(levels: int, false_alarms: float) -> float:
-    """Return the gain at which a split is significant."""
+    """Return the smallest significant gain."""
     low, high = 0.0, 100.0
     for _ in range(30):
         middle = (low + high) / 2.0
@@ -563,9 +557,9 @@ def _least_gain(levels: int, false_alarms: float) -> float:
 def _candidates(values: Floats) -> list[int]:
     """Return the indices, ascending, at which a new level may begin.
 
-    From KernelCPD in overlapping blocks, on the series and on coarser ones. Its kernel is bounded, so that an
-    outlier counts for one level however far away it is. Blocks keep the time linear: PELT drops no split while
-    nothing changes. Medians of neighbours show the small steps between long stretches that a block is too short for.
+    KernelCPD finds them in overlapping blocks, in the series and in coarser ones. Its kernel is bounded, so that an
+    outlier counts as one level, however large it is. Blocks make the time linear: PELT prunes no split while
+    nothing changes. Coarser series show small steps between ranges that are longer than a block.
     """
     if len(values) <= SHORT:
         return list(range(1, len(values)))
@@ -581,7 +575,7 @@ def _candidates(values: Floats) -> list[int]:
 
 
 def _in_blocks(values: Floats) -> set[int]:
-    # Takes a second to import, and short series need none of it.
+    # The import takes a second, and short series do not need it.
     from ruptures import KernelCPD  # noqa: PLC0415
 
     detector = KernelCPD(kernel="rbf", min_size=2, params={"gamma": GAMMA})
@@ -596,25 +590,25 @@ def _in_blocks(values: Floats) -> set[int]:
 
 
 class _Series:
-    """Levels under test; `splits` are ascending indices at which a new level begins."""
+    """Levels under test. `splits` are ascending indices at which a new level begins."""
 
     def __init__(self, levels: Levels, noise: Noise = INDEPENDENT) -> None:
         self._plain = levels
         self._levels = levels if noise is INDEPENDENT else levels.noisier(noise.scale)
         self._noise = noise
-        # correlated levels are worth fewer, so that there are fewer places at which chance can gain much
+        # Correlated levels count as fewer independent ones, so that fewer splits can gain by chance.
         self._searched = _searched(max(2.0, len(levels) / noise.inflation(REACH, REACH)))
         self._fits: dict[tuple[int, int], _Fit] = {}
 
     def prune(self, splits: Sequence[int], false_alarms: float) -> list[int]:
-        """Drop the weakest split until each of those left is significant."""
+        """Drop the weakest split until all remaining splits are significant."""
         for left, least in self._dropping(splits):
             if self._p_value(least) <= false_alarms:
                 return left
         return []
 
     def noise_likelihoods(self, splits: Sequence[int], cost: float) -> Floats:
-        """Return each noise model's log likelihood with its best number of steps, each of which costs as much."""
+        """Return each noise model's log likelihood with its best number of steps, each with a penalty of `cost`."""
         best, number = np.array([-np.inf]), len(splits)
         for left, _ in self._dropping(splits):
             if len(left) > number:
@@ -626,7 +620,7 @@ class _Series:
         return best
 
     def refine(self, splits: list[int]) -> list[int]:
-        """Move each split to where its two levels fit best."""
+        """Move each split to its likeliest index, given the levels on both sides."""
         bounds = [0, *splits, len(self._levels)]
         for at in range(1, len(bounds) - 1):
             first, split, last = bounds[at - 1 : at + 2]
@@ -637,7 +631,7 @@ class _Series:
         return bounds[1:-1]
 
     def points(self, splits: list[int]) -> Iterator[ChangePoint]:
-        """Describe each split."""
+        """Describe each split as a `ChangePoint`."""
         bounds = [0, *splits, len(self._levels)]
         positions = self._levels.positions.tolist()
         noise = self._of_one_level(splits)
@@ -671,7 +665,7 @@ class _Series:
             )
 
     def _dropping(self, splits: Sequence[int]) -> Iterator[tuple[list[int], float]]:
-        """Drop the weakest split, again and again; give those left with the least gain among them."""
+        """Drop the weakest split repeatedly; yield the remaining splits with their smallest gain."""
         left = [0, *splits, len(self._levels)]
         gains = [self._gain(*left[at - 1 : at + 2]) for at in range(1, len(left) - 1)]
         while gains:
@@ -691,7 +685,7 @@ class _Series:
         return found
 
     def _of_one_level(self, splits: Sequence[int]) -> float:
-        """Return the standard deviation of one level: by neighbours, and by levels some way apart; the larger."""
+        """Return the standard deviation of one level: the larger estimate of neighbours and of distant levels."""
         inside = np.repeat(np.arange(len(splits) + 1), np.diff([0, *splits, len(self._levels)]))
         values = self._levels.values
         apart = [
@@ -704,7 +698,7 @@ class _Series:
         return max(wide, float(np.median(self._plain.errors)))
 
     def _bursts(self, bounds: Sequence[int], alike: float) -> set[int]:
-        """Return the splits at both ends of short stretches after which the level is alike again."""
+        """Return the splits at both ends of short ranges after which the earlier level returns."""
         found: set[int] = set()
         for before, first, last, after in zip(bounds, bounds[1:], bounds[2:], bounds[3:], strict=False):
             count = last - first
@@ -715,7 +709,7 @@ class _Series:
         return found
 
     def _gain(self, first: int, split: int, last: int) -> float:
-        """Return the logarithm of the likelihood ratio of two levels to one, over the noise's inflation."""
+        """Return the log likelihood ratio of two levels to one, divided by the noise's inflation."""
         before, after = self._sides(first, split, last)
         low, high = max(first, split - REACH), min(last, split + REACH)
         both = _fit(self._levels, low, high, (before.level, after.level))
@@ -728,7 +722,7 @@ class _Series:
         return self._noise.inflation(min(split - first, REACH), min(last - split, REACH))
 
     def _p_value(self, gain: float) -> float:
-        """Bound how often chance gains so much anywhere: chi-square's tail, times what was searched."""
+        """Return an upper bound of the p-value: the tail of chi-square, times the number of tests."""
         return min(1.0, self._searched * math.erfc(math.sqrt(max(gain, 0.0))))
 
     def _sides(self, first: int, split: int, last: int) -> tuple[_Fit, _Fit]:
@@ -743,9 +737,9 @@ class _Series:
         return known
 
     def _posterior(self, first: int, split: int, last: int) -> tuple[int, Floats]:
-        """Weigh every split between two others, given the levels beside it; shape (splits,) from an index on.
+        """Return the first split and the posterior over all splits between two others, shape (splits,).
 
-        Every revision is as likely as another, measured or not: a gap weighs as many as it holds.
+        The levels on both sides are given. Each revision has the same prior, so a gap weighs as much as its length.
         """
         before, after = self._sides(first, split, last)
         low, high = max(first, split - REACH), min(last, split + REACH)
@@ -759,14 +753,14 @@ class _Series:
 
 
 def _median(values: Floats) -> float:
-    """Return the median of finite values; NumPy's own looks for others first, which takes longer than the rest."""
+    """Return the median of finite values. `np.median` first checks for NaN, which takes most of its time."""
     count = len(values)
     ordered = np.sort(values)
     return float(ordered[(count - 1) // 2] + ordered[count // 2]) / 2.0
 
 
 def _fit(levels: Levels, first: int, last: int, starts: Sequence[float]) -> _Fit:
-    """Fit a level to some of the values, from each start; return the likeliest."""
+    """Fit a level to the values from each starting level; return the likeliest fit."""
     values, errors = levels.values[first:last], levels.errors[first:last]
     bounds, garbage = levels.bounds[first:last], levels.garbage[first:last]
     found, clean, variances = np.array(starts)[:, None], 1.0 - garbage, errors**2
@@ -774,7 +768,7 @@ def _fit(levels: Levels, first: int, last: int, starts: Sequence[float]) -> _Fit
         inlier = clean * np.exp(-0.5 * ((values - found) / bounds) ** 2)
         weight = inlier / (inlier + garbage) / variances
         total = weight.sum(axis=1)
-        # where every value is garbage, nothing moves the level
+        # If every value is garbage, the level stays.
         found = np.where(total > 0.0, weight @ values / np.maximum(total, 1e-300), found[:, 0])[:, None]
     totals = log_likelihoods((values - found) / bounds, garbage).sum(axis=1)
     best = int(np.argmax(totals))
@@ -786,7 +780,7 @@ def _fit(levels: Levels, first: int, last: int, starts: Sequence[float]) -> _Fit
 
 
 def _shortest(posterior: Floats) -> tuple[int, int]:
-    """Return the shortest run around the likeliest split that holds `CREDIBILITY`."""
+    """Return the shortest range around the likeliest split with a probability of `CREDIBILITY`."""
     low = high = int(np.argmax(posterior))
     held = float(posterior[low])
     while held < CREDIBILITY and (low > 0 or high < len(posterior) - 1):

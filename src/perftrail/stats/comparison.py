@@ -1,26 +1,16 @@
-"""Two subjects measured in randomised pairs: the effect, its interval, and a verdict that holds whenever it stops.
+"""Paired comparison of two subjects: effect, interval and verdict, valid whenever measuring stops.
 
-A fair coin decides which of a pair starts first. What is compared is the logarithm of each pair's ratio: under "no
-difference" the coin decides its sign, whatever the machine's noise is. `compare` bets on that sign, so that it may be
-asked after each pair (see `martingale`). Half of its error is for the last analysis, at a number of pairs that is fixed
-in advance: there Wilcoxon's signed ranks are tested against all signs, which sees smaller changes. `compare_once`, for
-pairs that are analysed once, only does the latter. Both widen the interval where neighbouring pairs are alike.
+A fair coin decides which subject of a pair runs first. If two programs are equal, exchanging their names only changes
+the sign of a pair's difference d of logarithms. So the coin decides that sign, whatever the machine does. Then the
+wealth ``W(c) = mean_j prod_t (1 + s_j tanh(r_j (d_t - c) / scale))`` of bets that the difference exceeds c is a test
+martingale: P(W(c) ever reaches 1/level) <= level if the shift is at most c (Ville 1939). No independence, normality or
+stationarity is assumed, and an interim analysis after each pair has no cost. The interval consists of the shifts c
+that are never excluded. For c other than zero it assumes a constant shift in logarithms.
 
-Bets on the sign of differences of randomised pairs: evidence and intervals that hold whenever measuring stops.
-
-If two programs are equal, exchanging their names only changes the sign of a pair's difference d, whatever the machine
-did meanwhile. A fair coin decides the order of each pair, so it also decides that sign. Then the wealth
-
-``W(c) = mean_j prod_t (1 + s_j tanh(r_j (d_t - c) / scale))``
-
-of bets that the difference exceeds c is a test martingale: P(W(c) ever reaches 1/level) <= level if the shift is c or
-less (Ville 1939). No independence, normality or stationarity is assumed, and analysing after each pair costs nothing.
-The shifts c that are never excluded form the interval; for c other than zero it assumes a constant shift in logarithms.
-
-How far two builds lie apart though no change made one faster: estimated from neighbours in a history.
-
-Most neighbouring revisions change nothing that a benchmark measures. What their builds differ by nevertheless is
-the linker's placement of code, so the spread of these differences is layout noise.
+`compare` uses these bets for half of its error. The other half is for the last analysis, at a fixed number of pairs:
+Wilcoxon's signed-rank test, which detects smaller changes. `compare_once`, for pairs that are analysed once, only
+uses that test. Both widen the interval where neighbouring pairs are correlated. `layout_noise` estimates how much
+builds differ without any change of the code, from neighbouring revisions: most of them change nothing measurable.
 """
 
 from __future__ import annotations
@@ -44,49 +34,49 @@ if TYPE_CHECKING:
 
 STAKES = np.array([0.99, 0.99, 0.99, 0.99, 0.99, 0.5])
 RATES = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 1.0])
-"""The bets: each stakes this share of its wealth on ``tanh(rate * difference / scale)``."""
+"""The bets: each stakes its share of the wealth on ``tanh(rate * difference / scale)``."""
 
 FIRST = 8
-"""The scale of the first bets comes from this many differences."""
+"""Number of differences that determine the scale of the first bets."""
 
 HALF_NORMAL = 0.4731
-"""The mean deviation of a normal variable's absolute value from its median, in standard deviations."""
+"""Mean absolute deviation of |normal| from its median, in standard deviations."""
 
 TINY = 1e-13
-"""The smallest scale: differences of logarithms are not more exact."""
+"""Smallest scale: differences of logarithms are not more exact."""
 
 CAUTION = 1.0
-"""By how many standard errors the estimated correlation is raised; that of n differences is about 1/sqrt(n)."""
+"""The estimated correlation is raised by this many standard errors; one is about 1/sqrt(n)."""
 
 SETTLING = 2
-"""From this many differences more than a verdict needs on, their correlation counts."""
+"""Correlation counts from this many differences beyond the fewest that a verdict needs."""
 
 FAR = 3.0
-"""Bounds this many times as far from the centre also hold for correlated differences."""
+"""Bounds this many times as far from the centre are also valid for correlated differences."""
 
 FARTHEST = 10
-"""The longest lag of differences whose correlation is estimated."""
+"""Longest lag whose correlation is estimated."""
 
 MOST_CORRELATED = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Lowest and highest shift that are not excluded, in logarithms; infinite where nothing is excluded yet."""
+    """Lowest and highest shift that are not excluded, in logarithms; infinite if nothing is excluded yet."""
 
     low: float
     high: float
 
     def within(self, margin: float) -> bool:
-        """Whether every shift that is left is smaller than a margin."""
+        """Return whether every remaining shift is smaller than a margin."""
         return -margin < self.low and self.high < margin
 
 
 def log_wealth(differences: Floats, scale: float | Floats, shifts: Floats) -> Floats:
-    """Return the logarithm of the largest wealth so far of bets that the differences exceed each shift.
+    """Return the logarithm of the largest wealth so far, for bets that the differences exceed each shift.
 
-    `differences` (n,), `scale` above zero, for all differences or (n, 1), `shifts` (C,); returns (C,), zero where the
-    bets never gained.
+    `differences` has shape (n,), `shifts` and the result (C,). `scale` is positive, one number or (n, 1). The result
+    is zero where the bets never gained.
     """
     surplus = (differences - shifts[:, None]) / np.reshape(scale, -1)
     logs = np.cumsum(np.log1p(STAKES[:, None, None] * np.tanh(RATES[:, None, None] * surplus)), axis=2)
@@ -97,13 +87,13 @@ def log_wealth(differences: Floats, scale: float | Floats, shifts: Floats) -> Fl
 
 
 def current_log_wealth(differences: Floats, scale: float | Floats) -> float:
-    """Return the logarithm of the present wealth of bets that the differences exceed zero."""
+    """Return the logarithm of the current wealth, for bets that the differences exceed zero."""
     logs = np.log1p(STAKES * np.tanh(RATES * (differences[:, None] / scale))).sum(axis=0)
     return float(np.logaddexp.reduce(logs)) - math.log(len(STAKES))
 
 
 def bounds(differences: Floats, scale: float | Floats, level: float) -> Bounds:
-    """Return the shifts not excluded by bets on either side, each side with an error of at most `level`."""
+    """Return the shifts that bets in both directions do not exclude. Each bound has an error of at most `level`."""
     return Bounds(
         low=_lowest(differences, scale, math.log(1 / level)),
         high=-_lowest(-differences, scale, math.log(1 / level)),
@@ -111,12 +101,12 @@ def bounds(differences: Floats, scale: float | Floats, level: float) -> Bounds:
 
 
 def careful_bounds(differences: Floats, level: float) -> Bounds:
-    """Return bounds with a scale from the differences themselves, wider where neighbouring differences are alike.
+    """Return bounds scaled by the differences themselves, wider if neighbouring differences are correlated.
 
-    The coin rules out what the machine does. What a build does to itself, such as its pages in the cache, it does not:
+    The coin excludes what the machine does. It does not exclude a build's own state, such as its pages in the cache:
     such differences are correlated in spite of the coin. Then the evidence counts as that of fewer differences (see
-    `inflation`), unless zero is `FAR` times as far away as their uncertainty. This only ever widens the bounds.
-    Simulated with autoregressive differences of correlation 0.3 and 150 pairs, the error is at most twice the level.
+    `inflation`), unless zero is `FAR` times as far away as the uncertainty. This only ever widens the bounds. In a
+    simulation with autoregressive differences (correlation 0.3, 150 pairs), the error is at most twice the level.
     """
     if len(differences) == 0:
         return Bounds(low=-math.inf, high=math.inf)
@@ -133,7 +123,7 @@ def _carefully_lowest(differences: Floats, level: float) -> float:
 
 
 def excludes_zero(differences: Floats, level: float) -> bool:
-    """Whether `careful_bounds` at this level do not contain zero."""
+    """Return whether `careful_bounds` at this level exclude zero."""
     scale, wanted, more = scales(differences), math.log(1 / level), inflation(differences, level)
     for sign in (1.0, -1.0):
         signed = sign * differences
@@ -146,10 +136,10 @@ def excludes_zero(differences: Floats, level: float) -> bool:
 
 
 def scales(differences: Floats) -> Floats:
-    """Return the scale of each bet, (n, 1): from absolute values only, which say nothing of the signs.
+    """Return the scale of each bet, (n, 1), from absolute values only: they do not reveal the signs.
 
-    The first bets share the scale of the first `FIRST` differences; each later one uses differences before it. So no
-    bet depends on a sign that is not known yet.
+    The first bets share the scale of the first `FIRST` differences. Each later bet uses the differences before it. So
+    no bet depends on a sign that is not known yet.
     """
     sizes = np.abs(differences)
     found = np.empty((len(sizes), 1))
@@ -163,11 +153,11 @@ def scales(differences: Floats) -> Floats:
 
 
 def inflation(differences: Floats, level: float) -> float:
-    """Return how many times as large the variance of the mean is as that of independent differences; at least 1.
+    """Return the variance of the mean relative to independent differences, at least 1.
 
-    It is the larger of an autoregressive model's, whose correlation is taken a standard error too large, and the sum of
-    the correlations of longer lags up to the first below zero. What exceeds 1 counts the more the more differences
-    there are: as few as a verdict at this level needs show no correlation.
+    It is the larger of two estimates. One is an autoregressive model's, with the correlation raised by one standard
+    error. The other sums the correlations up to the first negative one. The excess over 1 counts more with more
+    differences: the fewest that a verdict at this level needs cannot show a correlation.
     """
     count = len(differences)
     centred = differences - np.median(differences)
@@ -199,13 +189,13 @@ def needed(level: float) -> int:
 
 
 def centre(differences: Floats) -> float:
-    """Return the median of the averages of all pairs of differences, each with itself (Hodges and Lehmann 1963)."""
+    """Return the median of all pairwise averages, each value with itself included (Hodges and Lehmann 1963)."""
     rows, columns = np.triu_indices(len(differences))
     return float(np.median((differences[rows] + differences[columns]) / 2))
 
 
 def _lowest(differences: Floats, scale: float | Floats, wanted: float) -> float:
-    """Return the largest shift that bets of so much log-wealth exceed, minus infinity where there is none."""
+    """Return the largest shift whose bets reach the log-wealth `wanted`; minus infinity if there is none."""
     if len(differences) == 0:
         return -math.inf
     high = float(differences.max())
@@ -223,31 +213,31 @@ def _lowest(differences: Floats, scale: float | Floats, wanted: float) -> float:
 
 
 SEEN = 0.8
-"""How often a change of the smallest size seen would have been called."""
+"""Power at the minimum detectable change."""
 
 FAMILY_ERROR = 0.01
-"""How often a whole report may call something different that is not."""
+"""Family-wise error rate of a whole report."""
 
 
 EXACT = 300
-"""Up to so many pairs the test's distribution is worked out exactly."""
+"""Largest number of pairs for which the test's distribution is computed exactly."""
 
 ALIKE = 1e-12
-"""Logarithms that differ by less are those of equal ratios."""
+"""Ratios whose logarithms differ by less are equal."""
 
 TESTS = 2
-"""The bets have half of a comparison's error; the rest is for the last analysis."""
+"""The bets use half of a comparison's error; the last analysis uses the rest."""
 
 LAST = 0.25
-"""The last analysis uses half of that rest: a reserve for pairs whose correlation it underestimates."""
+"""The last analysis uses half of that rest: the reserve is for an underestimated correlation."""
 
 FIRST_PAIRS = 10
 GROWTH = 1.35
-"""The first interim analysis, and how many times as many pairs the next one has."""
+"""Pairs at the first interim analysis, and the growth factor to the next."""
 
 
 class Verdict(StrEnum):
-    """What a comparison says of the second subject against the first."""
+    """Verdict on the second subject relative to the first."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -257,13 +247,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The ratio second/first (Hodges and Lehmann's estimate; of points see `over`), its interval and the verdict.
+    """The ratio second/first (Hodges-Lehmann estimate), its interval and the verdict.
 
-    `confidence` is that of all intervals of the report together, at whatever analysis measuring stopped; with fewer
-    than `needed_pairs` the interval is the sample's range, and `confidence` says what that reaches. `level` is the
-    error allowed to each test of this comparison. `minimum_detectable` is the relative change that this many pairs, as
-    noisy as these, call in 80 of 100 cases, `None` where there are fewer than `needed_pairs`. `settled`: measuring can
-    stop, since the verdict is sure and the interval does not contain the smallest change that counts.
+    `confidence` applies to all intervals of the report together, at any analysis. With fewer than `needed_pairs` the
+    interval is the sample's range, with that range's own confidence. `level` is the error of each test of this
+    comparison. `minimum_detectable` is the relative change that this many pairs, with this noise, detect in 80 of 100
+    cases; `None` with fewer than `needed_pairs`. `settled`: measuring can stop, because
+    the interval does not contain the threshold or the pairs are `most`.
     """
 
     effect: float
@@ -278,15 +268,15 @@ class Comparison:
 
     @property
     def needed_pairs(self) -> int:
-        """How many pairs it takes for a verdict so strict, if every pair says the same."""
+        """Fewest pairs for a verdict at this level, if every pair agrees."""
         return needed(self.level / 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How strictly to analyse, and which change is worth telling.
+    """Error rate, threshold and schedule of interim analyses.
 
-    `most` pairs are measured at most; `comparisons` verdicts stand in one report and share its error;
+    `most` is the largest number of pairs. `comparisons` is the number of verdicts that share the report's error.
     `threshold` is the relative change below which two subjects count as the same.
     """
 
@@ -297,22 +287,22 @@ class Rule:
 
     @property
     def level(self) -> float:
-        """The error allowed to one comparison, both sides together."""
+        """Two-sided error of one comparison."""
         return self.error / self.comparisons
 
     @property
     def needed_pairs(self) -> int:
-        """How many pairs a verdict takes at least."""
+        """Fewest pairs for a verdict."""
         return needed(self.level / TESTS / 2.0)
 
     @property
     def worth(self) -> float:
-        """The logarithm of the smallest ratio above 1 that is worth telling."""
+        """Logarithm of the smallest ratio above 1 that is worth reporting."""
         return math.log1p(self.threshold)
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """After how many pairs to analyse: from the first number on that could call anything, the last at `most`.
+        """Numbers of pairs at which to analyse: from the first that allows a verdict, up to `most`.
 
         >>> Rule(most=150).looks
         (10, 14, 18, 25, 33, 45, 61, 82, 110, 150)
@@ -325,10 +315,10 @@ class Rule:
 
 
 def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:
-    """Compare two subjects from values of pairs, all above zero, in the order taken; less is faster.
+    """Compare two subjects by pairs of positive values, in the order of measurement; less is faster.
 
-    It may be asked after any pair: a sure verdict is wrong no oftener for it. Raises `ValueError` for samples of
-    different lengths, empty ones, and values that are not above zero.
+    The result is valid after any pair: interim analyses do not raise the error. Raises `ValueError` for samples of
+    different lengths, empty samples, and values that are not above zero.
     """
     ratios = log_ratios(first, second)
     value = centre(ratios)
@@ -342,10 +332,10 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
 
 
 def compare_once(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:
-    """Compare two subjects from pairs that are analysed once, their number not chosen for what they say.
+    """Compare two subjects by pairs that are analysed once; their number must not depend on the values.
 
-    The interval is that of the signed ranks, exact for pairs in random order, and as many times as wide as the
-    correlation of neighbouring pairs asks for. Raises `ValueError` as `compare` does.
+    The interval is that of the signed-rank test, exact for pairs in random order. It is widened by the correlation of
+    neighbouring pairs. Raises `ValueError` like `compare`.
     """
     ratios = log_ratios(first, second)
     value = centre(ratios)
@@ -355,7 +345,7 @@ def compare_once(first: Sequence[float], second: Sequence[float], rule: Rule) ->
 
 
 def _signed_rank_bounds(ratios: Floats, value: float, level: float) -> tuple[float, float]:
-    """Give the shifts that signed ranks do not reject, wider around the centre where neighbours are alike."""
+    """Return the shifts that the signed-rank test accepts, widened around the centre for correlated neighbours."""
     low, high = accepted_shifts(walsh(ratios), len(ratios), level)
     wider = math.sqrt(inflation(ratios, level / 2.0))
     return value - wider * (value - low), value + wider * (high - value)
@@ -370,7 +360,7 @@ def _comparison(
     level: float,
     significant: bool = True,
 ) -> Comparison:
-    """Judge an effect with its bounds; too few pairs say nothing, and these and equal ones show their range."""
+    """Return the comparison for an effect and its bounds. Too few or equal pairs have their range as interval."""
     low, high = bounds
     least, largest = float(ratios.min()), float(ratios.max())
     enough = len(ratios) >= needed(level / 2.0)
@@ -395,14 +385,14 @@ def _comparison(
 
 
 def is_settled(verdict: Verdict, low: float, high: float, *, worth: float) -> bool:
-    """Whether a verdict is sure, and whether the change is as large as `worth`, too; all in logarithms."""
+    """Return whether a verdict is significant and the change is at least `worth`; all in logarithms."""
     return verdict is Verdict.SAME or (verdict is not Verdict.UNCLEAR and max(low, -high) >= worth - ALIKE)
 
 
 def signed_rank_p(differences: Floats) -> float:
-    """The two-sided p-value of Wilcoxon's signed ranks, for any ties; zeros are left out.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test, with any ties; zeros are ignored.
 
-    Doubled mid-ranks are whole numbers, and their sum has the same distribution from either end.
+    Doubled mid-ranks are whole numbers, and the distribution of their sum is symmetric.
     """
     moved = differences[differences != 0.0]
     if len(moved) == 0:
@@ -414,18 +404,18 @@ def signed_rank_p(differences: Floats) -> float:
 
 
 def left_out(pairs: int, level: float) -> int:
-    """How many of the lowest, and of the highest, Walsh averages the signed-rank test's interval leaves out.
+    """Return the number of lowest (and of highest) Walsh averages outside the signed-rank test's interval.
 
-    It is also how many of the lowest rank sums the test rejects; none where so few pairs reject nothing.
+    It is also the number of lowest rank sums that the test rejects; 0 if there are too few pairs.
     """
     return int(np.searchsorted(_at_most(np.arange(1, pairs + 1)), level / 2.0, side="right"))
 
 
 def _at_most(ranks: npt.NDArray[np.int64]) -> Floats:
-    """The probability of each sum, or a smaller one, of the ranks whose sign is plus, all signs equally likely.
+    """Return P(sum <= k) for each k; the sum is of the ranks with positive sign, all signs equally likely.
 
-    Exact, built up rank by rank, for as many as `EXACT`; beyond it, where that takes seconds, Edgeworth's
-    expansion to the fourth cumulant with the step of the sums halved (Fellingham and Stoker 1964).
+    The result is exact for at most `EXACT` ranks. For more ranks, where that takes seconds, it is Edgeworth's
+    expansion to the fourth cumulant with a continuity correction (Fellingham and Stoker 1964).
     """
     if len(ranks) <= EXACT:
         return np.cumsum(_rank_sums(ranks))
@@ -443,7 +433,7 @@ def _at_most(ranks: npt.NDArray[np.int64]) -> Floats:
 
 
 def _rank_sums(ranks: npt.NDArray[np.int64]) -> Floats:
-    """The probability of each sum of the ranks whose sign is plus, all signs being equally likely."""
+    """Return P(sum = k) for each k; the sum is of the ranks with positive sign, all signs equally likely."""
     ways = np.zeros(int(ranks.sum()) + 1)
     ways[0] = 1.0
     for rank in ranks:
@@ -453,7 +443,7 @@ def _rank_sums(ranks: npt.NDArray[np.int64]) -> Floats:
 
 
 def log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
-    """Give the logarithm of second/first of each pair. Raises `ValueError` as `compare` does."""
+    """Return the logarithm of second/first for each pair. Raises `ValueError` like `compare`."""
     if len(first) != len(second) or len(first) == 0:
         raise ValueError(f"{len(first)} and {len(second)} values: a comparison needs pairs, at least one")
     values = np.array([first, second], dtype=np.float64)
@@ -464,16 +454,16 @@ def log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
 
 
 def seen(low: float, high: float, level: float) -> float:
-    """The relative change that would have been called, `SEEN` often, by an interval of such a width (in logarithms)."""
+    """Return the relative change that an interval of this width (in logarithms) detects with power `SEEN`."""
     bound = NormalDist().inv_cdf(1.0 - level / 2.0)
     return math.expm1((bound + NormalDist().inv_cdf(SEEN)) * (high - low) / 2.0 / bound)
 
 
 def judged(value: float, low: float, high: float, *, significant: bool, worth: float) -> Verdict:
-    """Say what an effect and its interval come to, in logarithms; within `worth` two subjects are the same.
+    """Return the verdict for an effect and its interval, in logarithms; within `worth` two subjects are the same.
 
-    Many pairs that are exactly alike leave a test significant by the others, and no change within the interval: then
-    it is unclear.
+    Many equal pairs can make the test significant although the interval contains no change. Such a verdict is
+    unclear.
     """
     if -worth < low and high < worth:
         return Verdict.SAME
@@ -483,16 +473,16 @@ def judged(value: float, low: float, high: float, *, significant: bool, worth: f
 
 
 def walsh(ratios: Floats) -> Floats:
-    """Every average of two differences, each with itself included; ascending."""
+    """Return every average of two differences, each with itself included, ascending."""
     rows, columns = np.triu_indices(len(ratios))
     averages: Floats = np.sort((ratios[rows] + ratios[columns]) / 2.0)
     return averages
 
 
 def accepted_shifts(averages: Floats, pairs: int, level: float) -> tuple[float, float]:
-    """The shifts that the signed-rank test does not reject at a level (Hollander and Wolfe, section 3.3), exactly.
+    """Return the shifts that the signed-rank test accepts at a level, exactly (Hollander and Wolfe, section 3.3).
 
-    So few pairs that nothing is ever rejected exclude no shift: the sample's range is then all there is to show.
+    With too few pairs for any rejection, the result is the sample's range.
     """
     outside = left_out(pairs, level)
     if outside == 0:
@@ -514,22 +504,22 @@ LEAST_NEIGHBOURS = 5
 LEAST_PAIRS = 3
 
 TO_SIGMA = 1.4826
-"""A normal variable's median distance from its centre times this is its standard deviation."""
+"""Ratio of a normal variable's standard deviation to its median absolute deviation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutNoise:
-    """The standard deviation of a build's level over layouts, in logarithms, from the pairs of neighbours."""
+    """Standard deviation of a build's level over layouts, in logarithms, estimated from pairs of neighbours."""
 
     value: float
     builds: int
 
 
 def layout_noise(neighbours: Sequence[Sequence[float]]) -> LayoutNoise | None:
-    """Estimate layout noise from the log ratios of the pairs of neighbouring builds, one sequence for each two builds.
+    """Estimate layout noise from log ratios of neighbouring builds, one sequence for each two builds.
 
-    It is robust: fewer than half of the neighbours may be real changes. What the pairs' own scatter explains is
-    subtracted. `None` with fewer than `LEAST_NEIGHBOURS` of at least `LEAST_PAIRS` pairs.
+    The estimate is robust: fewer than half of the neighbours may be real changes. The pairs' own scatter is
+    subtracted. `None` with fewer than `LEAST_NEIGHBOURS` sequences of at least `LEAST_PAIRS` pairs.
     """
     known = [each for each in neighbours if len(each) >= LEAST_PAIRS]
     if len(known) < LEAST_NEIGHBOURS:

@@ -1,28 +1,19 @@
-"""Why threads do not bring what they should: what the figures beside the time say of it.
+"""Likely causes of poor thread scaling, from the metrics that are measured with the time.
 
-With n threads for the work of one, n T(n) - T(1) seconds of the threads' time are lost. They are lost in two ways that
-the CPU time tells apart, exactly: threads are off their processors (waiting), or on them for longer (burning).
-Waiting with many voluntary switches is what a lock that sleeps does; with few, work that is not shared out. Burning is
-what spinning does, and cache lines or memory that several want; which of these takes counters. What makes less than a
-quarter of the lost time is not asked for, and what is left over when no count explains a wait is believed only where
-that is much. Only counts of threads that the machine has free processors for decide: beyond them every program waits.
+With n threads for the work of one, n T(n) - T(1) seconds of thread time are lost. CPU time splits this loss exactly:
+threads are off their processors (waiting), or on them for longer (burning). A lock that sleeps causes many voluntary
+switches; work that is not shared causes few. Spinning burns time, and so do contended cache lines and memory; counters
+separate them. Parts below a quarter of the lost time are ignored. A leftover that no count explains must be large to
+be believed. Only thread counts for which the machine has free processors decide: beyond them every program waits. The
+telltales are those of Brooks and Flynt (2013). Their limits come from programs with a known fault
+(docs/explanation/scaling.md). If several causes would look the same, all are named, and none is called likely.
 
-The telltales are those of Brooks and Flynt (2013), their borders from programs with a known fault (see
-docs/explanation/scaling.md). Where several causes would look the same, all are named, and none is called likely.
-
-The figures beside the time that change as threads are added, each with its interval and what it speaks for.
-
-What may keep threads from bringing what they should, and which of it the counted waits leave.
-
-Threads that wait are counted at locks, where they spin, and where they hand over to each other: at condition variables,
-barriers and semaphores. Waiting that is in none of these counts is of a thread that has ended, or of one at a lock of
-malloc or the kernel; the voluntary switches that no count explains tell these apart.
-
-Of n threads of which one keeps a lock to itself until it is done, the others wait for it in half of the lost time at
-least; for the rest the first have ended. Of two that hand over to each other on one processor, to which the kernel
-likes to move them, one waits for the other and the other for the processor. Either starts late, beside. So a lock or a
-queue explains up to twice as much again as is counted of it. A wait at a lock is one however often the thread was woken
-in vain, so the switches that it made say nothing of a second lock.
+Counted waits are those at locks, spins, and handovers (condition variables, barriers, semaphores). Uncounted waits
+belong to ended threads, or to locks of malloc or the kernel; voluntary switches without a counted wait separate these.
+If one thread keeps a lock until it is done, the others wait at least half of the lost time; the rest belongs to
+threads that ended first. If two threads alternate on one processor, one waits for the other, which waits for the
+processor. So a lock or a queue explains up to twice its counted wait. One wait at a lock may contain several
+switches, so the switches do not show a second lock.
 """
 
 from __future__ import annotations
@@ -49,23 +40,23 @@ HANDOVERS = {
     "barrier_wait": "a barrier",
     "semaphore_wait": "a queue (semaphores)",
 }
-"""The metrics of waits in which threads hand over to each other, and what each speaks for."""
+"""Metrics of waits in which threads hand over to each other, and what each one indicates."""
 
 PART = 0.1
-"""What has less than this share of a sum is not named for it."""
+"""Handovers below this share of their sum are not named."""
 
 SINGLE = 1.5
-"""More than so many threads that each thread waits for, or processes, and one is not all there is."""
+"""Above this number of joins per thread (or of processes), there is more than the usual one."""
 
 SPLIT_SECONDS = 0.1
-"""Below so much CPU time the kernel's split into user and system is noise of its tick."""
+"""Below this CPU time, the kernel's split into user and system time is only noise of its tick."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telltale:
-    """One figure at some threads against one thread. `unit` is ``share`` (of the time alone), ``times`` or ``1/s``.
+    """One metric at a thread count, relative to one thread.
 
-    `speaks_for` says what a figure above the ordinary would mean.
+    `unit` is ``share`` (of the time alone), ``times`` or ``1/s``. `speaks_for` names what a high value indicates.
     """
 
     name: str
@@ -75,14 +66,14 @@ class Telltale:
 
 
 def telltales(threads: ThreadSamples, count: int) -> dict[str, Telltale]:
-    """Give the telltales that the samples have, by name; ``waiting`` and ``burning`` need wall and CPU time."""
+    """Return the telltales of the samples by name; ``waiting`` and ``burning`` need wall and CPU time."""
     pairs = _pairs(threads, count)
     found = (*_lost(pairs, count), *_waits(pairs, count), *_locks(pairs), *_counted_waits(pairs, count))
     return {each.name: each for each in found}
 
 
 def _pairs(threads: ThreadSamples, count: int) -> list[tuple[Sample, Sample, float]]:
-    """Samples with one thread and with `count` of one ordinal, and how much more work the second did."""
+    """Return pairs of samples (one thread, `count` threads) of equal ordinal, and the ratio of their work."""
     alone, several = threads.samples[1], threads.samples[count]
     pairs = []
     for ordinal in sorted(set(alone) & set(several)):
@@ -99,7 +90,7 @@ def _pairs(threads: ThreadSamples, count: int) -> list[tuple[Sample, Sample, flo
 
 
 def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
-    """Split what is lost of the threads' time, as a share of the time alone, into waiting and burning."""
+    """Split the lost thread time, as a share of the time alone, into waiting and burning."""
     waiting, burning = [], []
     for one, other, work in pairs:
         waiting.append(_waiting(one, other, work, count))
@@ -111,12 +102,12 @@ def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Tel
         name="burning",
         figure=centre(burning),
         unit="share",
-        speaks_for="spinning, or cache lines and memory that several threads want",
+        speaks_for="spinning, or contended cache lines or memory",
     )
     growth = ratio([one["cpu"] for one, _, _ in pairs], [other["cpu"] / work for _, other, work in pairs])
     if growth is not None:
         yield Telltale(
-            name="cpu_growth", figure=growth, unit="times", speaks_for="work that one thread has not"
+            name="cpu_growth", figure=growth, unit="times", speaks_for="work that one thread does not do"
         )
     if all("instructions" in each for one, other, _ in pairs for each in (one, other)):
         executed = ratio(
@@ -143,7 +134,7 @@ def _waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Te
             name="system",
             figure=centre(system),
             unit="share",
-            speaks_for="the kernel, which also settles locks",
+            speaks_for="the kernel, which also handles locks",
         )
     names = {
         "voluntary_switches": ("switches", "switch_rate"),
@@ -171,13 +162,13 @@ def _locks(pairs: list[tuple[Sample, Sample, float]]) -> Iterator[Telltale]:
         return
     contended = [other["contended_locks"] / max(1.0, other["locks"]) for _, other, _ in pairs]
     yield Telltale(name="contended_locks", figure=centre(contended), unit="share", speaks_for="a lock")
-    # The counted wait holds the time that a thread waits for a CPU, so that only a small one excludes a lock.
+    # The counted wait includes waiting for a CPU, so that only a small one excludes a lock.
     held = [_more(one, other, work, "lock_wait") for one, other, work in pairs]
     yield Telltale(name="lock_wait", figure=centre(held), unit="share", speaks_for="a lock")
 
 
 def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
-    """Give the waits that are no locks, and the waiting that is in no count; nothing for samples of locks alone."""
+    """Yield waits other than locks, and the uncounted waiting; nothing for samples that only count locks."""
     waits = (*HANDOVERS, "join_wait", "spin_wait")
     if not all(name in each for name in waits for one, other, _ in pairs for each in (one, other)):
         return
@@ -203,7 +194,7 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
     ]
     if any(ready):
         yield Telltale(
-            name="ready", figure=centre(ready), unit="share", speaks_for="a lack of processors, or busy ones"
+            name="ready", figure=centre(ready), unit="share", speaks_for="a lack of free processors"
         )
     yield Telltale(
         name="uncounted_wait",
@@ -215,7 +206,7 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
 
 
 def _ready(pairs: list[tuple[Sample, Sample, float]]) -> list[float]:
-    """How much longer something was ready and had no processor, as the kernel tells of the machine, if it does."""
+    """Return, per pair, the additional time in which a ready task had no processor; 0 if it is unknown."""
     return [
         (other["cpu_pressure"] * other["wall"] / work - one["cpu_pressure"] * one["wall"]) / one["wall"]
         if "cpu_pressure" in one and "cpu_pressure" in other
@@ -225,7 +216,7 @@ def _ready(pairs: list[tuple[Sample, Sample, float]]) -> list[float]:
 
 
 def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
-    """Give how many switches no counted wait made: each makes two at most, of a condition variable and its mutex."""
+    """Yield the switches without a counted wait. A wait makes at most two: condition variable and mutex."""
     numbers = ("contended_locks", "conditions", "barriers", "semaphores", "joins")
     switches = []
     for one, other, work in pairs:
@@ -249,36 +240,36 @@ def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[T
 
 
 def _more(one: Sample, other: Sample, work: float, metric: str) -> float:
-    """How much more of a time there is than with one thread, as a share of the time with one thread."""
+    """Return the additional time of a metric, as a share of the wall time with one thread."""
     return (other[metric] / work - one[metric]) / one["wall"]
 
 
 def _beyond_wall(one: Sample, other: Sample, work: float, metric: str) -> float:
-    """How much more of a time there is than the same share of the wall time as with one thread.
+    """Return the additional time beyond the one-thread share of the wall time.
 
-    A thread that only waits for the others, as main often does, waits for all of the wall time at every count.
+    A thread that only waits for the others, as main often does, waits for the whole wall time at every count.
     """
     return (other[metric] - one[metric] * other["wall"] / one["wall"]) / work / one["wall"]
 
 
 SOME = 0.1
-"""Lost time below this share is no cause."""
+"""Lost time below this share is not a cause."""
 
 EXCESS = 20.0
-"""So many more voluntary switches of each thread than with one thread are not its start and end."""
+"""Additional voluntary switches per thread; fewer may belong to its start and end."""
 
 OFTEN = 0.2
-"""A lock that is found held in more than this share of cases is fought for."""
+"""A lock is contended if more than this share of attempts find it held."""
 
 GOOD_PART = 0.25
-"""Waits of more than this share of the lost or the waited time take part in it; those at a lock are the cause."""
+"""Waits above this share of the lost or the waited time count; if they are at a lock, it is the cause."""
 
 EXPLAINS = 1.0 / 3.0
-"""Handovers, spins and what no count explains are the cause above this share of the lost or the waited time."""
+"""Handovers, spins and uncounted waits above this share of the lost or the waited time are the cause."""
 
 
 class Cause(StrEnum):
-    """What keeps threads from bringing what they should."""
+    """Why a program scales poorly with its threads."""
 
     LOCK = "lock"
     HANDOVER = "handover"
@@ -293,15 +284,15 @@ class Cause(StrEnum):
 
 
 def lost(signs: Signs) -> float:
-    """All of the threads' time that is lost, as a share of the time with one thread."""
+    """Return the lost thread time, as a share of the time with one thread."""
     return signs["waiting"].figure.value + signs["burning"].figure.value
 
 
 def fought_for(signs: Signs) -> Cause | None:
-    """Name what threads fight for, where counts show it: a lock found held often, or one that they spin on.
+    """Return the contended resource if counts show it: a lock that is often held, or one that threads spin on.
 
-    The rest goes with it, whatever it looks like: a lock that many ask for burns, too, in the kernel and by the line
-    of its word, and the thread that keeps it to itself ends first.
+    Other symptoms follow from it: a contended lock also burns time in the kernel and on its cache line, and the
+    thread that keeps it ends first.
     """
     all_lost = lost(signs)
     if all_lost <= 0.0:
@@ -315,7 +306,10 @@ def fought_for(signs: Signs) -> Cause | None:
 
 
 def of_many_waits(signs: Signs) -> tuple[Cause, ...]:
-    """Tell a lock from a queue or a barrier, which takes counts; those of malloc and the kernel have none."""
+    """Return the causes of many waits. Counts separate a lock from a queue or a barrier.
+
+    Locks of malloc and of the kernel have no counts.
+    """
     held, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
     if held is None:
         return (Cause.LOCK, Cause.HANDOVER)
@@ -337,7 +331,7 @@ def of_many_waits(signs: Signs) -> tuple[Cause, ...]:
 
 
 def of_few_waits(signs: Signs) -> tuple[Cause, ...]:
-    """Few long waits: work that is not shared out, or one lock or queue waited at for long, which counts tell."""
+    """Return the causes of few long waits: unshared work, or long waits at one lock or queue."""
     held, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
     if held is None:
         return (Cause.SERIAL, Cause.LOCK)
@@ -355,10 +349,9 @@ def of_few_waits(signs: Signs) -> tuple[Cause, ...]:
 
 
 def _uncounted_causes(signs: Signs) -> tuple[Cause, ...]:
-    """Name what waiting may be that no count explains.
+    """Return the possible causes of uncounted waits.
 
-    Threads that come and go hand over by ending, processes by pipes. A thread that is waited for until it ends, once,
-    has more work than others.
+    Short-lived threads hand over when they end, processes by pipes. A thread that others join once has more work.
     """
     switches, joined = signs["uncounted_switches"].figure, signs["join_wait"].figure
     joins, processes = _figure(signs, "joins"), _figure(signs, "counted_processes")
@@ -381,7 +374,7 @@ def _waited(signs: Signs) -> float:
 
 
 def _is_below(figure: Interval | None, border: float) -> bool:
-    """Whether a figure is surely below a border, or not there at all."""
+    """Return whether a metric is clearly below a limit, or missing."""
     return figure is None or figure.high < border
 
 
@@ -390,29 +383,29 @@ def _figure(signs: Signs, name: str) -> Interval | None:
 
 
 FAIR = 0.85
-"""An efficiency of this or more needs no explanation."""
+"""An efficiency of at least this value needs no explanation."""
 
 LEAST = 5
-"""Fewer pairs of samples tell nothing."""
+"""Minimum number of pairs of samples."""
 
 RATE = 80.0
-"""So many voluntary switches a second, beyond those with one thread, are threads that wait for each other."""
+"""Additional voluntary switches per second above which threads wait for each other."""
 
 OF_WAITS = (Cause.LOCK, Cause.HANDOVER, Cause.HIDDEN_LOCK, Cause.SERIAL)
-"""The causes of which threads wait."""
+"""Causes in which threads wait."""
 
-MORE = "more invocations, as [measure] says how many, narrow the intervals"
-"""The next step where the samples are too few."""
+MORE = "raise measure.invocations: more samples narrow the intervals"
+"""Next step if there are too few samples."""
 
-QUIET = "measure again while nothing else runs; perftrail doctor tells what does"
-"""The next step where others took what the threads lacked."""
+QUIET = "measure again on a quiet machine; perftrail doctor shows what else runs"
+"""Next step if other processes used the CPUs."""
 
 MOST_SHARED = 1.5
-"""What processors that share a core, a clock or a cache may cost is below this many times the CPU time."""
+"""Sharing a core, a clock or a cache costs less than this factor of CPU time."""
 
 
 class Outcome(StrEnum):
-    """What came of looking for a cause."""
+    """Outcome of the analysis."""
 
     LIKELY = "likely"
     SCALES = "scales"
@@ -421,10 +414,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """The finding at `threads` threads, None where no count could decide.
+    """The finding at `threads` threads; None if no thread count could decide.
 
-    `candidates` are the causes that the evidence allows: one when `LIKELY`. `because` says why it cannot be told, and
-    `next_step` what would tell.
+    `candidates` are the causes that fit the evidence, one if `LIKELY`. `because` says why several causes remain, and
+    `next_step` how to separate them.
     """
 
     outcome: Outcome
@@ -436,17 +429,15 @@ class Contention:
 
 
 def contention(threads: ThreadSamples) -> Contention:
-    """Find out why a benchmark's time tapers, from its samples at one thread and at more."""
+    """Return why a benchmark scales poorly, from its samples with one thread and with more."""
     if 1 not in threads.counts:
-        return _cannot(
-            "nothing was measured with one thread", "add 1 to the values of the parameter that counts them"
-        )
+        return _cannot("there are no samples with one thread", "add 1 to the values of the thread parameter")
     several = [count for count in threads.within if count > 1]
     if not several:
         processors = threads.processors.count
         return _cannot(
-            f"each count measured has more threads than this machine has processors ({processors})",
-            f"measure a count of 2 to {processors} threads" if processors > 1 else "use a machine with more",
+            f"every measured thread count exceeds this machine's processors ({processors})",
+            f"measure 2 to {processors} threads" if processors > 1 else "use a machine with more processors",
         )
     if not all(_known(threads, 1, count) for count in several):
         return _cannot(f"fewer than {LEAST} samples have wall and CPU time at both counts", MORE)
@@ -454,7 +445,7 @@ def contention(threads: ThreadSamples) -> Contention:
     if not free:
         taken = _taken(threads, several[0])
         return _cannot(
-            f"others took {taken:.1f} of {threads.processors.count} CPUs while it ran, so that threads lacked cores",
+            f"other processes used {taken:.1f} of {threads.processors.count} CPUs, so that threads lacked cores",
             QUIET,
         )
     return _at(threads, free[-1])
@@ -471,10 +462,10 @@ def _known(threads: ThreadSamples, first: int, second: int) -> bool:
 
 
 def _taken(threads: ThreadSamples, count: int) -> float:
-    """How many CPUs others took while it ran, the host of a virtual machine included; the worse of both counts."""
+    """Return the CPUs that other processes and the hypervisor used; the larger value of both counts."""
     taken = 0.0
-    for held in (threads.samples[1], threads.samples[count]):
-        sums = [each.get("foreign_cpu", 0.0) + each.get("stolen_cpu", 0.0) for each in held.values()]
+    for samples in (threads.samples[1], threads.samples[count]):
+        sums = [each.get("foreign_cpu", 0.0) + each.get("stolen_cpu", 0.0) for each in samples.values()]
         taken = max(taken, median(sums))
     return taken if taken > SOME * threads.processors.count else 0.0
 
@@ -484,23 +475,23 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
     assert found is not None
     efficiency = found.times(1.0 / count)
     signs = telltales(threads, count)
-    told = tuple(signs.values())
+    evidence = tuple(signs.values())
     if efficiency.low >= FAIR:
-        return Contention(outcome=Outcome.SCALES, threads=count, evidence=told)
+        return Contention(outcome=Outcome.SCALES, threads=count, evidence=evidence)
     causes: tuple[Cause, ...] = ()
     if efficiency.high > FAIR:
-        because, next_step = f"whether the time tapers at {count} threads is within the noise", MORE
+        because, next_step = f"the loss at {count} threads is within the noise", MORE
     elif _waits_alone(threads):
-        because = "with one thread it waits already, for a disk, a clock or another process"
-        next_step = "a benchmark that does not wait tells what its threads cost one another"
+        because = "it already waits with one thread, for a disk, a clock or another process"
+        next_step = "use a benchmark that does not wait, to see how its threads slow each other"
     else:
         causes = _causes(threads, signs, count)
         left_over = causes == (Cause.SERIAL,) and _uncounted_share(signs).low < GOOD_PART
         if len(causes) == 1 and not left_over:
-            return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=told)
-        because = "several causes would look the same" if causes else "what is lost is within the noise"
+            return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=evidence)
+        because = "several causes would look the same" if causes else "the lost time is within the noise"
         if left_over:
-            because = "little is lost that neither counted waits nor a lack of processors explain"
+            because = "counted waits and a lack of processors explain most of the lost time"
         next_step = QUIET if left_over else _next_step(causes, signs)
     return Contention(
         outcome=Outcome.CANNOT_TELL,
@@ -508,26 +499,26 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
         candidates=causes,
         because=because,
         next_step=next_step,
-        evidence=told,
+        evidence=evidence,
     )
 
 
 def _uncounted_share(signs: dict[str, Telltale]) -> Interval:
-    """What no count explains of the waiting; all of it where nothing was counted."""
+    """Return the waiting that no count explains; all waiting if nothing was counted."""
     return signs.get("uncounted_wait", signs["waiting"]).figure
 
 
 def _next_step(causes: tuple[Cause, ...], signs: dict[str, Telltale]) -> str:
-    """Say what tells causes apart that look the same: counts of waits, of instructions, of calls, else more samples."""
+    """Return how to separate causes with equal symptoms: counters, a trace of system calls, or more samples."""
     if {*OF_WAITS, Cause.SPINNING} & {*causes} and "uncounted_wait" not in signs:
-        return 'counters = ["locks"] in the benchmark counts locks and waits, which tells more of them apart'
+        return 'add counters = ["locks"] to the benchmark: counted locks and waits separate more causes'
     if Cause.FALSE_SHARING in causes and "instructions" not in signs:
         return (
-            'a benchmark of its own with counters = ["instructions"] tells spinning and more work, which execute more '
-            "with more threads, from cache lines and memory"
+            'measure another benchmark with counters = ["instructions"]: spinning and more work execute more '
+            "instructions with more threads, cache lines and memory do not"
         )
     if {Cause.HIDDEN_LOCK, Cause.HANDOVER} <= {*causes}:
-        return "strace -f -c of one run tells which system calls wait: futex, or read and wait4"
+        return "trace one run with strace -f -c: it shows which system calls wait, futex, or read and wait4"
     return MORE
 
 
@@ -540,7 +531,7 @@ def _waits_alone(threads: ThreadSamples) -> bool:
 
 
 def _causes(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> tuple[Cause, ...]:
-    """Name every cause that the evidence allows, the likeliest first."""
+    """Return every cause that fits the evidence, the likeliest first."""
     waiting, burning = signs["waiting"].figure, signs["burning"].figure
     waits, burns = waiting.low > SOME, burning.low > SOME
     if (shown := fought_for(signs)) is not None:
@@ -585,6 +576,6 @@ def _burning(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> 
     found = scaling_ratio(threads, 1, count)
     if (
         found is not None and found.high < 1.0 / MOST_SHARED
-    ):  # sharing a resource does not cost more than it gives
+    ):  # sharing a resource does not cost more than it gains
         causes = [each for each in causes if each not in (Cause.MEMORY, Cause.SLOWER_CORES)]
     return tuple(causes)

@@ -1,16 +1,13 @@
-"""A metric along a numeric axis: one level for each value of the axis, and how far each may be off.
+"""Curves: levels of a metric along a numeric axis, the comparison of two curves, and their crossings.
 
-A level is the median of the logarithms of a point's values, with the variance of a median of n normal values,
-``sigma^2 pi / (2 n + pi - 2)``. `sigma` is each point's own, drawn towards what all points have together as if
-that were `PRIOR` values more: the scatter of three values says little by itself.
+A level is the median of the logarithms of a point's values. Its variance is that of a median of n normal values,
+``sigma^2 pi / (2 n + pi - 2)``. `sigma` is the point's own, shrunk towards the pooled one with the weight of `PRIOR`
+values: the scatter of three values alone is too uncertain.
 
-Two curves on one axis: which is lower where, and where they cross.
-
-At each value of the axis that both have, the difference of levels is told from none at a level of `ERROR`, shared
-by all values (Bonferroni). A crossing lies between the last value at which one is surely lower and the first at
-which the other is. Between measured values, difference and error are drawn as straight lines over the logarithm
-of the axis; the interval of a crossing is where that band holds zero (Fieller 1954, for a line). Assumes that no
-curve turns between two values of the axis.
+At each common value of the axis, two levels differ at an error of `ERROR`, shared by all values (Bonferroni). A
+crossing is between the last value with one curve clearly lower and the first with the other. Between measured values,
+difference and error are linear in the logarithm of the axis. The interval of a crossing is where that band contains
+zero (Fieller 1954, for a line). Assumes that no curve turns between two values of the axis.
 """
 
 from __future__ import annotations
@@ -30,15 +27,15 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 PRIOR = 4.0
-"""The common scatter weighs as much as so many values of a point."""
+"""Weight of the pooled scatter, as a number of values of a point."""
 
 Readings = Sequence[tuple[float, Sequence[float]]]
-"""Values of the axis, each with the values measured there, in the metric's own unit."""
+"""Values of the axis, each with the values measured there, in the metric's unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A point that was given up: at this value of the axis the metric is at least `least`, in its own unit."""
+    """A point that was given up: at this value of the axis, the metric is at least `least`, in its unit."""
 
     x: float
     least: float
@@ -46,11 +43,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Levels along an axis; all arrays have shape (n,), `xs` ascends.
+    """Levels along an axis. All arrays have shape (n,), `xs` ascends.
 
-    `logs` are natural logarithms of levels, `errors` their standard errors, zero where no point was `repeated`.
-    `beyond` is the first point that was given up, where that bounds the metric. `worth` is the number of
-    independent points that all of them are worth, None for as many as there are.
+    `logs` are natural logarithms of levels. `errors` are their standard errors, zero if no point was `repeated`.
+    `beyond` is the first point that was given up, if it bounds the metric. `worth` is the effective number of
+    independent points, None for all of them.
     """
 
     xs: Floats
@@ -64,7 +61,7 @@ class Curve:
         return len(self.xs)
 
     def part(self, first: int, last: int) -> Curve:
-        """The points of a range of indices, without what lies beyond unless it reaches the end."""
+        """Return the points of a range of indices, with `beyond` only if the range reaches the end."""
         cut = slice(first, last)
         return Curve(
             xs=self.xs[cut],
@@ -77,9 +74,9 @@ class Curve:
 
 
 def curve_of(readings: Readings, *, resolution: float = 0.0, beyond: Bound | None = None) -> Curve:
-    """Make a curve of what was measured; values that are not finite or not above zero are left out.
+    """Return the curve of measured values; values that are not finite and positive are ignored.
 
-    `resolution`: how far each value may be off by the way it is taken, in the metric's unit.
+    `resolution` is the possible error of each value, in the metric's unit.
     """
     usable = [
         (float(x), np.log(kept))
@@ -94,7 +91,7 @@ def curve_of(readings: Readings, *, resolution: float = 0.0, beyond: Bound | Non
 
 
 def _variances(samples: Sequence[Floats]) -> Floats:
-    """The variance of each sample's median."""
+    """Return the variance of each sample's median."""
     counts = np.array([len(values) for values in samples], dtype=np.float64)
     squares = np.array([float(((values - values.mean()) ** 2).sum()) for values in samples])
     if (counts - 1.0).sum() <= 0.0:
@@ -106,19 +103,19 @@ def _variances(samples: Sequence[Floats]) -> Floats:
 
 
 ERROR = 0.01
-"""How often two equal curves are told apart anywhere."""
+"""Probability that two equal curves differ anywhere."""
 
 LACK = 0.005
-"""Levels are never believed to be closer than half a percent: two programs are laid out differently."""
+"""Relative error of every level: two programs always differ by their layout."""
 
 _SURE = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Neighbouring values of the axis with one answer: the lower curve, 0 or 1, or `None` where none surely is.
+    """Neighbouring values of the axis with one answer: the lower curve, 0 or 1, or `None` if neither is clearly lower.
 
-    `ratio` is second/first in the middle of the stretch, as a geometric mean.
+    `ratio` is the geometric mean of second/first in this range.
     """
 
     first: float
@@ -129,7 +126,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """Where curves cross, with the interval that holds it with 95 %; `lower` is the lower one beyond."""
+    """Position of a crossing, with its 95 % interval; `lower` is the lower curve beyond it."""
 
     x: float
     low: float
@@ -139,14 +136,14 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Which of two curves is lower where, in the order of the axis."""
+    """Which of two curves is lower, by range of the axis."""
 
     stretches: tuple[Stretch, ...]
     crossings: tuple[Crossing, ...]
 
 
 def crossings(first: Curve, second: Curve) -> Comparison | None:
-    """Compare two curves at the values above zero that both have; `None` when there are none."""
+    """Compare two curves at their common positive values; `None` if there are none."""
     xs, at, other_at = np.intersect1d(first.xs, second.xs, return_indices=True)
     usable = xs > 0.0
     xs, at, other_at = xs[usable], at[usable], other_at[usable]
@@ -162,7 +159,7 @@ def crossings(first: Curve, second: Curve) -> Comparison | None:
 
 
 def _variance(curve: Curve) -> Floats:
-    """The variance of each level; without any repeated value, what lies beside a straight line tells it."""
+    """Return the variance of each level; without repeated values, it is estimated from the second differences."""
     variances = curve.errors**2
     if not variances.any() and len(curve) > 2:
         bends = np.diff(curve.logs, 2)
@@ -203,7 +200,7 @@ def _crossings(
 
 
 def _crossing(logs: Floats, rising: Floats, errors: Floats, sign: int) -> Crossing:
-    """A crossing within a bracket over which the difference rises from surely below zero to surely above."""
+    """Return the crossing in a bracket where the difference rises from clearly negative to clearly positive."""
     low = _roots(logs, rising + _SURE * errors)[0]
     high = _roots(logs, rising - _SURE * errors)[-1]
     roots = _roots(logs, rising)
@@ -212,7 +209,7 @@ def _crossing(logs: Floats, rising: Floats, errors: Floats, sign: int) -> Crossi
 
 
 def _roots(logs: Floats, heights: Floats) -> list[float]:
-    """Where lines between heights pass zero; there is one at least, as the ends lie on either side."""
+    """Return the zeros of a piecewise linear function; there is at least one, since its ends differ in sign."""
     return [
         float(logs[at] + (logs[at + 1] - logs[at]) * heights[at] / (heights[at] - heights[at + 1]))
         for at in range(len(logs) - 1)

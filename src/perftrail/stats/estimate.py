@@ -1,7 +1,4 @@
-"""Where a sample lies, and how sure that is.
-
-When a point has been measured often enough.
-"""
+"""Median of a sample with a distribution-free interval, and the stopping rule that uses it."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The median of a sample and an interval for the median of what it was drawn from.
+    """The median of a sample, and an interval for the median of its distribution.
 
-    `confidence` is what the interval really reaches: fewer than six values cannot reach 0.95.
+    `confidence` is the interval's actual confidence: fewer than six values cannot reach 0.95.
     """
 
     value: float
@@ -29,7 +26,7 @@ class Estimate:
 
     @property
     def relative_half_width(self) -> float:
-        """Half the interval's width as a share of the value; infinite when only the value is zero."""
+        """Half the interval's width over the value; infinite if the value is zero and the width is not."""
         width = self.high - self.low
         if width == 0.0:
             return 0.0
@@ -39,15 +36,15 @@ class Estimate:
 def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
     """Estimate the median with a distribution-free interval between order statistics.
 
-    The interval is Hettmansperger and Sheather's interpolation (Statistics & Probability Letters 4, 1986)
-    between neighbouring sign-test intervals. It assumes independent draws of one continuous distribution
-    and nothing of its shape. Raises `ValueError` for an empty sample.
+    The interval is Hettmansperger and Sheather's interpolation (Statistics & Probability Letters 4, 1986) between
+    neighbouring sign-test intervals. It assumes independent values from one continuous distribution of any shape.
+    Raises `ValueError` for an empty sample.
 
     >>> print(estimate([5.0, 1.0, 3.0, 2.0, 4.0]))
     Estimate(value=3.0, low=1.0, high=5.0, confidence=0.9375, count=5)
     """
     if not values:
-        raise ValueError("no values, no estimate")
+        raise ValueError("an estimate needs at least one value")
     ordered = sorted(values)
     count = len(ordered)
     middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2.0
@@ -64,14 +61,14 @@ def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
 
 
 def _between(outer: float, inner: float, weight: float) -> float:
-    """Interpolate between two values; rounding does not lead beyond either."""
+    """Interpolate between two values; rounding does not exceed either."""
     value = (1.0 - weight) * outer + weight * inner
     return min(max(value, min(outer, inner)), max(outer, inner))
 
 
 @cache
 def _deepest(count: int, confidence: float) -> int:
-    """The largest d whose interval from the d-th smallest to the d-th largest reaches the confidence."""
+    """Return the largest d for which the d-th smallest and largest values reach the confidence."""
     depth = 0
     while depth + 1 <= count // 2 and _coverage(count, depth + 1) >= confidence:
         depth += 1
@@ -80,7 +77,7 @@ def _deepest(count: int, confidence: float) -> int:
 
 @cache
 def _coverage(count: int, depth: int) -> float:
-    """P(the median lies between the depth-th smallest and largest of count values), by the sign test."""
+    """Return P(the median is between the depth-th smallest and largest of count values), by the sign test."""
     if 2 * depth > count:
         return 0.0
     log_half = -count * math.log(2.0)
@@ -92,10 +89,10 @@ def _coverage(count: int, depth: int) -> float:
 
 
 def enough(values: Sequence[float], *, least: int, most: int, precision: float) -> bool:
-    """Tell whether a sample is done: at `most` values, or from `least` on when its interval is narrow.
+    """Return whether a sample is complete: at `most` values, or from `least` on with a narrow interval.
 
-    Narrow is a half width of at most `precision` times the median. This decides only how long to measure;
-    no verdict is read from it, so that looking after each value costs nothing but a slightly narrow interval.
+    Narrow is a half width of at most `precision` times the median. This only decides how long to measure. No verdict
+    uses it, so that checking after each value only makes the interval slightly too narrow.
     """
     if len(values) >= most:
         return True

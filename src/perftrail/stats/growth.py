@@ -1,26 +1,19 @@
-"""How a metric grows along an axis: its order, a power law's exponent, and where that changes.
+"""Growth of a metric along an axis: its order, the exponent of a power law, and a break.
 
-**Shapes** are ``a + b f(x)``: logarithms up to an additive constant, ``log(exp(t) + f(x))``; `t` says how much of the
-cost does not depend on x. Errors are relative to the value: a level is its shape plus a constant plus noise, whose
-variance is the level's own plus `LACK`, times a common factor that is unknown. The constant (flat prior) and the
-factor (scaled inverse chi-square, `TRUST` degrees of freedom around 1) are integrated out, which leaves Student's t:
-the evidence is ``(TRUST + chi^2)^(-(n - 1 + TRUST) / 2)``, averaged over what else a shape leaves open (Gelman et al.,
-Bayesian Data Analysis, 3rd edition, section 3.2; Kass and Raftery 1995 on its use). A point that was given up counts
-with the probability that it lies above its limit, given the others.
+**Shapes** are ``a + b f(x)``. In logarithms, up to an additive constant, they are ``log(exp(t) + f(x))``; `t` is the
+share of the cost that does not depend on x. Errors are relative to the value: a level is its shape plus a constant
+plus noise. The noise variance is the level's own plus `LACK`, times a common unknown factor. The constant (flat prior)
+and the factor (scaled inverse chi-square, `TRUST` degrees of freedom around 1) are integrated out. This gives Student's
+t: the evidence is ``(TRUST + chi^2)^(-(n - 1 + TRUST) / 2)``, averaged over a shape's open parameters (Gelman et al.,
+Bayesian Data Analysis, 3rd edition, section 3.2; Kass and Raftery 1995 on its use). A point that was given up
+contributes the probability that it is above its limit, given the others.
 
-**Orders** are weighed against each other by their evidence, with equal priors. The result is a set of orders that
-holds the true one with `SURE`: one, or several that this range does not separate. An order under which the metric
-changes by less than `FLAT` over the whole range counts as constant. Where a power law or one with a break is `ODDS`
-times likelier than every order, there is none.
-
-**What fits none.** Where points lie further from every order and power law than their samples vary, the difference is
-systematic: it is smooth along the axis, as the cost of an item that grows with a cache's misses is. Then n points are
-worth `SMOOTH` independent ones, and orders as close as n and n log n are not separated.
-
-**A break** is a shape like any other: a power law, a cost that does not depend on the axis, and from some value of the
-axis on another exponent (Muggeo 2003 calls it broken-line regression). At most one is reported.
-
-Assumes one regime but for the break. An order describes how the metric grows; what it grows by, counts show.
+**Orders** are weighted by their evidence, with equal priors. The result is a set of orders that contains the true one
+with probability `SURE`. An order under which the metric changes by less than `FLAT` over the range counts as constant.
+If a power law or a break is `ODDS` times likelier than every order, there is none. If points differ from every shape by
+more than their samples vary, the difference is systematic and smooth, as with cache misses. Then n points count as
+`SMOOTH` independent ones, and close orders (n and n log n) are not separated. A break is a shape with two exponents
+(Muggeo 2003 calls it broken-line regression); at most one is reported. Assumes one regime except for the break.
 """
 
 from __future__ import annotations
@@ -44,33 +37,33 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 LACK = 0.005
-"""No shape is believed to hold closer than to half a percent."""
+"""Relative error of every shape: no shape is exact to less than half a percent."""
 
 TRUST = 1.0
-"""How many degrees of freedom the levels' own errors are worth: their scatter around a shape counts more."""
+"""Weight of the levels' own errors, in degrees of freedom. Their scatter around a shape counts more."""
 
 MISFIT = 4.0
-"""Points lie further from a shape than their samples vary when chi-square exceeds this multiple of their number."""
+"""Points differ systematically from a shape if chi-square exceeds this multiple of their number."""
 
 SMOOTH = 3.0
-"""Smooth differences from a shape count as this number of independent ones, for any number of points."""
+"""Number of independent points that systematic (smooth) differences count as, for any number of points."""
 
 BELOW, ABOVE = 7.0, 4.0
-"""Costs that do not depend on x range from a thousandth of the least to fifty times the largest that do."""
+"""Constant costs range from 1/1000 of the smallest varying cost to 50 times the largest."""
 
 _ROUNDS = 5
 _HELD = 14.0
 
 Shape = Callable[[Sequence["Floats"], "Floats"], "Floats"]
-"""From what is open, arrays of shape (cells,) each, and xs of shape (n,) to logarithms of shape (cells, n)."""
+"""Function of open parameters, arrays of shape (cells,), and xs, shape (n,); returns logarithms, shape (cells, n)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Borne:
-    """A shape's evidence (a natural logarithm), and the cells of what it leaves open with their weights.
+    """A shape's evidence (a natural logarithm), and the grid of its open parameters with weights.
 
     `nodes` has shape (open, cells). `fit` is the shape at its likeliest cell, in logarithms of the metric;
-    `chi_square` says how far levels are from it, in their own errors.
+    `chi_square` is the distance of the levels from it, in their own errors.
     """
 
     evidence: float
@@ -81,7 +74,7 @@ class Borne:
     chi_square: float
 
     def interval(self, axis: int, *, confidence: float = 0.95) -> tuple[float, float, float]:
-        """The median of something open and the interval that holds it with a probability."""
+        """Return the median of an open parameter, and its credible interval."""
         order = np.argsort(self.nodes[axis], kind="stable")
         values, held = self.nodes[axis][order], np.cumsum(self.weights[order])
         tail = (1.0 - confidence) / 2.0
@@ -90,9 +83,9 @@ class Borne:
 
 
 def borne(curve: Curve, shape: Shape, bounds: Sequence[tuple[float, float]], *, cells: int = 0) -> Borne:
-    """Weigh a shape over what it leaves open, each uniformly between its bounds.
+    """Return the evidence of a shape, averaged over its open parameters with uniform priors between bounds.
 
-    The grid of `cells` on each axis closes in, round by round, on where the evidence is.
+    The grid of `cells` on each axis is refined in rounds around the largest evidence.
     """
     count = cells or {0: 1, 1: 96, 2: 56}.get(len(bounds), 20)
     box = list(bounds)
@@ -126,9 +119,9 @@ def borne(curve: Curve, shape: Shape, bounds: Sequence[tuple[float, float]], *, 
 
 
 def with_start(open_share: Floats, logs: Floats, known: Floats) -> Floats:
-    """Add a cost that does not depend on x to f: `open_share` in 0..1 says how much, evenly on a log scale.
+    """Add a cost that does not depend on x to f: `open_share` in 0..1 is its size on a log scale.
 
-    `logs` is log f at the xs that are asked for, `known` at those that were measured, both (cells, n).
+    `logs` is log f at the requested xs, `known` at the measured ones, both (cells, n).
     """
     finite = np.where(np.isfinite(known), known, np.nan)
     low = np.nanmin(finite, axis=1) - BELOW
@@ -145,7 +138,7 @@ def _cells(axes: Sequence[Floats]) -> Floats:
 
 
 def _evidence(curve: Curve, shape: Shape, nodes: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Of each cell the evidence's logarithm, the growth over the range, chi-square, and the fitted logarithms."""
+    """Return, per cell, the log evidence, the growth over the range, chi-square, and the fitted logarithms."""
     asked = curve.xs if curve.beyond is None else np.append(curve.xs, curve.beyond.x)
     every = shape(tuple(nodes), asked)
     shapes = every[:, : len(curve)]
@@ -163,7 +156,7 @@ def _evidence(curve: Curve, shape: Shape, nodes: Floats) -> tuple[Floats, Floats
 
 
 def _above(distances: Floats, freedom: float) -> Floats:
-    """The logarithm of the probability that predictions `distances` standard errors above a limit exceed it."""
+    """Return the log probability that a limit is exceeded, for predictions `distances` standard errors above it."""
     from scipy.special import stdtr  # noqa: PLC0415 - a second to import, and seldom needed
 
     logarithms: Floats = np.log(np.maximum(stdtr(freedom, distances), 1e-300))
@@ -171,14 +164,14 @@ def _above(distances: Floats, freedom: float) -> Floats:
 
 
 EXPONENTS = (-2.0, 5.0)
-"""Between these a power law's exponent is looked for."""
+"""Bounds of a power law's exponent."""
 
 STEEP = (math.log(8.0), math.log(1e30))
-"""An exponential grows at least eightfold over the range: one that grows less has no bend to know it by."""
+"""Bounds of an exponential's growth over the range. Below eightfold growth, it has no visible bend."""
 
 
 class Order(StrEnum):
-    """How a cost grows with n, a cost that does not depend on n aside."""
+    """Growth of a cost with n, apart from a constant cost."""
 
     CONSTANT = "constant"
     LOGARITHMIC = "log n"
@@ -196,11 +189,11 @@ FUNCTIONS: Mapping[Order, Callable[[float], float]] = {
     Order.QUADRATIC: lambda n: n**2,
     Order.CUBIC: lambda n: n**3,
 }
-"""What grows with n under each order that leaves nothing open."""
+"""Growth with n for each order without open parameters."""
 
 
 def named(curve: Curve) -> Mapping[Order, Borne]:
-    """Weigh every order that the axis allows: logarithms need n of 1 and more, some n above 1."""
+    """Return the evidence of every possible order. Logarithms need n of at least 1, and some n above 1."""
     found = {Order.CONSTANT: borne(curve, _level, [])}
     for order, power in ((Order.LINEAR, 1.0), (Order.QUADRATIC, 2.0), (Order.CUBIC, 3.0)):
         found[order] = _one(curve, power * np.log(curve.xs), power=power, logarithms=0.0)
@@ -213,7 +206,7 @@ def named(curve: Curve) -> Mapping[Order, Borne]:
 
 
 def power_law(curve: Curve) -> Borne:
-    """Weigh ``a + b n^p``; what is open are the share of `a` and the exponent `p`."""
+    """Return the evidence of ``a + b n^p``; the share of `a` and the exponent `p` are open."""
     known = np.log(curve.xs)
 
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
@@ -224,7 +217,7 @@ def power_law(curve: Curve) -> Borne:
 
 
 def pure_power(curve: Curve) -> Borne:
-    """Weigh ``b n^p`` without a cost that does not depend on n; the exponent is open."""
+    """Return the evidence of ``b n^p``, without a constant cost; the exponent is open."""
 
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
         slopes: Floats = nodes[0][:, None] * np.log(xs)
@@ -234,7 +227,7 @@ def pure_power(curve: Curve) -> Borne:
 
 
 def _one(curve: Curve, known: Floats, *, power: float, logarithms: float) -> Borne:
-    """Weigh ``a + b n^power (log n)^logarithms``; the share of `a` is open."""
+    """Return the evidence of ``a + b n^power (log n)^logarithms``; the share of `a` is open."""
 
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
         logs = power * np.log(xs) + (_log_log(xs) if logarithms else 0.0)
@@ -245,7 +238,7 @@ def _one(curve: Curve, known: Floats, *, power: float, logarithms: float) -> Bor
 
 
 def _exponential(curve: Curve) -> Borne:
-    """Weigh ``a + b r^n``; open are the share of `a` and the logarithm of the growth over the whole range."""
+    """Return the evidence of ``a + b r^n``; the share of `a` and the log growth over the range are open."""
     first, last = curve.xs[0], curve.xs[-1]
 
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
@@ -272,16 +265,16 @@ SIDE = 3
 """Minimum number of points on each side of a break."""
 
 NOTABLE = 0.1
-"""A change of the exponent by less is no break."""
+"""Smallest change of the exponent that counts as a break."""
 
 _BREAK_CELLS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Break:
-    """A value of the axis at which the exponent changes, with the interval that holds it with 95 %.
+    """A value of the axis at which the exponent changes, with its 95 % interval.
 
-    `before` and `after` are the exponents on its two sides, a cost that does not depend on the axis taken off.
+    `before` and `after` are the exponents on its two sides, without the constant cost.
     """
 
     x: float
@@ -292,7 +285,7 @@ class Break:
 
 
 def break_point(curve: Curve, least: float) -> Break | None:
-    """Find the break whose evidence, averaged over where it may be, exceeds `least`; `None` where none does."""
+    """Return the break if its evidence, averaged over its position, exceeds `least`; else `None`."""
     places = _places(curve)
     if not places:
         return None
@@ -317,7 +310,7 @@ def break_point(curve: Curve, least: float) -> Break | None:
 
 
 def _places(curve: Curve) -> list[float]:
-    """Where a break may be: at points, and half-way between them, with enough points on either side."""
+    """Return the possible positions of a break: points and midpoints, with enough points on both sides."""
     xs = curve.xs.tolist()
     halves = [math.sqrt(one * other) for one, other in pairwise(xs)]
     return [
@@ -341,31 +334,31 @@ def _broken(curve: Curve, place: float) -> Borne:
 
 
 def _neighbour(curve: Curve, place: float, *, below: bool) -> float:
-    """The point next to a place: a break is known no better than the axis was measured."""
+    """Return the point next to a position: a break is known no better than the axis was measured."""
     if below:
         return float(curve.xs[curve.xs < place].max())
     return float(curve.xs[curve.xs > place].min())
 
 
 LEAST_POINTS = 4
-"""Fewer values of an axis say nothing of an order."""
+"""Minimum number of axis values for an order."""
 
 SURE = 0.99
-"""How probable the orders that are told are together."""
+"""Total probability of the reported orders."""
 
 FLAT = 0.1
-"""A metric that changes by less over the whole range is called constant."""
+"""A metric that changes by less than this share over the range is constant."""
 
 MATTERS = 0.1
-"""A cost that does not depend on the axis is told when it is such a share of the first point's."""
+"""A constant cost is reported if it is at least this share of the first point's cost."""
 
 ODDS = 100.0
-"""How much likelier than every order something else must be to be told instead."""
+"""A shape that is not an order must be this many times likelier than every order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A value with the interval that holds it with 95 %."""
+    """A value with its 95 % interval."""
 
     value: float
     low: float
@@ -374,14 +367,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """How a curve grows.
+    """Growth of a curve.
 
-    `orders` are those that remain, likeliest first, with their probabilities: several when they cannot be
-    separated, none when the curve follows none of them. `exponent` is that of a power law, without a cost
-    that does not depend on the axis, unless the metric may be constant. `start` is that cost in the
-    metric's unit, where the likeliest order has one that matters at the first point. `misfit` is how far points
-    lie from the fit, as a share; `systematic` says that this is more than samples vary. `factor` is how many
-    times more the last point takes than the first.
+    `orders` are the remaining orders with their probabilities, likeliest first. There are several if they cannot be
+    separated, and none if the curve follows none. `exponent` is that of a power law, without the constant cost
+    unless the metric may be constant. `start` is the constant cost in the metric's unit, if the likeliest order has
+    a relevant one. `misfit` is the relative distance of points from the fit; `systematic` says that samples do not
+    explain it. `factor` is the ratio of the last point to the first.
     """
 
     orders: Mapping[Order, float]
@@ -394,12 +386,12 @@ class Growth:
 
     @property
     def order(self) -> Order | None:
-        """The order, where only one remains."""
+        """The order, if only one remains."""
         return next(iter(self.orders)) if len(self.orders) == 1 else None
 
 
 def growth(curve: Curve) -> Growth | None:
-    """Return how a curve grows; `None` for fewer than `LEAST_POINTS` values of the axis above zero."""
+    """Return the growth of a curve; `None` with fewer than `LEAST_POINTS` axis values above zero."""
     curve = curve.part(int(np.searchsorted(curve.xs, 0.0, side="right")), len(curve))
     if len(curve) < LEAST_POINTS:
         return None
@@ -434,7 +426,7 @@ def growth(curve: Curve) -> Growth | None:
 
 
 def probabilities(found: Mapping[Order, Borne]) -> dict[Order, float]:
-    """Weigh orders against each other; what hardly changes over the range counts as constant."""
+    """Return the probability of each order; parameters that hardly change the metric count as constant."""
     top = max(each.evidence for each in found.values())
     weights = dict.fromkeys(found, 0.0)
     for order, each in found.items():
@@ -456,7 +448,7 @@ def _remaining(weights: Mapping[Order, float], *, least: float) -> dict[Order, f
 
 
 def _start(curve: Curve, order: Order, best: Borne) -> float | None:
-    """The cost that does not depend on the axis, where it is at least a tenth of the first point's."""
+    """Return the constant cost, if it is at least a tenth of the first point's cost."""
     if order not in FUNCTIONS:
         return None
     function = FUNCTIONS[order]

@@ -1,20 +1,16 @@
-"""Memory along an axis: what one more unit takes, and the steps in which a heap grows.
+"""Memory along an axis: the cost of one more unit, the steps of a heap, and leaks over time.
 
-The cost of a unit is the slope of a line through all points, not a quotient of two: least squares weighted by
-what each point may be off (its own error, half a quantum of the heap, half a percent), with the scale of the
-errors taken from the points themselves and Student's t for the interval. It assumes that memory grows linearly;
-`bent` says where it does not.
+The cost of a unit is the slope of a line through all points, by weighted least squares. The weights include a point's
+own error, half a quantum of the heap, and half a percent. The points themselves scale the errors, and Student's t gives
+the interval. It assumes that memory grows linearly; `bent` says where it does not. A heap that grows in fixed chunks,
+or by one factor, shows its own size, not its content: values then have few levels, whose distances are multiples
+of one chunk or whose ratios are powers of one factor.
 
-A heap that grows in fixed chunks, or each time by one factor, shows its own size and not what is in it: figures
-then lie on few levels, whose distances are multiples of one chunk or whose ratios are powers of one factor.
-
-Memory against time at constant load: a leak, none, or not to be told.
-
-The axis is anything that only lasts longer (seconds, iterations); every value of it asks for the same at a time.
-A series is cut into at most `BLOCKS` blocks of equal count, of which the least value stands for each: what a
-collector has not yet freed is no leak. The first quarter of the time is warm-up where enough remains. Growth is
-Kendall's rank correlation with time (exact, one-sided), its size Sen's slope with Kendall's interval
-(Sen 1968; Hollander and Wolfe, sections 8.1 and 9.3). Assumes that blocks scatter independently.
+A leak is growth over time under constant load. The axis may be seconds or iterations, with the same demand at each
+value. A series is cut into at most `BLOCKS` blocks of equal count, each represented by its minimum: memory that a
+collector has not freed yet is not a leak. The first quarter of the time is warm-up if enough remains. Growth is tested
+by Kendall's rank correlation with time (exact, one-sided). Its size is Sen's slope with Kendall's interval (Sen 1968;
+Hollander and Wolfe, sections 8.1 and 9.3). Assumes that blocks scatter independently.
 """
 
 from __future__ import annotations
@@ -36,21 +32,21 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 LACK = 0.005
-"""No point is believed to be known better than to half a percent."""
+"""Relative error of every point."""
 
 FEWEST_STEPS = 3
-"""So many steps between levels at least have to agree on one quantum."""
+"""Minimum number of steps between levels that must fit one quantum."""
 
 CHANCE = 0.001
-"""How often levels that have no quantum may seem to have one."""
+"""Probability that levels without a quantum seem to have one."""
 
 FACTORS = (1.1, 1.15, 1.2, 1.25, 1.5, 2.0)
-"""By these factors heaps grow; any other is not looked for."""
+"""Usual growth factors of heaps; others are not tested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantum:
-    """The steps in which a heap grows: a chunk in the metric's unit, or else a factor above 1."""
+    """Step size of a heap: a chunk in the metric's unit, or a factor above 1."""
 
     chunk: float | None = None
     factor: float | None = None
@@ -58,9 +54,9 @@ class Quantum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerUnit:
-    """What one more unit of the axis takes, with its 95 % interval, and what is taken without any (`base`).
+    """Memory of one more unit of the axis with its 95 % interval, and memory without any unit (`base`).
 
-    `bent`: memory does not grow linearly, so that a unit has no one cost.
+    `bent`: memory does not grow linearly, so that the cost of a unit is not constant.
     """
 
     value: float
@@ -72,9 +68,9 @@ class PerUnit:
 
 
 def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
-    """Tell the cost of a unit from at least three points; `None` of fewer, or when all are at one place.
+    """Return the cost of a unit; `None` with fewer than three points, or if all are at one position.
 
-    `resolution`: how far each value may be off by the way it is taken, in the metric's unit.
+    `resolution` is the possible error of each value, in the metric's unit.
     """
     from scipy.stats import t as student  # noqa: PLC0415 - a second to import, and seldom needed
 
@@ -97,9 +93,9 @@ def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
 
 
 def find_quantum(curve: Curve, *, resolution: float = 0.0) -> Quantum | None:
-    """Recognise the steps of a heap; `None` where levels have none, or too few differ to tell.
+    """Return the step size of a heap; `None` if the levels have none, or if too few differ.
 
-    Two values of the axis share a level above the lowest, or a straight line might look the same.
+    Above the lowest level, two values of the axis must share a level. Otherwise a straight line would fit, too.
     """
     values = np.sort(np.exp(curve.logs))
     off = max(resolution, float(np.median(values * curve.errors)), 1e-6 * float(values[-1]))
@@ -116,7 +112,7 @@ def find_quantum(curve: Curve, *, resolution: float = 0.0) -> Quantum | None:
 
 
 def _whole(steps: Floats, tolerance: float, *, most: float) -> bool:
-    """Whether all are whole numbers from 1 to `most`, more closely than by chance."""
+    """Return whether all steps are whole numbers from 1 to `most`, more closely than by chance."""
     tolerance = max(tolerance, 1e-3)
     if tolerance >= 0.25 or not 0.5 < steps.min() <= steps.max() < most + 0.5:
         return False
@@ -125,7 +121,7 @@ def _whole(steps: Floats, tolerance: float, *, most: float) -> bool:
 
 
 def _chunk(steps: Floats, off: float) -> float | None:
-    """The largest chunk of which every step is a multiple, one of them the chunk itself or a few."""
+    """Return the largest chunk that divides every step, where the smallest step has one to three chunks."""
     least = float(steps.min())
     for parts in (1, 2, 3):
         chunk = least / parts
@@ -139,7 +135,7 @@ def _chunk(steps: Floats, off: float) -> float | None:
 
 
 def _steps(values: Floats, quantum: Quantum | None) -> Floats:
-    """The variance of what is in a heap of a size, which is anything between this step and the one before."""
+    """Return the variance of a heap's content: its true size is between this step and the previous one."""
     if quantum is None:
         return np.zeros(len(values))
     if quantum.chunk is not None:
@@ -150,7 +146,7 @@ def _steps(values: Floats, quantum: Quantum | None) -> Floats:
 
 
 def _line(xs: Floats, values: Floats, variances: Floats) -> tuple[float, float, float, Floats]:
-    """Slope, intercept, the slope's variance and what is left of a weighted line."""
+    """Return slope, intercept, variance of the slope, and residuals of a weighted line."""
     weights = 1.0 / variances
     middle = float(xs @ weights / weights.sum())
     spread = float(((xs - middle) ** 2) @ weights)
@@ -160,7 +156,7 @@ def _line(xs: Floats, values: Floats, variances: Floats) -> tuple[float, float, 
 
 
 def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
-    """Whether a parabola describes the points surely better than a line, by more than a twentieth of the range."""
+    """Return whether a parabola fits significantly better, by more than a twentieth of the range."""
     from scipy.stats import t as student  # noqa: PLC0415 - a second to import, and seldom needed
 
     freedom = len(xs) - 3
@@ -179,20 +175,20 @@ def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
 
 BLOCKS = 16
 FEWEST = 5
-"""Five values in order happen by chance once in 120 times, four once in 24."""
+"""Five values are in order by chance once in 120 times, four values once in 24."""
 
 FALSE_LEAKS = 0.01
-"""How often a series that does not grow may be called a leak."""
+"""Probability that a series without growth counts as a leak."""
 
 WORTH = 0.02
-"""Growth over the whole series by less than this share of the level is not worth telling."""
+"""Smallest growth over the whole series, as a share of the level, that is worth reporting."""
 
 SLOWING = 0.5
-"""A leak goes on: in the second half it is at least half as fast as in the first."""
+"""A leak continues: its second half grows at least half as fast as its first."""
 
 
 class Leak(StrEnum):
-    """What a series says."""
+    """Verdict on a series."""
 
     LEAK = "leak"
     NONE = "none"
@@ -202,7 +198,7 @@ class Leak(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverTime:
-    """The verdict, the growth for each unit of time with its 95 % interval, and the chance of it without a leak."""
+    """The verdict, the growth per unit of time with its 95 % interval, and its p-value."""
 
     verdict: Leak
     slope: float
@@ -212,9 +208,9 @@ class OverTime:
 
 
 def over_time(series: Sequence[tuple[float, float]], *, resolution: float = 0.0) -> OverTime | None:
-    """Judge pairs of time and memory; `None` for fewer than five times.
+    """Judge pairs of time and memory; `None` with fewer than five times.
 
-    `resolution`: how far each value may be off by the way it is taken; growth by less is not told.
+    `resolution` is the possible error of each value; smaller growth is not reported.
     """
     times, values = _blocks(series)
     if len(times) < FEWEST:
@@ -248,7 +244,7 @@ def _verdict(
 
 
 def _blocks(series: Sequence[tuple[float, float]]) -> tuple[Floats, Floats]:
-    """The middle time and the least value of each block; values of one time are one, by their median."""
+    """Return the mean time and the smallest value of each block; values at one time count as their median."""
     by_time: dict[float, list[float]] = {}
     for time, value in sorted(series):
         if math.isfinite(time) and math.isfinite(value):
@@ -271,14 +267,14 @@ def _slopes(times: Floats, values: Floats) -> Floats:
 
 
 def _sen(slopes: Floats, count: int) -> tuple[float, float, float]:
-    """Sen's slope, and the interval that Kendall's test at 5 % leaves."""
+    """Return Sen's slope with the interval of Kendall's test at 5 %."""
     spread = 1.96 * math.sqrt(count * (count - 1) * (2 * count + 5) / 18.0)
     outside = max(0, math.floor((len(slopes) - spread) / 2.0))
     return float(np.median(slopes)), float(slopes[outside]), float(slopes[len(slopes) - 1 - outside])
 
 
 def _chance(values: Floats) -> float:
-    """How often values in no order would rise as steadily: Kendall's exact distribution, ties counted as falls."""
+    """Return the p-value of the rise: Kendall's exact distribution, ties counted as falls."""
     first, second = np.triu_indices(len(values), k=1)
     rises = int((values[second] > values[first]).sum())
     ways = np.ones(1)

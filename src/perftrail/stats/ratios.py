@@ -1,24 +1,15 @@
-"""The ratio of two figures that were taken in turns, with its interval; and the interval of a figure of pairs.
+"""Ratios of two subjects: with an interval, over several points, of unpaired samples, and of many metrics.
 
-Two subjects measured in pairs at several points: the geometric mean of the points' ratios, and a verdict on it.
+`ratio` and `centre` estimate from interleaved pairs. `compare_over` gives the geometric mean over points. The points
+are fixed, not a sample of others; only rounds vary. All points of a round share its noise, so the k-th pairs of all
+points form one pair. With enough rounds for a verdict, the exact comparison applies. With fewer rounds, their mean has
+Student's t, assuming approximately normal rounds.
 
-The points stand for themselves and are no sample of others: what scatters is what they give from round to round. All
-points of a round share its noise, so the k-th pairs of all points make one, and the round is the unit. Where there are
-as many rounds as a verdict takes, these are compared as those of a point are. Fewer rounds cannot say so much without a
-shape: then their mean has Student's t. It assumes that rounds scatter as sums of many small things do.
-
-Two samples that were not taken in turns: the effect, its interval, and a verdict.
-
-Nothing pairs their values, so that whatever changed between the two besides the subject, the machine's mood say, is in
-the effect. Under "no difference" every way to share the values out is as likely: Wilcoxon and Mann and Whitney's rank
-sum is tested against all of them, on the logarithms. It assumes that the values of a sample are independent.
-
-In which of many figures two subjects differ, from a few starts of each, and which differ most.
-
-A figure is compared on a logarithmic scale after adding its floor, below which it is of no account: from 1 to 2
-system calls is not the change that from 1,000 to 2,000 is. What remains of the difference after its own noise
-(Student's t over the starts of both, all figures of a report sharing one error) is what ranks it. It assumes starts
-to be independent; figures that come out alike each time have no noise.
+`compare_apart` compares unpaired samples by the Wilcoxon-Mann-Whitney rank-sum test on logarithms, assuming independent
+values. Anything else that changed between the samples, such as the machine's state, is part of the effect.
+`difference` compares one of many metrics on a log scale, after adding a floor below which values do not matter: the
+change from 1 to 2 system calls matters less than that from 1,000 to 2,000. Differences are ranked by what exceeds
+their noise (Student's t over independent runs, one error for the whole report).
 """
 
 from __future__ import annotations
@@ -50,7 +41,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Pairs = Sequence[tuple[float, float]]
-    """Values of the first subject and the second, of one point, in the order taken."""
+    """Values of the first and the second subject at one point, in the order of measurement."""
     Floats = npt.NDArray[np.float64]
 
 LEVEL = 0.05
@@ -58,7 +49,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A figure with its interval; `confidence` is what that reaches, less than was asked for where pairs are few."""
+    """A value with its interval; `confidence` is the actual one, which is lower with few pairs."""
 
     value: float
     low: float
@@ -67,11 +58,11 @@ class Interval:
     pairs: int
 
     def inverse(self) -> Interval:
-        """One over the figure, which must be above zero."""
+        """Return one over the value, which must be positive."""
         return self.mapped(-1.0)
 
     def times(self, factor: float) -> Interval:
-        """The figure times a constant above zero."""
+        """Return the value times a positive constant."""
         return Interval(
             value=self.value * factor,
             low=self.low * factor,
@@ -81,7 +72,7 @@ class Interval:
         )
 
     def mapped(self, power: float) -> Interval:
-        """The figure raised to a power; only for one above zero."""
+        """Return the value raised to a power; the value must be positive."""
         ends = sorted((self.low**power, self.high**power))
         return Interval(
             value=self.value**power, low=ends[0], high=ends[1], confidence=self.confidence, pairs=self.pairs
@@ -91,14 +82,14 @@ class Interval:
 def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
     """Estimate the centre of independent values (Hodges and Lehmann 1963) with the signed-rank interval.
 
-    It assumes that they scatter symmetrically. Fewer than six values reach no 95 %: their range is then the
-    interval, and `confidence` says what that reaches. Raises `ValueError` without a value.
+    It assumes symmetric scatter. Fewer than six values cannot reach 95 %: the interval is then their range, with its
+    own `confidence`. Raises `ValueError` without a value.
 
     >>> centre([1.0, 2.0, 3.0]).confidence
     0.75
     """
     if not values:
-        raise ValueError("no values, no interval")
+        raise ValueError("an interval needs at least one value")
     averages = walsh(np.array(values, dtype=np.float64))
     low, high = accepted_shifts(averages, len(values), level)
     enough = left_out(len(values), level) > 0
@@ -112,7 +103,7 @@ def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
 
 
 def ratio(first: Sequence[float], second: Sequence[float], *, level: float = LEVEL) -> Interval | None:
-    """Estimate second/first from values taken in turns; None where no pair has both above zero.
+    """Estimate second/first from interleaved pairs; None if no pair has two positive values.
 
     >>> ratio([1.0, 1.0], [2.0, 2.0]).value
     2.0
@@ -131,10 +122,10 @@ def ratio(first: Sequence[float], second: Sequence[float], *, level: float = LEV
 
 
 def compare_over(points: Sequence[Pairs], *, comparisons: int = 1) -> Comparison:
-    """Compare two subjects over points by pairs of values above zero; less is faster.
+    """Compare two subjects over points by pairs of positive values; less is faster.
 
-    It is one of so many `comparisons` that share an error; nothing was looked at before. `pairs` counts those that
-    it goes by, of every point. Raises `ValueError` for no point, one without a pair, and values not above zero.
+    The result is one of `comparisons` that share an error, without interim analyses. `pairs` is the number of pairs
+    over all points. Raises `ValueError` without a point, for a point without a pair, and for values not above zero.
     """
     if not points or not all(points):
         raise ValueError("a comparison needs points with a pair each")
@@ -149,10 +140,9 @@ def compare_over(points: Sequence[Pairs], *, comparisons: int = 1) -> Comparison
 
 
 def over_points(points: Sequence[Pairs]) -> list[tuple[float, float]]:
-    """Put the pairs of several points together: the k-th is the geometric means of each point's k-th pair.
+    """Combine the pairs of several points: the k-th pair has the geometric means of each point's k-th pair.
 
-    The ratio of such a pair is the geometric mean of the points' ratios. There are as many as the point with the
-    fewest has.
+    The ratio of such a pair is the geometric mean of the points' ratios. The shortest point decides the length.
 
     >>> [(round(one), round(two)) for one, two in over_points([[(1.0, 2.0), (1.0, 9.9)], [(4.0, 32.0)]])]
     [(2, 8)]
@@ -164,7 +154,7 @@ def over_points(points: Sequence[Pairs]) -> list[tuple[float, float]]:
 
 
 def _by_shape(logs: Floats, exact: Comparison, rule: Rule) -> Comparison:
-    """Compare by Student's t over rounds that are too few for an exact verdict."""
+    """Compare by Student's t, for too few rounds for an exact verdict."""
     from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
 
     value = float(logs.mean())
@@ -184,19 +174,19 @@ def _by_shape(logs: Floats, exact: Comparison, rule: Rule) -> Comparison:
 
 
 EXACT = 10_000
-"""Up to so many pairs of values the distribution of the rank sum is worked out exactly."""
+"""Largest number of pairs of values for which the distribution of the rank sum is computed exactly."""
 
 MOST = 2000
-"""So many values of a sample are looked at."""
+"""Largest number of values used from one sample."""
 
 
 def compare_apart(
     first: Sequence[float], second: Sequence[float], *, level: float, threshold: float = 0.01
 ) -> Comparison:
-    """Compare two samples of values above zero; less is faster. `pairs` is the size of the smaller one.
+    """Compare two unpaired samples of positive values; less is faster. `pairs` is the size of the smaller one.
 
-    The effect is Hodges and Lehmann's: the median of all ratios of one value to another. Its interval holds the shifts
-    that the test does not reject at `level`. `threshold` is the change below which the two count as the same. Raises
+    The effect is the Hodges-Lehmann estimate: the median of all ratios between the samples. Its interval contains the
+    shifts that the test accepts at `level`. `threshold` is the change below which the two count as the same. Raises
     `ValueError` for an empty sample and for values that are not above zero.
     """
     if not first or not second or min(*first, *second, math.inf) <= 0.0:
@@ -204,7 +194,7 @@ def compare_apart(
     one, other = (np.log(_thinned(sample)) for sample in (first, second))
     shifts = np.sort(np.subtract.outer(other, one).ravel())
     left_out = _left_out(len(one), len(other), level)
-    edge = max(0, left_out - 1)  # too few values for any verdict: all that they span is told
+    edge = max(0, left_out - 1)  # too few values for any verdict: the interval is their range
     value, low, high = (float(each) for each in (np.median(shifts), shifts[edge], shifts[-1 - edge]))
     verdict = judged(value, low, high, significant=left_out > 0, worth=math.log1p(threshold))
     return Comparison(
@@ -221,12 +211,12 @@ def compare_apart(
 
 
 def _thinned(sample: Sequence[float]) -> Floats:
-    """Give a sample, or of a very large one values from all along it."""
+    """Return a sample, or evenly spaced values of a very large one."""
     return np.asarray(sample)[:: math.ceil(len(sample) / MOST)]
 
 
 def _left_out(first: int, second: int, level: float) -> int:
-    """How many of the sorted ratios lie outside the interval at each end; 0 where the samples are too small for one.
+    """Return the number of sorted ratios outside the interval at each end; 0 for too small samples.
 
     >>> _left_out(3, 3, 0.05), _left_out(4, 4, 0.05), _left_out(10, 10, 0.05)
     (0, 1, 24)
@@ -239,12 +229,12 @@ def _left_out(first: int, second: int, level: float) -> int:
 
 
 def _rank_sums(first: int, second: int) -> Floats:
-    """P(so many of the pairs have their larger value in the second sample), from 0 on, under no difference."""
+    """Return P(k pairs have their larger value in the second sample) for each k, if the samples do not differ."""
     sizes = [np.array([1.0]) for _ in range(second + 1)]
     for one in range(1, first + 1):
         fresh = [np.array([1.0])]
         for other in range(1, second + 1):
-            # the largest of all values is in the second sample, and so above `one`, or in the first
+            # The largest of all values is in the second sample (above `one` values) or in the first.
             share = other / (one + other)
             sums = np.zeros(one * other + 1)
             sums[one:] += share * fresh[other - 1]
@@ -255,17 +245,17 @@ def _rank_sums(first: int, second: int) -> Floats:
 
 
 REPORT_ERROR = 0.01
-"""How often a whole report may tell a difference that is none."""
+"""Probability that a whole report shows a difference that does not exist."""
 
 SMALLEST = 0.002
-"""A relative difference below this is not told, however sure it is."""
+"""Smallest relative difference that is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One figure before and after (medians), and how far it differs on the logarithmic scale.
+    """Medians of one metric before and after, and their difference on the log scale.
 
-    `size` is the logarithm of after/before with the floor added to both, `sure` what noise leaves of its amount.
+    `size` is the logarithm of after/before with the floor added to both. `sure` is its absolute value minus noise.
     """
 
     before: float
@@ -275,14 +265,14 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Whether there is a difference worth telling."""
+        """Whether the difference is worth reporting."""
         return self.sure > SMALLEST
 
 
 def difference(before: Sequence[float], after: Sequence[float], *, floor: float, figures: int) -> Difference:
-    """Compare a figure, one of `figures` in the report, at least zero each time, from the starts of both.
+    """Compare one of a report's `figures` from non-negative values of both subjects.
 
-    Raises `ValueError` without a value on either side, or when value and floor are zero together.
+    Raises `ValueError` if a side has no value, or if a value and the floor are both zero.
 
     >>> difference([10.0, 10.0], [20.0, 20.0], floor=0.0, figures=1).differs
     True
@@ -299,7 +289,7 @@ def difference(before: Sequence[float], after: Sequence[float], *, floor: float,
 
 
 def _noise(logs: Sequence[Sequence[float]], error: float) -> float:
-    """How far apart the two would lie by chance, no oftener than `error`; infinite when one start each cannot tell."""
+    """Return the distance of the two by chance, exceeded with probability `error`; infinite with one run each."""
     freedom = sum(len(each) - 1 for each in logs)
     squares = sum((value - statistics.fmean(each)) ** 2 for each in logs for value in each)
     if freedom == 0:

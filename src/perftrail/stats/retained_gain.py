@@ -1,10 +1,10 @@
-"""How much of a gain a back-port carries: log(patched/old) against log(fixed/old), with an interval.
+"""Retained gain: the share of a gain that a back-port keeps, with an interval.
 
-Each unit of adjacent starts gives one pair (p, f) = (log(patched/old), log(fixed/old)); both share the same start
-of the old one, so they are not independent, and the interval does not need them to be. For each share s,
-p − s f lies about zero if s is the share that is carried: the bets of `martingale` test that, whenever measuring
-stops, and the shares that are not rejected are the interval (Fieller's argument, JRSS B 16, 1954). It assumes that
-p − s f is symmetric about zero at the true s.
+It is log(patched/old) over log(fixed/old). Each unit of adjacent runs gives one pair
+(p, f) = (log(patched/old), log(fixed/old)). Both share the run of the old revision, so they are not independent, and
+the interval does not need independence. For the true share s, p − s f is symmetric about zero (assumption). The bets of
+`comparison` test this for each s, valid whenever measuring stops. The shares that are not rejected form the
+interval (Fieller's argument, JRSS B 16, 1954).
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 WHOLE = 0.9
-"""From this share on, a gain counts as carried whole: what is lost is less than a tenth."""
+"""From this share on, the gain is retained completely: less than a tenth is lost."""
 
 NOTHING = 0.1
-"""Below this share, nothing of a gain counts as carried."""
+"""Below this share, nothing of the gain is retained."""
 
 FIRST_DISTANCE = 1e-3
 FARTHEST_SHARE = 1e3
-"""How far from the estimate the search for the interval's ends begins, and where it is given up."""
+"""First and largest distance from the estimate in the search for an end of the interval."""
 
 HALVINGS = 24
 
 
 class Share(StrEnum):
-    """How much of a gain is carried, as far as the interval tells."""
+    """Class of a retained gain, according to its interval."""
 
     WHOLE = "whole"
     PART = "part"
@@ -49,9 +49,9 @@ class Share(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """The share of a gain that is carried: 1 is all of it, below 0 the opposite of a gain.
+    """Retained gain: 1 is the whole gain, negative values are a loss.
 
-    `confidence` is the interval's. `low` and `high` may be infinite: the units were too few for a bound.
+    `confidence` is the interval's. `low` and `high` are infinite if there are too few units for a bound.
     """
 
     value: float
@@ -62,7 +62,7 @@ class Carried:
 
     @property
     def share(self) -> Share:
-        """Say what the interval tells: `WHOLE` and `NOTHING` when all of it does, `PART` when it excludes 1."""
+        """Class of the interval: `WHOLE` or `NOTHING` if all of it is, `PART` if it excludes 0 and 1."""
         if self.low >= WHOLE:
             return Share.WHOLE
         if self.high < NOTHING:
@@ -71,10 +71,10 @@ class Carried:
 
 
 def carried(patched: Sequence[float], fixed: Sequence[float], *, level: float) -> Carried | None:
-    """Estimate the share from the log ratios to the old one of both, unit by unit, at a two-sided level.
+    """Estimate the retained gain from log ratios to the old revision, unit by unit, at a two-sided level.
 
-    None where the gain itself is not clear at this level: the share is then not bounded, and any number would
-    be an accident. Raises `ValueError` for sequences of different lengths or without a unit.
+    None if the gain itself is not significant at this level: the share then has no bound. Raises `ValueError` for
+    sequences of different lengths or without a unit.
 
     >>> print(carried([0.35] * 12, [0.7] * 12, level=0.01))
     Carried(value=0.5, low=0.5, high=0.5, confidence=0.99, units=12)
@@ -98,13 +98,13 @@ def carried(patched: Sequence[float], fixed: Sequence[float], *, level: float) -
 
 
 def _differs(differences: Floats, level: float) -> bool:
-    """Whether differences are not about zero; equal ones, which show no spread, are so if they are zero."""
+    """Return whether differences are significantly not zero. Equal ones, without spread, are compared with zero."""
     low, high = float(differences.min()), float(differences.max())
     return max(low, -high) > ALIKE if high - low < ALIKE else excludes_zero(differences, level / 2.0)
 
 
 def _central(numerators: Floats, denominators: Floats) -> float:
-    """The share s at which p − s f has its centre at zero, between those of the units with a gain."""
+    """Return the share s for which the centre of p − s f is zero."""
     shares = numerators[denominators != 0.0] / denominators[denominators != 0.0]
     low, high = float(shares.min()), float(shares.max())
     sign = math.copysign(1.0, centre(denominators))
@@ -117,7 +117,7 @@ def _central(numerators: Floats, denominators: Floats) -> float:
 
 
 def _edge(numerators: Floats, denominators: Floats, value: float, side: float, level: float) -> float:
-    """The farthest share on one side of a value that is not rejected; infinite where none is."""
+    """Return the farthest share on one side that is not rejected; infinite if no share is rejected."""
 
     def rejected(distance: float) -> bool:
         return _differs(numerators - (value + side * distance) * denominators, level)

@@ -1,19 +1,17 @@
-"""How a benchmark scales with its threads: speed-up, efficiency, the laws that fit, where throughput peaks.
+"""Scaling with threads: speed-up, efficiency, fitted laws, and the thread count of the highest throughput.
 
-Work is the same at each count of threads, unless the metric is a throughput. Every ratio is of interleaved samples,
-paired by their ordinal. Counts beyond the machine's processors are reported, marked, and used for no fit: they show
-the scheduler. So are counts beyond its cores: processors that share a core (SMT) are not worth one each.
+Every thread count does the same work, unless the metric is a throughput. Ratios are those of interleaved samples,
+paired by their ordinal. Counts beyond the machine's processors are reported and flagged, but no fit uses them: they
+show the scheduler. The same applies to counts beyond its cores, since processors that share a core (SMT) are slower.
 
-Two laws say what n threads do at once compared with one: X(n)/X(1) = n / (1 + a (n - 1) + b n (n - 1)). Amdahl (AFIPS
-30, 1967) has b = 0, and a is the serial share; the Universal Scalability Law (Gunther, Guerrilla Capacity Planning,
-2007, chapter 4) calls a contention and b coherency. For the time T of a fixed piece of work that is
-n T(n) = c0 + c1 (n - 1) + c2 n (n - 1) with a = c1/c0 and b = c2/c0: linear, so that it is fitted by weighted least
-squares on relative errors, and a, b and the count of the highest throughput, sqrt((c0 - c1)/c2), have Fieller's exact
-intervals (JRSS B 16, 1954).
-
-The fits assume independent relative errors; a sample's outliers are clipped before. How well a law fits is judged
-against the samples' own variation (lack of fit against pure error, an F test). Where it is unknown which processors
-share a core, the scalability law is compared with a kink: a straight line that rises faster from some count on.
+Two laws describe the throughput of n threads relative to one: X(n)/X(1) = n / (1 + a (n - 1) + b n (n - 1)). Amdahl
+(AFIPS 30, 1967) has b = 0, and a is the serial share. The Universal Scalability Law (Gunther, Guerrilla Capacity
+Planning, 2007, chapter 4) calls a contention and b coherency. For the time T of a fixed piece of work,
+n T(n) = c0 + c1 (n - 1) + c2 n (n - 1) with a = c1/c0 and b = c2/c0. This is linear: weighted least squares on relative
+errors fit it. a, b and the count of the highest throughput, sqrt((c0 - c1)/c2), have Fieller's exact intervals
+(JRSS B 16, 1954). The fits assume independent relative errors; outliers are clipped first. An F test compares the lack
+of fit with the samples' own variation. If it is unknown which processors share a core, the scalability law is compared
+with a kink: a straight line that rises faster from some count on.
 """
 
 from __future__ import annotations
@@ -39,35 +37,35 @@ if TYPE_CHECKING:
     Samples = Mapping[int, Mapping[str, float]]
 
 LEVEL = 0.05
-"""What the intervals leave out."""
+"""Error of the intervals."""
 
 SPARE = 2
-"""A fit needs at least this number of thread counts more than it has parameters."""
+"""A fit needs this many more thread counts than it has parameters."""
 
 LACK = 0.01
-"""At this p-value or below, the points do not lie on the curve."""
+"""At this p-value or below, the points do not fit the curve."""
 
 NEAR = 0.02
-"""A curve that misses no point by more than this is good enough, however sure it is that it misses them."""
+"""A curve that misses no point by more than this share is good enough, even if the misses are significant."""
 
 CLIPPED = 5.0
-"""A value is clipped to this number of robust standard deviations from the median."""
+"""Values are clipped to this many robust standard deviations around the median."""
 
 PRIOR = 20.0
-"""How many values the variation of all counts together is worth beside a count's own (Smyth 2004)."""
+"""Weight of the pooled variation of all counts, as a number of values (Smyth 2004)."""
 
 SURELY_SMOOTH = 2.0
 """A smooth law and a kink fit equally well unless their weighted squares differ by more."""
 
 LEAST_CORES = 4
-"""Maximum number of processors that share a core: no kink is sought below a quarter of the processors."""
+"""Maximum number of processors per core. A kink needs at least the count of processors over this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processors:
-    """The processors for threads. `paired`: some share a core (SMT), so not each is worth one.
+    """The processors that threads may use. `paired`: some share a core (SMT).
 
-    `cores` counts the physical cores; None where the machine does not show which processors share one.
+    `cores` is the number of physical cores; None if the machine does not show which processors share one.
     """
 
     count: int
@@ -76,22 +74,22 @@ class Processors:
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise ValueError(f"count: {self.count} processors run nothing")
+            raise ValueError(f"count: {self.count} processors; at least 1 is needed")
         if self.cores is not None and not 1 <= self.cores <= self.count:
-            raise ValueError(f"cores: {self.cores} cores have no {self.count} processors")
+            raise ValueError(f"cores: {self.cores} cores do not fit {self.count} processors")
 
     @property
     def alone(self) -> int:
-        """How many threads can have a core each, if known."""
+        """Number of threads that can each have a core; the number of processors if cores are unknown."""
         return self.count if self.cores is None else self.cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadSamples:
-    """The samples of one subject along its thread axis: by count of threads, then by ordinal, the metrics.
+    """Samples of one subject along its thread axis: metrics by thread count and ordinal.
 
-    `metric` is the one whose scaling is asked for: a time, or when `rising` a throughput. Values are in the
-    metrics' own units. Raises `ValueError` for a count below one, which is no number of threads.
+    `metric` is the metric whose scaling is analysed: a time, or a throughput if `rising`. Values are in the metrics'
+    own units. Raises `ValueError` for a thread count below one.
     """
 
     metric: str
@@ -102,11 +100,11 @@ class ThreadSamples:
     def __post_init__(self) -> None:
         wrong = [count for count in self.samples if count < 1]
         if wrong:
-            raise ValueError(f"samples: {wrong[0]} threads do no work")
+            raise ValueError(f"samples: {wrong[0]} is not a number of threads; at least 1 is needed")
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The counts that have a value of the metric, ascending."""
+        """Thread counts that have a value of the metric, ascending."""
         return tuple(
             sorted(
                 n for n, held in self.samples.items() if any(self.metric in each for each in held.values())
@@ -115,11 +113,11 @@ class ThreadSamples:
 
     @property
     def within(self) -> tuple[int, ...]:
-        """The counts for which the machine has enough processors."""
+        """Thread counts for which the machine has enough processors."""
         return tuple(count for count in self.counts if count <= self.processors.count)
 
     def paired(self, metric: str, first: int, second: int) -> tuple[list[float], list[float]]:
-        """The values of a metric at two counts whose samples have the same ordinal, in the order of time."""
+        """Return the values of a metric at two counts, for samples with equal ordinals, in the order of time."""
         one, other = self.samples[first], self.samples[second]
         shared = [
             ordinal for ordinal in sorted(one) if metric in one[ordinal] and metric in other.get(ordinal, {})
@@ -127,14 +125,14 @@ class ThreadSamples:
         return [one[each][metric] for each in shared], [other[each][metric] for each in shared]
 
     def times(self, count: int) -> list[float]:
-        """What a piece of work takes at a count; one over the throughput of a throughput."""
+        """Return the time of one piece of work at a count: the metric, or one over a throughput."""
         values = [each[self.metric] for _, each in sorted(self.samples[count].items()) if self.metric in each]
         return [1.0 / value if self.rising else value for value in values if value > 0.0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """One count of threads against the fewest: how many times faster, and that as a share of the ideal.
+    """Speed-up of one thread count relative to the smallest count, and its share of the ideal.
 
     `beyond`: there are fewer processors than threads. `shares_cores`: there are fewer cores than threads.
     """
@@ -148,9 +146,9 @@ class ScalingPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """Where throughput is highest among the counts measured: from `low` to `high`, which cannot be told apart.
+    """The measured count of the highest throughput, and the range `low` to `high` that cannot be separated from it.
 
-    `open`: the most threads that were measured are among them, so that the peak may lie beyond what was measured.
+    `open`: this range includes the largest measured count, so that the peak may lie beyond.
     """
 
     threads: int
@@ -161,7 +159,7 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """What the thread axis of one subject says. `base` is the fewest threads, `processors` what there is."""
+    """Scaling of one subject along its thread axis. `base` is the smallest thread count."""
 
     metric: str
     base: int
@@ -172,15 +170,15 @@ class Scaling:
 
     @property
     def peak(self) -> Parameter | None:
-        """The count of the highest throughput as the law that was chosen says; None where none, or none is told."""
+        """Thread count of the highest throughput under the chosen law; None without a law or a peak."""
         usl = self.fits.usl
         return usl.peak if usl is not None and self.fits.chosen is Law.USL else None
 
 
 def scaling_ratio(threads: ThreadSamples, first: int, second: int) -> Interval | None:
-    """How many times faster the work is with `second` threads than with `first`; None without a pair of samples.
+    """Return the speed-up from `first` to `second` threads; None without a pair of samples.
 
-    Raises `KeyError` for a count that was not measured.
+    Raises `KeyError` for a count without samples.
     """
     values = threads.paired(threads.metric, first, second)
     found = ratio(*values)
@@ -188,7 +186,7 @@ def scaling_ratio(threads: ThreadSamples, first: int, second: int) -> Interval |
 
 
 def scaling(threads: ThreadSamples) -> Scaling | None:
-    """Return how a benchmark scales; None with fewer than two counts that can be compared."""
+    """Return how a benchmark scales; None with fewer than two comparable counts."""
     if len(threads.counts) < 2:
         return None
     base = threads.counts[0]
@@ -238,20 +236,20 @@ def _best(threads: ThreadSamples, points: list[ScalingPoint]) -> Best:
 
 
 class Law(StrEnum):
-    """A law of scaling; its parameters beside the time with one thread."""
+    """A law of scaling."""
 
     AMDAHL = "amdahl"
     USL = "usl"
 
     @property
     def parameters(self) -> int:
-        """How many numbers it is fitted by, the time with one thread included."""
+        """Number of fitted parameters, including the time with one thread."""
         return 2 if self is Law.AMDAHL else 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A fitted number with its 95 % interval, which may be infinite: the points do not bound it."""
+    """A fitted number with its 95 % interval, which is infinite if the points do not bound it."""
 
     value: float
     low: float
@@ -260,12 +258,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A law fitted to the times at several counts of threads.
+    """A law fitted to the times at several thread counts.
 
-    `contention` is Amdahl's serial share. `coherency` and `peak`, the count at which throughput is highest, are
-    None of Amdahl's law, and `peak` where the curve has none. `misses` is the largest relative distance of a point
-    from the curve, `lack` the p-value of "the points lie on the curve". `believed` says whether it may be used, and
-    `because` why not.
+    `contention` is Amdahl's serial share. `peak` is the count of the highest throughput. `coherency` and `peak` are
+    None for Amdahl's law, and `peak` for a curve without a peak. `misses` is the largest relative distance of a point
+    from the curve. `lack` is the p-value of "the points lie on the curve". `believed` says whether the fit may be
+    used, and `because` why not.
     """
 
     law: Law
@@ -279,7 +277,7 @@ class Fit:
     because: str = ""
 
     def time(self, threads: float) -> float:
-        """What the curve says the work takes, in the unit of the times."""
+        """Return the fitted time of the work, in the unit of the times."""
         b = self.coherency.value if self.coherency else 0.0
         bent = 1.0 + self.contention.value * (threads - 1.0) + b * threads * (threads - 1.0)
         return self.single * bent / threads
@@ -287,11 +285,10 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fits:
-    """The fits of both laws. `chosen` is the one that the points show; None where they show neither.
+    """The fits of both laws. `chosen` is the law that the points support; None if they support neither.
 
-    `because` says why there is no fit, or no choice. `bends` is the p-value of "Amdahl's law is all there is".
-    `kink` is a count of threads beyond which each costs more, where that explains the points as well as the
-    scalability law, or better.
+    `because` says why there is no fit or no choice. `bends` is the p-value of "Amdahl's law suffices". `kink` is a
+    thread count beyond which each thread costs more, if this explains the points as well as the scalability law.
     """
 
     amdahl: Fit | None = None
@@ -303,30 +300,30 @@ class Fits:
 
 
 def fits(times: Mapping[int, Sequence[float]], *, cores_known: bool = True) -> Fits:
-    """Fit both laws to the times that a piece of work takes at each count of threads, all above zero.
+    """Fit both laws to the times of one piece of work at each thread count, all above zero.
 
-    Unless `cores_known`, some counts may have processors that share a core.
+    Unless `cores_known`, processors may share a core at some counts.
 
     >>> fits({1: [1.0, 1.01], 2: [0.5, 0.51], 4: [0.26, 0.25]}).because
-    "it cannot be told with 3 counts of threads; it takes 4 for Amdahl's law and 5 for the scalability law"
+    "3 thread counts are too few for a fit; Amdahl's law needs 4 and the scalability law 5"
     """
     points = _points(times)
     least = Law.AMDAHL.parameters + SPARE
     if len(points.counts) < least:
-        had = counted(len(points.counts), "count")
+        few = counted(len(points.counts), "thread count")
         return Fits(
-            because=f"it cannot be told with {had} of threads; it takes {least} for Amdahl's law and "
-            f"{Law.USL.parameters + SPARE} for the scalability law"
+            because=f"{few} are too few for a fit; Amdahl's law needs {least} and "
+            f"the scalability law {Law.USL.parameters + SPARE}"
         )
     if points.freedom < len(points.counts):
-        return Fits(because="it cannot be told with so few samples; it takes at least two at each count")
+        return Fits(because="too few samples for a fit; each thread count needs at least two")
     amdahl = _fit(points, Law.AMDAHL)
     if len(points.counts) < Law.USL.parameters + SPARE:
         return Fits(
             amdahl=amdahl,
             chosen=Law.AMDAHL if amdahl.believed else None,
             because=amdahl.because
-            or f"whether threads also slow one another cannot be told with {len(points.counts)} counts of threads",
+            or f"{len(points.counts)} thread counts cannot show whether threads also slow each other",
         )
     usl = _fit(points, Law.USL)
     found = _chosen(amdahl, usl, _bends(points))
@@ -334,7 +331,7 @@ def fits(times: Mapping[int, Sequence[float]], *, cores_known: bool = True) -> F
 
 
 def _chosen(amdahl: Fit, usl: Fit, bends: float) -> Fits:
-    """Take the smaller law unless the points reject it; neither where neither fits."""
+    """Choose the smaller law unless the points reject it; neither if neither fits."""
     if bends > LEVEL and amdahl.believed:
         assert usl.coherency is not None
         chosen, because = (
@@ -349,7 +346,7 @@ def _chosen(amdahl: Fit, usl: Fit, bends: float) -> Fits:
 
 
 def _or_kink(points: _Points, found: Fits) -> Fits:
-    """Doubt the scalability law where a kink explains the points as well: cores may be shared from there on."""
+    """Reject the scalability law if a kink explains the points as well: cores may be shared beyond it."""
     least = points.counts[-1] / LEAST_CORES
     bent = [
         (_solve(points, _kinked(points, int(count))).left, int(count))
@@ -373,7 +370,7 @@ def _or_kink(points: _Points, found: Fits) -> Fits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Points:
-    """Geometric means at each count, and the variance of each mean's logarithm; `freedom` is that of all scatter."""
+    """Geometric means at each count, and the variance of each mean's logarithm; `freedom` is that of all samples."""
 
     counts: Floats
     times: Floats
@@ -400,7 +397,7 @@ def _points(times: Mapping[int, Sequence[float]]) -> _Points:
 
 
 def _clipped(logs: Mapping[int, Floats]) -> dict[int, Floats]:
-    """Clip outliers, so that one odd sample does not move the mean; a steady count has the others' reach."""
+    """Clip outliers, so that one sample does not move the mean. A quiet count uses the common scatter."""
     off = {count: np.abs(values - np.median(values)) for count, values in logs.items()}
     common = float(np.median(np.concatenate(list(off.values())))) if off else 0.0
     reaches = {count: CLIPPED * 1.4826 * max(common, float(np.median(each))) for count, each in off.items()}
@@ -412,7 +409,7 @@ def _clipped(logs: Mapping[int, Floats]) -> dict[int, Floats]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Solved:
-    """The coefficients c0, c1 and c2, if any; their covariance; and the weighted squares left."""
+    """The coefficients c0, c1 and c2 (if fitted), their covariance, and the remaining weighted squares."""
 
     values: Floats
     covariance: Floats
@@ -446,7 +443,7 @@ def _solve(points: _Points, columns: Floats) -> _Solved:
 
 
 def _bends(points: _Points) -> float:
-    """The p-value of c2 = 0, against the samples' own scatter."""
+    """Return the p-value of c2 = 0, relative to the samples' own scatter."""
     from scipy.special import fdtrc  # noqa: PLC0415 - scipy is imported where it is used
 
     without, with_coherency = (_solve(points, _columns(points, law)).left for law in Law)
@@ -462,7 +459,7 @@ def _fit(points: _Points, law: Law) -> Fit:
     excess = solved.left / spare
     lack = float(fdtrc(spare, points.freedom, excess))
     off = lack <= LACK
-    # Points off the curve scatter by more than their samples do: then their distances are the only measure.
+    # Points off the curve scatter more than their samples. Then only their distances measure the error.
     bound = float(stdtrit(spare if off else points.freedom, 1.0 - LEVEL / 2.0))
     covariance = solved.covariance * (excess if off else 1.0) * bound**2
     c0 = np.eye(law.parameters)[0]
@@ -493,14 +490,14 @@ def _doubt(contention: Parameter, coherency: Parameter | None, *, misses: float,
     if not math.isfinite(contention.high - contention.low):
         return "the points do not bound the serial share"
     if contention.high - contention.low > 1.0:
-        return "the points leave the serial share open"
+        return "the serial share is too uncertain"
     if coherency is not None and coherency.high < 0.0:
-        return "the curve bends the wrong way: threads would help each other the more there are"
+        return "the curve bends the wrong way: more threads would make each other faster"
     return ""
 
 
 def _share(values: Floats, covariance: Floats, upper: Floats, lower: Floats) -> Parameter:
-    """Fieller's interval of a ratio of two sums of coefficients; `covariance` holds the squared bound already."""
+    """Return a ratio of two sums of coefficients with Fieller's interval; `covariance` includes the squared bound."""
     top, bottom = float(upper @ values), float(lower @ values)
     tops, bottoms = float(upper @ covariance @ upper), float(lower @ covariance @ lower)
     both = float(upper @ covariance @ lower)
@@ -514,7 +511,7 @@ def _share(values: Floats, covariance: Floats, upper: Floats, lower: Floats) -> 
 
 
 def _root(squared: Parameter, coherency: Parameter) -> Parameter | None:
-    """The count of the highest throughput from its square; None where the curve goes on rising."""
+    """Return the count of the highest throughput from its square; None if the curve never falls."""
     if coherency.value <= 0.0 or squared.value <= 0.0:
         return None
     low = math.sqrt(max(1.0, squared.low)) if math.isfinite(squared.low) else 1.0

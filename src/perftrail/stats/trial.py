@@ -1,25 +1,15 @@
-"""What a trial starts next, until every question is answered or the budget is spent. Asked and told, pure.
+"""Schedule, stopping rule and results of a measurement without a study.
 
-Verdicts are read at the looks of a `Rule` only. Where the budget fits fewer pairs than there might be, the rule is
-made for as many as fit: that depends on what starts cost, not on which side of a pair was slower.
+`Course` returns the next process to start, until every comparison is settled or the budget is spent. It is an ask/tell
+object without I/O. Verdicts are read only at the interim analyses of a `Rule`. If the budget allows fewer pairs, the
+rule is adapted to that number. The number depends on the cost of runs, not on their result.
 
-The order in which a trial's commands are started: rounds of units of adjacent starts.
-
-Starts of one unit are adjacent in time. A reference R runs between two others, ``B R C``, so that each of both
-pairs is adjacent and R is started half as often; one that is left alone makes the unit ``R B``. A fair coin, drawn
-from the trial's seed, decides for each unit whether it runs backwards: comparisons bet on that coin. Every second
-round has its units in the opposite order, so that drift hits them alike. A command alone is only repeated.
-
-Comparisons of a trial's entries with their references, read at the looks of a rule and settled for good.
-
-What a trial found: an estimate of each metric of each entry, and the comparisons.
-
-Warm-up, found rather than guessed: how many first runs differ from those that follow.
-
-A series is level from its k-th value on when, in a window that begins there, the first value lies within
-the others' spread and no trend runs through the window. The smallest such k is how many are left out. It is
-decided from the first values alone and once for all; when two commands are compared, what is left out of a
-pair is left out of both, so that no verdict leans on this choice.
+A round consists of units, and the runs of a unit are adjacent in time. A reference R runs between two others
+(``B R C``): each pair is adjacent, and R runs half as often. A single other gives ``R B``. A fair coin, drawn from the
+trial's seed, decides the direction of each unit: comparisons bet on that coin. Every second round reverses its units,
+so that drift affects all alike. Warm-up runs are detected: a series is stable from its k-th value on if, in a window
+from there, the first value is within the spread of the others and there is no trend. The smallest such k is discarded,
+once, from the first values alone. A pair is discarded as a whole, so that no verdict depends on this choice.
 """
 
 from __future__ import annotations
@@ -45,19 +35,19 @@ if TYPE_CHECKING:
     Unit = tuple[int, ...]
 
 WINDOW = 8
-"""How many values must be level together."""
+"""Number of values that must be stable together."""
 
 MOST = 10
-"""More than these are never left out: what takes longer is no warm-up but the program."""
+"""Largest number of discarded runs: a longer warm-up is the program's normal behaviour."""
 
 SPREADS = 5.0
-"""How many standard deviations, by the median absolute deviation, a first value may lie off the others."""
+"""Largest deviation of a stable first value, in robust standard deviations (median absolute deviation)."""
 
 TELLING = 0.05
-"""A first value closer to the others than this is level, however little they spread."""
+"""Deviations below this share are stable, for any spread of the others."""
 
 _STEADY = 20
-"""The sum of signs over the 28 pairs of eight values that a level series reaches in 1 of 70 cases."""
+"""Sum of signs over the 28 pairs of eight values; a stable series reaches it in 1 of 70 cases."""
 
 _SHORT_LEAST = 4
 _SHORT_TELLING = 0.25
@@ -65,9 +55,9 @@ _SHORT_TELLING = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warmup:
-    """How many first values to leave out, and how the very first compares with the level: 1.8 is 1.8 times.
+    """Number of discarded first values; `first` is the very first value over the stable one.
 
-    `level`: the rest was found level. `first` is 1 when nothing is left out.
+    `level`: the remaining values are stable. `first` is 1 if nothing is discarded.
     """
 
     count: int
@@ -76,9 +66,9 @@ class Warmup:
 
 
 def find_warmup(values: Sequence[float]) -> Warmup | None:
-    """Tell how many of the first values are warm-up, None while too few values are there to tell.
+    """Return the number of warm-up values, None if there are too few values to decide.
 
-    Values are above zero. A given prefix decides; what follows never changes the answer.
+    Values must be positive. A prefix decides: later values never change the result.
 
     >>> find_warmup([1.8, 1.01, 0.99, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99])
     Warmup(count=1, first=1.8, level=True)
@@ -94,7 +84,7 @@ def find_warmup(values: Sequence[float]) -> Warmup | None:
 
 
 def last_word(values: Sequence[float]) -> Warmup:
-    """Decide with what there is when measuring has ended: too short a series shows only a large first value.
+    """Return the warm-up of a finished series. A short series only shows a large first value.
 
     >>> last_word([3.0, 1.0, 1.02, 0.99])
     Warmup(count=1, first=3.0, level=True)
@@ -112,7 +102,7 @@ def last_word(values: Sequence[float]) -> Warmup:
 
 
 def given(values: Sequence[float], count: int) -> Warmup:
-    """Leave out as many as somebody asked for."""
+    """Return a warm-up of a fixed number of values."""
     if not 0 < count < len(values):
         return Warmup(count=count)
     logs = [math.log(value) for value in values]
@@ -129,7 +119,7 @@ def _level(window: Sequence[float]) -> bool:
 
 
 def _off(window: Sequence[float], *, telling: float) -> bool:
-    """Whether the first of some values lies outside the spread of the others."""
+    """Return whether the first value is outside the spread of the others."""
     others = window[1:]
     middle = median(others)
     spread = 1.4826 * median(abs(value - middle) for value in others)
@@ -137,7 +127,7 @@ def _off(window: Sequence[float], *, telling: float) -> bool:
 
 
 def _signs(values: Sequence[float]) -> int:
-    """Kendall's S (Biometrika 30, 1938): how many pairs rise, less how many fall."""
+    """Return Kendall's S (Biometrika 30, 1938): the number of rising pairs minus falling pairs."""
     return sum(
         (later > earlier) - (later < earlier)
         for index, earlier in enumerate(values)
@@ -146,9 +136,9 @@ def _signs(values: Sequence[float]) -> int:
 
 
 def units_of_round(trial: Trial, number: int, ended: Collection[int]) -> tuple[Unit, ...]:
-    """Give the units of a round, numbered from 0, as entries to start; empty when every entry has ended.
+    """Return the units of a round, numbered from 0, as entries to start; empty if every entry has ended.
 
-    The shell's own entry, where there is one, is `len(trial.entries)` and comes once in each round.
+    The entry of the empty shell, if any, is `len(trial.entries)` and runs once in each round.
     """
     units = [unit for group in trial.groups for unit in _units(group, ended)]
     if units and trial.shell is not None:
@@ -172,12 +162,12 @@ def _units(group: Group, ended: Collection[int]) -> Iterator[Unit]:
 
 
 DRIVING = ("wall", "cpu")
-"""The metrics whose verdicts are measured for; another one is told from the pairs that these needed."""
+"""Metrics whose verdicts decide when to stop. The other metrics use the same pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """A comparison of one entry with its reference in one metric."""
+    """Comparison of one entry with its reference in one metric."""
 
     entry: int
     against: int
@@ -188,8 +178,8 @@ class Contrast:
 class Contrasts:
     """Every comparison of a trial.
 
-    `samples` gives an entry's starts without the warm-ups, in the order of time. `rule` may be replaced as long as
-    no look has come.
+    `samples` returns an entry's runs without warm-ups, in the order of time. `rule` may be replaced before the
+    first interim analysis.
     """
 
     def __init__(self, trial: Trial, rule: Rule, samples: Callable[[int], Sequence[Taken]]) -> None:
@@ -200,10 +190,10 @@ class Contrasts:
         self._settled: dict[tuple[int, str], Comparison] = {}
 
     def all(self) -> tuple[Contrast, ...]:
-        """Compare every entry with its reference, each metric by itself, where there are pairs to compare.
+        """Compare every entry with its reference in each metric that has pairs.
 
-        A verdict once settled stands. Otherwise it is read at the last look that there was, so that stopping
-        anywhere between two looks is no further look.
+        A settled verdict does not change. Other verdicts are those of the last interim analysis, so that stopping
+        between two analyses is not another analysis.
         """
         return tuple(
             Contrast(entry=other, against=group.reference, metric=metric, comparison=comparison)
@@ -214,14 +204,14 @@ class Contrasts:
         )
 
     def pairs(self, reference: int, other: int) -> list[tuple[Taken, Taken]]:
-        """The starts of both that share a unit, in the order of time; a warm-up takes its partner with it."""
+        """Return the runs of both entries that share a unit, in the order of time, without warm-up pairs."""
         by_unit = {taken.unit: taken for taken in self._samples(reference)}
         return [(by_unit[taken.unit], taken) for taken in self._samples(other) if taken.unit in by_unit]
 
     def settles(self, group: Group, other: int) -> bool:
-        """Look at every metric; tell whether those that are measured for have their verdicts.
+        """Analyse every metric; return whether the metrics in `DRIVING` are settled.
 
-        Without figures above zero there is no ratio, and nothing that more pairs would settle.
+        Without values above zero there is no ratio, and more pairs would not help.
         """
         unsettled = set()
         for metric in COMPARED:
@@ -247,14 +237,14 @@ class Contrasts:
 
 
 ROUNDS_TO_JUDGE = 5
-"""After so many rounds it is known what a round costs."""
+"""Number of rounds after which the cost of a round is known."""
 
 FITTING = 0.9
-"""The part of the rounds that would fit by what they cost so far that is counted on."""
+"""Share of the rounds that fit into the budget at the measured cost."""
 
 
 class Why(StrEnum):
-    """Why measuring an entry ended."""
+    """Why the measurement of an entry ended."""
 
     SETTLED = "settled"
     PRECISE = "precise"
@@ -265,7 +255,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What to start: the entry's number, the shell's own when it is `len(entries)`, and in which unit."""
+    """The next run: the number of its entry (`len(entries)` for the empty shell), and its unit."""
 
     entry: int
     unit: int
@@ -273,7 +263,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """How many starts are left, and how long they take: if the next look settles everything, and at most."""
+    """Remaining runs and seconds: if the next analysis settles everything (least), and at most."""
 
     done: int
     starts_least: int
@@ -283,7 +273,7 @@ class Outlook:
 
 
 class Course:
-    """Says what to start next and takes in what it gave. `ask` gives None at the end."""
+    """Ask/tell object: `ask` returns the next run, or None at the end; `tell` stores its result."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
@@ -304,7 +294,7 @@ class Course:
 
     @property
     def taken(self) -> Sequence[Sequence[Taken]]:
-        """Every start of each entry in the order of time, warm-ups first; the shell's own last."""
+        """Every run of each entry in the order of time, warm-ups first; the empty shell is last."""
         return self._taken
 
     @property
@@ -313,41 +303,41 @@ class Course:
 
     @property
     def spent_seconds(self) -> float:
-        """What all starts cost so far."""
+        """Cost of all runs so far."""
         return self._spent
 
     def ask(self) -> Start | None:
-        """Give the next start, None when nothing is left to be learnt or the budget is spent."""
+        """Return the next run; None if everything is settled or the budget is spent."""
         if not self._queue:
             self._look()
             self._queue = list(self._next_round())
         return self._queue[0] if self._queue else None
 
     def tell(self, taken: Taken) -> None:
-        """Take in what the start that was asked for gave."""
+        """Store the result of the run that `ask` returned."""
         start = self._queue.pop(0)
         assert (start.entry, start.unit) == (taken.entry, taken.unit)
         self._taken[taken.entry].append(taken)
         self._spent += taken.seconds
 
     def why(self, entry: int) -> Why:
-        """Say why measuring an entry ended; stopped from outside when it had not."""
+        """Return why the measurement of an entry ended; `STOPPED` if it did not end by itself."""
         return self._ended.get(entry, Why.STOPPED)
 
     def warmup(self, entry: int) -> Warmup:
-        """Say how many of an entry's first starts are left out."""
+        """Return the warm-up of an entry."""
         return self._found(entry) or last_word(self._walls(entry))
 
     def samples(self, entry: int) -> Sequence[Taken]:
-        """Give an entry's starts without the warm-ups."""
+        """Return an entry's runs without warm-ups."""
         return self._taken[entry][self.warmup(entry).count :]
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Compare every entry with its reference, each metric by itself, as `Contrasts.all` does."""
+        """Compare every entry with its reference in each metric, like `Contrasts.all`."""
         return self._contrasts.all()
 
     def outlook(self) -> Outlook:
-        """Say how much is left, by what starts cost so far."""
+        """Return the remaining runs and seconds, from the cost of runs so far."""
         least = most = seconds_least = seconds_most = 0.0
         for number, starts in self._weights().items():
             left_least, left_most = self._left(number)
@@ -371,7 +361,7 @@ class Course:
             yield from (Start(entry=entry, unit=self._units) for entry in unit)
 
     def _look(self) -> None:
-        """Decide what has ended, between rounds: only there every pair is whole."""
+        """Decide which entries have ended. This happens between rounds, where every pair is complete."""
         if not self._rounds:
             return
         if self._rounds == ROUNDS_TO_JUDGE:
@@ -412,7 +402,7 @@ class Course:
                 self._ended.setdefault(other, self._full)
 
     def _fit(self) -> None:
-        """Make the rule for as many pairs as the budget lets through, once."""
+        """Adapt the rule, once, to the number of pairs that the budget allows."""
         rounds = self._rounds * self._budget() / max(self._spent, 1e-9)
         fits = max(self._pace.sure, int(FITTING * rounds))
         if fits < self._rule.most:
@@ -420,7 +410,7 @@ class Course:
             self._full = Why.BUDGET
 
     def _found(self, entry: int) -> Warmup | None:
-        """The warm-up, once it is decided."""
+        """Return the warm-up as soon as it is decided."""
         if entry in self._warmups:
             return self._warmups[entry]
         walls = self._walls(entry)
@@ -436,7 +426,7 @@ class Course:
         return [max(taken.values["wall"], 1e-9) for taken in self._taken[entry]]
 
     def _open(self) -> list[int]:
-        """The entries that are measured for their own sake; a reference is as long as others need it."""
+        """Return the entries that need more runs; a reference runs as long as others need it."""
         return [
             number
             for group in self._trial.groups
@@ -445,7 +435,7 @@ class Course:
         ]
 
     def _weights(self) -> dict[int, float]:
-        """How often each entry still needed is started in a round."""
+        """Return the runs per round of each entry that is still needed."""
         weights: dict[int, float] = {}
         for group in self._trial.groups:
             others = [other for other in group.others if other not in self._ended]
@@ -457,7 +447,7 @@ class Course:
         return weights
 
     def _left(self, number: int) -> tuple[int, int]:
-        """How many rounds an entry is still in: until the next look, and at most."""
+        """Return the remaining rounds of an entry: until the next analysis, and at most."""
         group = next(
             (group for group in self._trial.groups if group.reference == number and group.others), None
         )
@@ -476,7 +466,7 @@ class Course:
         return self._pace.budget_seconds * len(self._trial.entries)
 
     def _out_of_budget(self) -> bool:
-        """Whether the next round would not fit; what is sure is measured anyway."""
+        """Return whether the next round exceeds the budget; the first `sure` runs are always measured."""
         open_ones = self._open()
         if not open_ones or min(len(self.samples(number)) for number in open_ones) < self._pace.sure:
             return False
@@ -492,7 +482,7 @@ def _mean_seconds(taken: Sequence[Taken]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One metric of one entry: its values in the order of time, where they lie, and how they were got."""
+    """Results of one metric of one entry: values in the order of time, estimate and method."""
 
     unit: str
     values: tuple[float, ...]
@@ -502,9 +492,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One entry measured. `figures` is empty when it ended before a single run counted.
+    """Results of one entry. `figures` is empty if no run counted.
 
-    `flags` are what limits the figures' meaning, each with the number of runs that it marks.
+    `flags` limit the meaning of the values; each has the number of affected runs.
     """
 
     entry: Entry
@@ -518,7 +508,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that a trial found; `shell` is what the shell takes to do nothing, where one was used."""
+    """Results of a trial; `shell` is the cost of an empty shell, if one was used."""
 
     trial: Trial
     results: tuple[Finding, ...]
@@ -528,12 +518,12 @@ class Findings:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody ended it before it had come to an end."""
+        """Whether the trial was interrupted."""
         return any(result.why is Why.STOPPED for result in self.results)
 
 
 def findings(course: Course, trial: Trial) -> Findings:
-    """Read off what a course has found so far."""
+    """Return the results of a course so far."""
     shell = trial.shell
     return Findings(
         trial=trial,

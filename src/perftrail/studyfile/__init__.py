@@ -1,4 +1,12 @@
-"""Study files: reading them, what is wrong with them, and their JSON Schema."""
+"""Study files: reading, validation, JSON Schema and reference.
+
+- `reading`: load a study from its file.
+- `structure`: convert TOML data to the model.
+- `problems`: collect mistakes with their lines.
+- `rules`: check values against each other.
+- `schema`, `reference`: JSON Schema and Markdown reference, generated from the model.
+- `writing`: write TOML strings.
+"""
 
 from __future__ import annotations
 

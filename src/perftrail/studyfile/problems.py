@@ -1,9 +1,8 @@
-"""Gathers what is wrong with a study file, each thing once and with its line.
+"""Mistakes of a study file: collected once each, with the line of their key.
 
-On which line each key of a TOML file stands, which `tomllib` does not tell.
-
-The text must have passed `tomllib` already: the scanner follows the grammar but checks nothing. It needs
-no stack of its own for nested values, and text it cannot follow ends the scan, never in an error.
+`Complaints` collects them. `key_lines` finds the line of each key, which `tomllib` does not report. Its text must be
+valid for `tomllib`: the scanner follows the grammar without checks. It needs no recursion for nested values. An
+unexpected text ends the scan without an error.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from perftrail.model.wording import quoted
 class Complaints:
     """The mistakes found so far.
 
-    A value that could not be read is complained about once: whatever follows from it is not told again.
+    An unreadable value causes one complaint; mistakes that follow from it are not reported.
     """
 
     def __init__(self, file: str, lines: Mapping[KeyPath, int]) -> None:
@@ -34,13 +33,13 @@ class Complaints:
 
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
-        """Every mistake, in the order they were found."""
+        """Every mistake, in the order of discovery."""
         return tuple(self._mistakes)
 
     def add(self, path: KeyPath, message: str, *, about: KeyPath | None = None) -> None:
-        """Complain about the value at a path, unless it follows from another complaint.
+        """Add a mistake at a path, unless it follows from another one.
 
-        `about` is what the complaint rests on: when something is wrong there already, it says nothing.
+        `about` is the path on which the mistake depends: if that value is wrong, the mistake is not reported.
         """
         if self._within(self._unreadable, path) or (about is not None and not self.trusts(about)):
             return
@@ -49,25 +48,25 @@ class Complaints:
         self._mistakes[Mistake(file=self._file, line=line, key=key_path(path), message=message)] = None
 
     def add_unreadable(self, path: KeyPath, message: str) -> None:
-        """Complain about a value that cannot be read, and of nothing at or below it from now on."""
+        """Add a mistake about an unreadable value, and ignore later ones at or below it."""
         self.add(path, message)
         self.distrust(path)
 
     def distrust(self, path: KeyPath) -> None:
-        """Say that what stands at a path is not what was meant."""
+        """Record that the value at a path is probably not the intended one."""
         self._unreadable.add(path)
         self._suspect.add(path)
 
     def trusts(self, path: KeyPath) -> bool:
-        """Whether nothing was found wrong with what stands at a path, or around it."""
+        """Return whether there is no mistake at a path or above it."""
         return not self._within(self._suspect, path)
 
     def stands(self, path: KeyPath) -> bool:
-        """Whether the file has this key."""
+        """Return whether the file contains this key."""
         return path in self._lines
 
     def clean(self, *paths: KeyPath) -> bool:
-        """Whether nothing was found wrong with what stands at any of these paths, around or below it."""
+        """Return whether there is no mistake at any of these paths, or above or below them."""
         return all(self.trusts(path) for path in paths) and not any(
             suspect[: len(path)] == path for suspect in self._suspect for path in paths
         )
@@ -77,12 +76,12 @@ class Complaints:
 
 
 def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
-    """Give the line of a key, or of the nearest one around it that the file has."""
+    """Return the line of a key, or of its nearest parent in the file."""
     return next((lines[path[:length]] for length in range(len(path), 0, -1) if path[:length] in lines), 1)
 
 
 class Moved(Complaints):
-    """Complaints about a table as if it were another one that is alike: `table` is told as `to`."""
+    """Complaints about a table of the same form at another path: `table` is reported as `to`."""
 
     def __init__(self, inner: Complaints, *, table: str, to: KeyPath) -> None:
         self._inner = inner
@@ -90,19 +89,19 @@ class Moved(Complaints):
         self._to = to
 
     def add(self, path: KeyPath, message: str, *, about: KeyPath | None = None) -> None:
-        """Complain about the value at a path."""
+        """Add a mistake at a path."""
         self._inner.add(self._moved(path), message, about=None if about is None else self._moved(about))
 
     def trusts(self, path: KeyPath) -> bool:
-        """Whether nothing was found wrong with what stands at a path, or around it."""
+        """Return whether there is no mistake at a path or above it."""
         return self._inner.trusts(self._moved(path))
 
     def stands(self, path: KeyPath) -> bool:
-        """Whether the file has this key."""
+        """Return whether the file contains this key."""
         return self._inner.stands(self._moved(path))
 
     def clean(self, *paths: KeyPath) -> bool:
-        """Whether nothing was found wrong with what stands at any of these paths, around or below it."""
+        """Return whether there is no mistake at any of these paths, or above or below them."""
         return self._inner.clean(*map(self._moved, paths))
 
     def _moved(self, path: KeyPath) -> KeyPath:
@@ -110,7 +109,7 @@ class Moved(Complaints):
 
 
 def key_path(path: KeyPath) -> str:
-    """Write a path as TOML writes dotted keys, with the index of a table in a list in brackets.
+    """Format a path like a TOML dotted key, with list indices in brackets.
 
     >>> key_path(("build", "when", 0, "env", "A B"))
     'build.when[0].env."A B"'
@@ -126,7 +125,7 @@ def key_path(path: KeyPath) -> str:
 
 
 KeyPath = tuple[str | int, ...]
-"""Where a value stands: keys, and indices into arrays."""
+"""Position of a value: keys, and indices into arrays."""
 
 _SPACE = re.compile(r"[ \t]*+")
 _BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*+)*+")
@@ -146,14 +145,14 @@ _SCALAR = re.compile(
 
 @dataclass(slots=True)
 class _Open:
-    """An array or inline table whose end has not come yet; `index` is that of an array's current item."""
+    """An open array or inline table; `index` is the current item of an array."""
 
     path: KeyPath
     index: int | None
 
 
 class _Lost(Exception):
-    """The text is not what the grammar expects here."""
+    """The text does not follow the grammar here."""
 
 
 def key_lines(text: str) -> Mapping[KeyPath, int]:
@@ -264,7 +263,7 @@ class _Scanner:
             path = self._key(within.path) if within.index is None else (*within.path, within.index)
 
     def _close(self, opened: list[_Open]) -> None:
-        """Go past what may follow a value or an opening bracket, up to the next item or the very end."""
+        """Skip what may follow a value or an opening bracket, up to the next item or the end."""
         while opened:
             self._skip(_BLANK)
             if self._peek("]") or self._peek("}"):

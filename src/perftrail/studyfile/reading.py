@@ -1,6 +1,6 @@
-"""Reads a study file: its text, its values, its meaning, and everything that is wrong with any of them.
+"""Reading of study files: text, values, rules, and all mistakes together.
 
-Mistakes of a study file that show only when its history is read: on which line their keys stand.
+`load` returns the study. `mistake` reports a mistake that only appears when the history is read.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 FILE_NAME = "perftrail.toml"
-"""What a study file is called, unless it is named on the command line."""
+"""Default name of a study file."""
 
 LARGEST_FILE_BYTES = 1 << 20
 _MOST_ROUNDS = 50
 
 
 def load(path: str) -> Study:
-    """Read a study from its file, or from the directory that holds one.
+    """Read a study from its file, or from the directory of that file.
 
-    Raises `StudyError` with every mistake there is, whatever the file holds.
+    Raises `StudyError` with every mistake, for any file content.
     """
     file = Path(path)
     if _is_directory(file):
@@ -58,7 +58,7 @@ def load(path: str) -> Study:
 
 
 def find_upwards(start: str) -> str | None:
-    """Find the nearest study file in a directory or above it; `None` when there is none."""
+    """Return the nearest study file in a directory or above it; `None` if there is none."""
     directory = Path(start).absolute()
     for each in (directory, *directory.parents):
         file = each / FILE_NAME
@@ -75,7 +75,7 @@ def _is_directory(path: Path) -> bool:
 
 
 def shown_name(file: Path) -> str:
-    """Name the file as it was named, or from the current directory when it lies below that."""
+    """Return the given name, or the path relative to the current directory if the file is below it."""
     try:
         return str(file.absolute().relative_to(Path.cwd()))
     except (OSError, ValueError):
@@ -91,12 +91,12 @@ def _text(file: Path, shown: str) -> str:
         with file.open("rb") as opened:
             content = opened.read(LARGEST_FILE_BYTES + 1)
     except FileNotFoundError:
-        _refuse(shown, 'there is no such file; "perftrail init" writes one')
+        _refuse(shown, 'no such file; create it with "perftrail init"')
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         _refuse(shown, f"cannot be read: {reason.lower()}")
     if len(content) > LARGEST_FILE_BYTES:
-        _refuse(shown, "is larger than a study file can be (1 MiB); is it another file?")
+        _refuse(shown, "is larger than 1 MiB, the limit of study files; check the path")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -112,28 +112,28 @@ def _data(text: str, shown: str) -> dict[str, Any]:
         _refuse(shown, "is nested too deeply", key="syntax")
     except ValueError as error:
         message, _, place = str(error).partition(" (at ")
-        told = _plainly(message)
+        reason = _plainly(message)
         if place.startswith("end"):
-            _refuse(shown, f"{told}, at the end of the file", line=_last_line(text), key="syntax")
+            _refuse(shown, f"{reason}, at the end of the file", line=_last_line(text), key="syntax")
         found = re.match(r"line (\d+), column (\d+)", place)
         if found is None:
-            _refuse(shown, told, key="syntax")
-        _refuse(shown, f"{told}, at column {found[2]}", line=int(found[1]), key="syntax")
+            _refuse(shown, reason, key="syntax")
+        _refuse(shown, f"{reason}, at column {found[2]}", line=int(found[1]), key="syntax")
 
 
 def _plainly(message: str) -> str:
-    """Say what tomllib says to people who do not know its grammar."""
+    """Translate a message of tomllib for people who do not know its grammar."""
     twice = re.fullmatch(r"Cannot declare \((.*?),?\) twice", message)
     if twice is not None:
-        return f"table {twice[1].replace(', ', '.').replace(chr(39), '')} is there twice"
+        return f"table {twice[1].replace(', ', '.').replace(chr(39), '')} occurs twice"
     return _SYNTAX.get(message, f"{message[:1].lower()}{message[1:]}")
 
 
 _SYNTAX = {
     "Invalid value": "no value here; text needs quotes",
-    "Cannot overwrite a value": "a key is there twice",
+    "Cannot overwrite a value": "a key occurs twice",
     "Invalid statement": "neither a [table] nor a key",
-    "Invalid initial character for a key part": "no key here; one with blanks or signs needs quotes",
+    "Invalid initial character for a key part": "no key here; a key with blanks or signs needs quotes",
 }
 
 
@@ -142,7 +142,7 @@ def _last_line(text: str) -> int:
 
 
 def _document(data: dict[str, Any], complaints: Complaints) -> Document | None:
-    """Give the document as far as it can be read: what does not fit is complained about and replaced."""
+    """Return the readable part of the document; other values are reported and replaced."""
     for _ in range(_MOST_ROUNDS):
         result = structure(data)
         if not isinstance(result, tuple):
@@ -158,7 +158,7 @@ def _document(data: dict[str, Any], complaints: Complaints) -> Document | None:
 
 
 def _repair(data: dict[str, Any], misfit: Misfit) -> None:
-    within: Any = data  # Any: tables and lists of whatever somebody wrote
+    within: Any = data  # Any: tables and lists of unknown values
     for part in misfit.path[:-1]:
         if isinstance(within, dict) and part not in within:
             return
@@ -198,7 +198,7 @@ def _study(document: Document, file: Path) -> Study:
 
 
 def _with_own_input(benchmark: Benchmark) -> Benchmark:
-    """Give a benchmark whose relative `stdin` is one below the study's directory, wherever perftrail is started."""
+    """Return a benchmark whose relative `stdin` is below the study's directory."""
     stdin = benchmark.stdin or ""
     first = {name: str(values[0]) for name, values in benchmark.parameters.items() if values}
     if not stdin.strip() or fill(stdin, first).startswith(("/", "{")):
@@ -207,7 +207,7 @@ def _with_own_input(benchmark: Benchmark) -> Benchmark:
 
 
 def mistake(file: str, path: KeyPath, message: str) -> Mistake:
-    """Say that the value at a path of a file that was read already is wrong."""
+    """Return the mistake at a path of a file that was read before."""
     try:
         lines = key_lines(Path(file).read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The JSON Schema of study files, made from the model, so that editors complete and check them."""
+"""JSON Schema of study files, generated from the model, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from perftrail.model.study import Invocations
 from perftrail.studyfile.structure import Document, FileKey, Hint, keys_of
 
 Schema = dict[str, Any]
-"""Plain data in the shape that JSON Schema has. Any: its values are of every JSON type."""
+"""A JSON Schema as plain data. Any: its values are of every JSON type."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TAKEN_ELSEWHERE: Schema = {
     "required": ["source"],
     "properties": {"source": {"required": ["kind"], "properties": {"kind": {"const": "samples"}}}},
 }
-"""A study of samples, which runs nothing."""
+"""A study of imported samples, which runs nothing."""
 _LARGEST_WHOLE = 2**63 - 1
 
 
 def schema() -> Schema:
-    """Give the JSON Schema (draft 2020-12) that every good study file satisfies.
+    """Return the JSON Schema (draft 2020-12) of valid study files.
 
-    What spans several keys, such as the names in an expression, is beyond it: `load` checks that.
+    It does not cover rules across several keys, such as the names in an expression: `load` checks these.
     """
     measured = {"if": _TAKEN_ELSEWHERE, "else": {"required": ["benchmark"]}}
     return {"$schema": DIALECT, "title": "perftrail study", **_table(Document), **measured}
@@ -49,7 +49,7 @@ def _table(kind: type) -> Schema:
 
 
 def described(kind: type) -> str:
-    """Give the first sentence that the model says of a table."""
+    """Return the first paragraph of a table's docstring in the model."""
     return inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
 
@@ -60,7 +60,7 @@ def _key(key: FileKey) -> Schema:
 
 
 def default_of(key: FileKey) -> str | int | float | None:
-    """Give what a key is when it is left out, as TOML would have it; `None` when it is nothing."""
+    """Return the TOML value of a missing key; `None` if it has no value."""
     if isinstance(key.default, Invocations | Quiet):
         return str(key.default)
     return key.default if isinstance(key.default, str | int | float) and key.default != "" else None

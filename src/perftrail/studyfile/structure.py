@@ -1,10 +1,7 @@
-"""From the plain data of a TOML file to the frozen values of the model, every misfit told with its path.
+"""Conversion of TOML data to the model, with every misfit and its path.
 
-The fields of the model as keys of the study file.
-
-Reads single values of the study file: strict about types, plain about what was expected.
-
-The shape of the study file: its tables, as they are named there.
+`keys_of` lists the keys of a table. Readers of single values are strict about types, and their messages name the
+expected value. `Document` is the shape of the file, and `structure` converts the data.
 """
 
 from __future__ import annotations
@@ -52,12 +49,12 @@ if TYPE_CHECKING:
 
 
 Hint = Any
-"""A type as `typing` describes it, of which mypy has no notion."""
+"""A type as `typing` describes it; mypy has no type for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKey:
-    """A key that a table of the study file may have, and the dataclass field it fills."""
+    """A key of a table in the study file, and its dataclass field."""
 
     field: str
     name: str
@@ -68,7 +65,7 @@ class FileKey:
 
 
 def keys_of(table: type) -> tuple[FileKey, ...]:
-    """Give the keys of a table, in the order of the dataclass that it fills."""
+    """Return the keys of a table, in the order of its dataclass."""
     hints = get_type_hints(table, include_extras=True)
     return tuple(_file_key(item, hints[item.name]) for item in dataclasses.fields(table))
 
@@ -93,7 +90,7 @@ def _taken_apart(hint: Hint) -> tuple[Hint, Key]:
 
 
 def without_none(hint: Hint) -> Hint:
-    """Give the type that a key has when it is there: TOML has no null.
+    """Return the type of a present key: TOML has no null.
 
     >>> without_none(int | None)
     <class 'int'>
@@ -106,7 +103,7 @@ def without_none(hint: Hint) -> Hint:
 
 
 Reader = Callable[[object], Any]
-"""Makes what the model holds of what TOML holds. Any: the reader of each key has a type of its own."""
+"""Converts a TOML value to a model value. Any: the reader of each key has its own type."""
 
 _Number = TypeVar("_Number", int, float)
 
@@ -114,11 +111,11 @@ MOST_INVOCATIONS = 100_000
 
 
 class Wrong(ValueError):
-    """A value is not what its key takes; the text says what it should be."""
+    """A value does not fit its key; the message names the expected value."""
 
 
 def described(value: object) -> str:
-    """Say what somebody wrote where something else was expected.
+    """Describe an unexpected value for a message.
 
     >>> described(True), described("x"), described([1])
     ('true', 'the text "x"', 'a list')
@@ -137,7 +134,7 @@ def described(value: object) -> str:
 
 
 def shown(value: int | float) -> str:
-    """Write a number of any size in a few characters."""
+    """Format a number of any size in a few characters."""
     if isinstance(value, float):
         return f"{value:g}"
     return str(value) if abs(value) < 2**63 else f"{hex(value)[:12]}…"
@@ -147,7 +144,7 @@ def text(value: object) -> str:
     """Read text. Raises `Wrong`."""
     if isinstance(value, str):
         if "\0" in value:
-            raise Wrong("holds a NUL character, which no program can be given")
+            raise Wrong("contains a NUL character, which no program accepts")
         return value
     hint = ""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -182,7 +179,7 @@ def real(value: object) -> float:
 
 
 def parameter_value(value: object) -> int | float | str:
-    """Read what a parameter may be set to: a number or text. Raises `Wrong`."""
+    """Read a parameter's value: a number or text. Raises `Wrong`."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, bool):
@@ -195,20 +192,20 @@ def parameter_value(value: object) -> int | float | str:
 
 
 def choice(choices: tuple[str, ...]) -> Reader:
-    """Make the reader of a key that takes one of several words."""
+    """Return the reader of a key with a fixed set of words."""
 
     def read(value: object) -> str:
         if not isinstance(value, str):
             raise Wrong(f"expected text, not {described(value)}; choose {' or '.join(choices)}")
         if value not in choices:
-            raise Wrong(f"{quoted(value)} is no choice{suggestion(value, choices)}")
+            raise Wrong(f"{quoted(value)} is not a valid choice{suggestion(value, choices)}")
         return value
 
     return read
 
 
 def formed(key: Key, plain: Reader) -> Reader:
-    """Make the reader of a key that may have a form of its own and bounds."""
+    """Return the reader of a key with its own form and bounds."""
     read = _FORMS.get(key.form, plain)
 
     def within_bounds(value: object) -> object:
@@ -221,23 +218,23 @@ def formed(key: Key, plain: Reader) -> Reader:
 
 
 def check_name(name: str, rule: str | None) -> None:
-    """Check a name that the study's author chose. Raises `Wrong`."""
+    """Check a user-defined name. Raises `Wrong`."""
     if rule is None:
         return
     if len(name) > LONGEST_NAME:
-        raise Wrong(f"too long a name; at most {LONGEST_NAME} characters")
+        raise Wrong(f"the name is too long; at most {LONGEST_NAME} characters")
     if re.fullmatch(rule, name) is None:
-        raise Wrong(f"{quoted(name)} cannot be a name here; {NAME_RULES[rule]}")
+        raise Wrong(f"{quoted(name)} is not a valid name here; {NAME_RULES[rule]}")
 
 
 def _check_bounds(key: Key, result: float, written: object) -> None:
-    told = written if isinstance(written, str) else shown(result)
+    value = written if isinstance(written, str) else shown(result)
     if key.above is not None and key.below is not None and not key.above < result < key.below:
-        raise Wrong(f"{told} makes no sense; write a number between {key.above:g} and {key.below:g}")
+        raise Wrong(f"{value} is out of range; write a number between {key.above:g} and {key.below:g}")
     if key.above is not None and not result > key.above:
-        raise Wrong(f"{told} makes no sense; it must be more than {key.above:g}")
+        raise Wrong(f"{value} is out of range; it must be more than {key.above:g}")
     if key.least is not None and not result >= key.least:
-        raise Wrong(f"{told} makes no sense; it must be at least {key.least:g}")
+        raise Wrong(f"{value} is out of range; it must be at least {key.least:g}")
 
 
 def _duration(value: object) -> float:
@@ -264,8 +261,8 @@ def _invocations(value: object) -> Invocations:
     else:
         least = most = whole(value)
     if not 1 <= least <= most <= MOST_INVOCATIONS:
-        told = quoted(value) if isinstance(value, str) else shown(least)
-        raise Wrong(f'{told} makes no sense; write "LEAST..MOST", from 1 to {MOST_INVOCATIONS}')
+        range_ = quoted(value) if isinstance(value, str) else shown(least)
+        raise Wrong(f'{range_} is not a valid range; write "LEAST..MOST", from 1 to {MOST_INVOCATIONS}')
     return Invocations(least=least, most=most)
 
 
@@ -278,16 +275,16 @@ def _quiet(value: object) -> Quiet:
         case "wait" if time and (seconds := _parsed(parse_duration, time)) > 0.0:
             return Quiet(action="wait", seconds=seconds)
         case "wait":
-            raise Wrong(f'{quoted(written)} makes no sense; write how long, as "wait 60s"')
+            raise Wrong(f'{quoted(written)} needs a time; write, for example, "wait 60s"')
         case _:
-            raise Wrong(f"{quoted(written)} is no choice{suggestion(written, QUIET_CHOICES)}")
+            raise Wrong(f"{quoted(written)} is not a valid choice{suggestion(written, QUIET_CHOICES)}")
 
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return (text(value),)
     if not value:
-        raise Wrong("is empty; name one, or leave the key out")
+        raise Wrong("is empty; name at least one, or remove the key")
     return tuple(text(each) for each in value)
 
 
@@ -304,11 +301,11 @@ _FORMS: Mapping[str, Reader] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """What the study is about."""
+    """The question of the study."""
 
     title: Annotated[str, Key("The question, in a sentence.")] = ""
     along: Annotated[
-        str, Key("The source whose history is walked: main, which is [source], or one of [sources].")
+        str, Key("The source whose history is searched: main, which is [source], or one of [sources].")
     ] = MAIN
 
 
@@ -321,14 +318,14 @@ class Document:
     sources: Annotated[
         Mapping[str, Source],
         Key(
-            "Other sources, an application or a benchmark program, say: {source.NAME} is where such a tree lies.",
+            "Other sources, for example an application: {source.NAME} is the directory of such a tree.",
             names=AXIS,
         ),
     ] = field(default_factory=dict)
-    build: Annotated[Build, Key("How a revision is made usable.")] = field(default_factory=Build)
+    build: Annotated[Build, Key("How to build a revision.")] = field(default_factory=Build)
     variants: Annotated[
         Mapping[str, Variant],
-        Key("Named ways to build or to run; without any there is one, plain.", names=NAME),
+        Key("Named ways to build or to run. Default: one variant, plain.", names=NAME),
     ] = field(default_factory=dict)
     benchmark: Annotated[
         Mapping[str, Benchmark],
@@ -340,18 +337,18 @@ class Document:
     claims: Annotated[
         Mapping[str, Claim],
         Key(
-            "Sentences to be judged by what is measured, a paper's, say: `perftrail show --claims`.",
+            "Sentences to judge by samples, for example those of a paper: `perftrail show --claims`.",
             names=NAME,
         ),
     ] = field(default_factory=dict)
     measure: Annotated[MeasurePolicy, Key("How often, how precisely, in which order.")] = field(
         default_factory=MeasurePolicy
     )
-    find: Annotated[FindPolicy, Key("What `perftrail find` looks for.")] = field(default_factory=FindPolicy)
-    sandbox: Annotated[Sandbox, Key("What builds and runs may see and use in a sandbox.")] = field(
+    find: Annotated[FindPolicy, Key("What `perftrail find` searches.")] = field(default_factory=FindPolicy)
+    sandbox: Annotated[Sandbox, Key("What builds and runs may access in a sandbox.")] = field(
         default_factory=Sandbox
     )
-    watch: Annotated[WatchPolicy, Key("What `perftrail watch` follows, and who is told.")] = field(
+    watch: Annotated[WatchPolicy, Key("What `perftrail watch` follows, and whom it notifies.")] = field(
         default_factory=WatchPolicy
     )
 
@@ -359,15 +356,15 @@ class Document:
 StandIn = str | dict[str, object]
 Place = TypeVar("Place", int, str)
 Hook = Callable[[object, Hint], Any]
-"""What cattrs calls with a value and its type. Any: each type's hook gives that type."""
+"""Function that cattrs calls with a value and its type. Any: each type's hook returns that type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """A value that is not what its key takes.
+    """A value that does not fit its key.
 
-    `stand_in` is what a required key can be set to so that the rest can still be checked; `meant` is the
-    key that an unknown one was probably meant to be.
+    `stand_in` replaces a required value so that the rest can be checked. `meant` is the probable key instead of an
+    unknown one.
     """
 
     path: KeyPath
@@ -377,7 +374,7 @@ class Misfit:
 
 
 def structure(data: Mapping[str, Any]) -> Document | tuple[Misfit, ...]:
-    """Give the document that plain data holds, or everything about it that does not fit."""
+    """Return the document of plain data, or all its misfits."""
     try:
         return _converter().structure(data, Document)
     except ClassValidationError as error:
@@ -413,7 +410,7 @@ def _hook(read: Reader) -> Hook:
 
 
 def _reader(kind: Hint, key: Key, converter: Converter) -> Reader:
-    """Give the reader of a type as the model writes them; the study file has no others."""
+    """Return the reader of a type of the model; the study file has no others."""
     if kind in _PLAIN or key.form == "texts":
         return formed(key, _PLAIN.get(kind, text))
     origin: object = get_origin(kind)
@@ -462,7 +459,7 @@ def _names(read: Reader, rule: str | None) -> Reader:
 def _every(
     items: Iterable[tuple[Place, object]], read: Reader, rule: str | None = None
 ) -> list[tuple[Place, Any]]:
-    """Read every item, and tell of all that are wrong the way cattrs does."""
+    """Read every item, and raise all mistakes together in the form of cattrs."""
     result: list[tuple[Place, Any]] = []
     errors: list[Exception] = []
 
@@ -486,7 +483,7 @@ def _noted(error: Exception, place: int | str) -> Exception:
 
 
 def _misfits(error: Exception, path: KeyPath, known: FileKey | None) -> Iterator[Misfit]:
-    """Walk the tree of errors that cattrs raises."""
+    """Yield the misfits in a tree of cattrs errors."""
     if isinstance(error, ClassValidationError):
         keys = {key.field: key for key in keys_of(error.cl)}
         noted, others = error.group_exceptions()
@@ -520,7 +517,7 @@ def _misfits_of_item(error: Exception, path: KeyPath, index: int | str) -> Itera
 
 
 RENAMED = {"smallest": "threshold"}
-"""Keys of older study files, and what they are called now."""
+"""Keys of older study files, and their current names."""
 
 
 def _unknown_keys(error: Exception, path: KeyPath) -> Iterator[Misfit]:
@@ -529,10 +526,10 @@ def _unknown_keys(error: Exception, path: KeyPath) -> Iterator[Misfit]:
     for name in sorted(error.extra_fields):
         near = RENAMED.get(name) if RENAMED.get(name) in known else nearest(name, known)
         hint = (
-            f"it is {quoted(near)} now"
+            f"its new name is {quoted(near)}"
             if name in RENAMED and near == RENAMED[name]
             else f"did you mean {quoted(near)}?"
             if near
-            else f"known are {listed(known).replace(' or ', ' and ')}"
+            else f"the known keys are {listed(known).replace(' or ', ' and ')}"
         )
         yield Misfit(path=(*path, name), message=f"unknown key; {hint}", meant=near)

@@ -1,4 +1,4 @@
-"""Write texts as TOML."""
+"""TOML strings for arbitrary text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f
 
 
 def toml(text: str) -> str:
-    r"""Write any text as a TOML string; what would upset a terminal or an editor is escaped.
+    r"""Return any text as a TOML string; characters that disturb a terminal or an editor are escaped.
 
     >>> print(toml("a 'b' " + chr(27) + chr(0x202e)), toml('say "a"'))
     "a 'b' \u001b\u202e" 'say "a"'

@@ -1,4 +1,11 @@
-"""What must hold between the values of a study file; each module has the rules of some tables."""
+"""Rules across the values of a study file; each module covers some tables.
+
+- `source`: `[source]`, `[sources]` and skips.
+- `builds`: `[build]`, `[variants]`, overlays, patches and `[sandbox]`.
+- `benchmarks`: `[benchmark]` and its input files.
+- `metrics`: metrics, `[derived]`, `[find]` and `[claims]`.
+- `texts`: paths, ranges, patterns and placeholders; `[watch]` and studies of samples.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def check(study: Study, complaints: Complaints, *, written_locations: Mapping[str, str]) -> None:
-    """Complain about everything that does not make sense in a study whose values could be read.
+    """Report every contradiction in a study with readable values.
 
-    `written_locations` are the sources' locations as they stand in the file, by name.
+    `written_locations` are the sources' locations as written in the file, by name.
     """
     check_samples(study, complaints)
     if study.source.kind != "samples":

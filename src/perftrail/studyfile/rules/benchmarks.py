@@ -1,7 +1,4 @@
-"""Rules for `[benchmark]`: commands, parameters and exclusions.
-
-Rules for the files that commands read: those of the study must exist before anything is built.
-"""
+"""Rules for `[benchmark]`: commands, parameters, exclusions, and input files that must exist."""
 
 from __future__ import annotations
 
@@ -27,26 +24,26 @@ if TYPE_CHECKING:
 
 
 MOST_FILES = 1000
-"""Files of one benchmark that are looked for, so that reading a study with many points stays fast."""
+"""Largest number of checked files of one benchmark, so that reading a study stays fast."""
 
 REMEDY = "create it first; what builds make belongs below {build} or {out}"
 
 _HERE = "{study}"
 _PLAIN = re.compile(r"\{study\}/[^:,;=*?\[\]|<>$]+")
-"""A word that is a path and nothing else: no list, no option with its value, no pattern."""
+"""A word that is only a path: not a list, an option with a value, or a pattern."""
 
 _READ = re.compile(r"(?<!<)<\s*[\"']?(\{study\}/[^\s'\"<>|;&()$*?\[\]]+)")
-"""What a shell line reads; a path elsewhere in it may be one that the line creates or tests for."""
+"""An input redirection of a shell line. The line may create or test other paths itself."""
 
 _WRITES = re.compile(r"-o|--?\w*(?:out|log|write|save|dump|cache|tmp|temp)[\w-]*", re.IGNORECASE)
 """An option whose value the command may create."""
 
 
 def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
-    """Complain about files of the study that a benchmark reads and that do not exist.
+    """Report files of the study that a benchmark reads and that do not exist.
 
-    Whatever a build makes is unknown here: paths below ``{build}``, ``{out}`` and other sources, and paths of
-    the study that a build line names.
+    Outputs of builds are unknown here: paths below ``{build}``, ``{out}`` and other sources, and paths of the
+    study that a build line names.
     """
     made = _made(study, benchmark)
     stdin, command = (*path, "stdin"), (*path, "command")
@@ -63,7 +60,7 @@ def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, complaints: 
 
 
 def _read_by(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
-    """Give the paths of the study that a command plainly reads in a variant."""
+    """Return the paths of the study that a command clearly reads in a variant."""
     line = put_texts(benchmark.command, study.variants[variant].run.parts)
     if benchmark.shell:
         return _READ.findall(line)
@@ -76,7 +73,7 @@ def _read_by(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
 
 
 def _filled(study: Study, benchmark: Benchmark, texts: Callable[[str], Iterable[str]]) -> list[str]:
-    """Fill parameters into texts at every point of every variant; ``{study}`` stays, each result comes once."""
+    """Fill parameters into texts at every point of every variant; ``{study}`` stays, each result occurs once."""
     found: dict[str, None] = {}
     for variant in study.variants:
         wanted = list(texts(variant))
@@ -92,9 +89,9 @@ def _filled(study: Study, benchmark: Benchmark, texts: Callable[[str], Iterable[
 def _missing(
     study: Study, paths: Iterable[str], made: Callable[[str], bool], *, a_directory: bool
 ) -> str | None:
-    """Say which of these paths do not exist, `None` when all that can be known do.
+    """Return a message about missing files; `None` if all known files exist.
 
-    `a_directory` says whether a directory will do.
+    `a_directory` says whether directories are allowed.
     """
     missing: list[str] = []
     for path in paths:
@@ -111,9 +108,9 @@ def _missing(
         missing.append(path)
     if not missing:
         return None
-    told = f"no such file: {listed(map(quoted, missing), 'and')}"
+    wrong = f"no such file: {listed(map(quoted, missing), 'and')}"
     near = _near(study, missing[0])
-    return f"{told}; did you mean {quoted(near)}?" if near else f"{told}; {REMEDY}"
+    return f"{wrong}; did you mean {quoted(near)}?" if near else f"{wrong}; {REMEDY}"
 
 
 def _near(study: Study, path: str) -> str | None:
@@ -128,7 +125,7 @@ def _near(study: Study, path: str) -> str | None:
 
 
 def _made(study: Study, benchmark: Benchmark) -> Callable[[str], bool]:
-    """Return whether a build line may make a path: it names the path, or a directory that holds it."""
+    """Return whether a build line may create a path: the line names the path, or a directory above it."""
     builds: list[Build | Era | VariantBuild] = [study.build, *study.build.when]
     builds += [variant.build for variant in study.variants.values()]
     lines = [line for build in builds for line in build.steps or ()]
@@ -150,7 +147,7 @@ _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>
 
 
 def check_benchmarks(study: Study, complaints: Complaints) -> None:
-    """Complain about benchmarks that cannot be run."""
+    """Report benchmarks that cannot run."""
     if not complaints.stands(("benchmark",)):
         complaints.add_unreadable(
             ("benchmark",), "missing; commands to run, with their parameters and metrics"
@@ -188,9 +185,7 @@ def _words(benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> tuple
     if benchmark.shell or not command.strip():
         return (command,)
     for word in sorted(_SHELL_WORDS.intersection(command.split())):
-        complaints.add(
-            path, f"{quoted(word)} means something to a shell only; write shell = true, or quote it"
-        )
+        complaints.add(path, f"{quoted(word)} only works in a shell; write shell = true, or quote it")
     try:
         return split_command(command)
     except ValueError as error:
@@ -202,7 +197,7 @@ def _check_parameters(benchmark: Benchmark, path: KeyPath, complaints: Complaint
     for name, values in benchmark.parameters.items():
         at = (*path, "parameters", name)
         if name in RESERVED:
-            complaints.add(at, f"{quoted(name)} stands for something else already; choose another name")
+            complaints.add(at, f"{quoted(name)} is already in use; choose another name")
         if not values:
             complaints.add(at, "has no values; write at least one")
         for wrong in _repeated(values):
@@ -217,7 +212,7 @@ def _repeated(values: tuple[Value, ...]) -> tuple[str, ...]:
     twice: dict[str, None] = {}
     for value in values:
         if value in seen or str(value) in seen:
-            twice[f"{_written(value)} is there twice"] = None
+            twice[f"{_written(value)} occurs twice"] = None
         seen |= {value, str(value)}
     return tuple(twice)
 
@@ -230,12 +225,12 @@ def _check_exclusions(study: Study, benchmark: Benchmark, path: KeyPath, complai
     for number, rule in enumerate(benchmark.exclude):
         at: KeyPath = (*path, "exclude", number)
         if not rule and complaints.clean(at):
-            complaints.add((*path, "exclude"), f"item {number + 1} is empty and would leave out every point")
+            complaints.add((*path, "exclude"), f"item {number + 1} is empty and would exclude every point")
         for name, value in rule.items():
             _check_exclusion(study, benchmark, path, complaints, at=(*at, name), value=value)
     trusted = complaints.clean((*path, "parameters"), (*path, "exclude"), ("variants",))
     if trusted and not _any_point(study, benchmark):
-        complaints.add((*path, "exclude"), "leaves out every point in every variant; nothing is left to run")
+        complaints.add((*path, "exclude"), "excludes every point in every variant; nothing is left to run")
 
 
 def _check_exclusion(

@@ -1,11 +1,4 @@
-"""Rules for `[build]`, its eras and `[variants]`.
-
-Rules for overlays and patches: the study has the files, and they go where a tree can have them.
-
-Rules for `[sandbox]`.
-
-Rules for `[variants]`: folders of their own, builds, and parts of commands.
-"""
+"""Rules for `[build]`, its eras, `[variants]`, overlays, patches and `[sandbox]`."""
 
 from __future__ import annotations
 
@@ -41,13 +34,13 @@ if TYPE_CHECKING:
 
 
 MOST_LOOKED_AT = 2000
-"""Files of a directory among which the one that was meant is looked for."""
+"""Largest number of files of a directory that are compared with a misspelt name."""
 
 
 def check_repairs(
     recipe: Build | Era | VariantBuild, path: KeyPath, complaints: Complaints, *, study: Path
 ) -> None:
-    """Complain about files that the study does not have and places that no tree can have."""
+    """Report files that the study does not have, and invalid places in the tree."""
     taken: dict[str, str] = {}
     for file, place in recipe.overlay.items():
         key = (*path, "overlay", file)
@@ -72,9 +65,9 @@ def _file_wrong(file: str, study: Path) -> str | None:
     except (OSError, ValueError) as error:
         return f"{quoted(file)} cannot be read: {error}"
     if there:
-        return f"{quoted(file)} is no file; name each file of a directory"
+        return f"{quoted(file)} is not a file; name each file of a directory"
     near = nearest(file, around)
-    return f"{quoted(file)} is no file of the study's directory" + (
+    return f"{quoted(file)} is not in the study's directory" + (
         f"; did you mean {quoted(near)}?" if near else ""
     )
 
@@ -91,9 +84,9 @@ def _place_wrong(place: str) -> str | None:
 
 
 def files_in(directory: Path, *, below: Path) -> list[str]:
-    """Name the files of a directory relative to another one, sorted; none when there is no such directory.
+    """Return the files of a directory relative to another one, sorted; none if the directory does not exist.
 
-    At most `MOST_LOOKED_AT` entries are looked at. Raises `OSError` when the directory cannot be read.
+    It reads at most `MOST_LOOKED_AT` entries. Raises `OSError` if the directory cannot be read.
     """
     if not directory.is_dir():
         return []
@@ -102,7 +95,7 @@ def files_in(directory: Path, *, below: Path) -> list[str]:
 
 
 def check_sandbox(study: Study, complaints: Complaints) -> None:
-    """Complain about a sandbox that is opened without a reason, or so that nothing is left of it."""
+    """Report a sandbox that is opened without a reason, or completely."""
     sandbox = study.sandbox
     for path in sandbox.readable:
         if wrong := _path_wrong(path):
@@ -129,17 +122,17 @@ RELINK_NEEDS_OUTPUTS = "needs outputs: only they are kept of a relinked build; n
 
 
 def always_known(study: Study) -> tuple[str, ...]:
-    """Name the placeholders that may stand in every line of a study."""
+    """Return the placeholders that every line of a study may contain."""
     return (*MACHINE, *map(source_placeholder, study.sources))
 
 
 def every_part(study: Study) -> tuple[str, ...]:
-    """Name the parts that variants give to benchmarks' commands and builds."""
+    """Return the parts that variants define for commands and builds of benchmarks."""
     return tuple(dict.fromkeys(name for each in study.variants.values() for name in each.run.parts))
 
 
 def check_variants(study: Study, complaints: Complaints) -> None:
-    """Complain about variants that cannot be built or run."""
+    """Report variants that cannot be built or run."""
     shared = _parameters_of_all(study)
     for name, variant in study.variants.items():
         path: KeyPath = ("variants", name)
@@ -169,7 +162,7 @@ def _check_folder(study: Study, variant: Variant, path: KeyPath, complaints: Com
     elif wrong_path := inside_wrong(folder, of="source.location"):
         complaints.add(at, wrong_path)
     elif not Path(study.source.location, folder).is_dir():
-        wrong = f"{quoted(folder)} is no directory in {study.source.location}"
+        wrong = f"{quoted(folder)} is not a directory in {study.source.location}"
         complaints.add(at, wrong, about=("source", "location"))
 
 
@@ -188,7 +181,7 @@ def _check_build(study: Study, build: VariantBuild, path: KeyPath, complaints: C
 
 
 def _check_parts(study: Study, name: str, complaints: Complaints) -> None:
-    """Complain about parts that stand for nothing, and about benchmarks that lack one."""
+    """Report unused parts, and benchmarks with a missing part."""
     parts, path = study.variants[name].run.parts, ("variants", name, "run", "parts")
     running = (*always_known(study), OUT)
     taken = {
@@ -201,7 +194,7 @@ def _check_parts(study: Study, name: str, complaints: Complaints) -> None:
     for part, text in parts.items():
         at = (*path, part)
         if part in taken:
-            complaints.add(at, f"{quoted(part)} stands for something else already; choose another name")
+            complaints.add(at, f"{quoted(part)} is already in use; choose another name")
         elif part not in used:
             complaints.add(at, f"no benchmark's command or build names {{{part}}}")
         check_placeholders((text,), at, complaints, known=(*running, *_parameters_of_all(study)))
@@ -218,7 +211,7 @@ def _check_parts(study: Study, name: str, complaints: Complaints) -> None:
 
 
 def _named(benchmark: Benchmark) -> tuple[str, ...]:
-    """Name the placeholders in a benchmark's command and build."""
+    """Return the placeholders in a benchmark's command and build."""
     return tuple(
         dict.fromkeys(
             part for line in (benchmark.command, *benchmark.build, *benchmark.relink) for part in names(line)
@@ -235,13 +228,13 @@ def _words_wrong(command: str) -> str | None:
 
 
 def _parameters_of_all(study: Study) -> tuple[str, ...]:
-    """Name the parameters that every benchmark has: a variant is run with each of them."""
+    """Return the parameters that every benchmark has: a variant runs with each of them."""
     each = [tuple(benchmark.parameters) for benchmark in study.benchmarks.values()]
     return tuple(name for name in each[0] if all(name in names for names in each)) if each else ()
 
 
 def check_builds(study: Study, complaints: Complaints) -> None:
-    """Complain about recipes that cannot be followed."""
+    """Report recipes that cannot work."""
     directory = Path(study.directory)
     _check_recipe(study, study.build, ("build",), complaints)
     check_repairs(study.build, ("build",), complaints, study=directory)

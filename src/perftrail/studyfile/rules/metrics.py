@@ -1,7 +1,4 @@
-"""Rules for metrics, `[derived]` and what `[find]` names.
-
-Rules for `[claims]`.
-"""
+"""Rules for metrics, `[derived]`, `[find]` and `[claims]`."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_metrics(study: Study, complaints: Complaints) -> None:
-    """Complain about metrics that cannot be read from an output."""
+    """Report metrics that cannot be read from an output."""
     for name, benchmark in study.benchmarks.items():
         _check_counters(benchmark, ("benchmark", name), complaints)
         for metric, how in benchmark.metrics.items():
@@ -65,7 +62,7 @@ def _check_counters(benchmark: Benchmark, path: KeyPath, complaints: Complaints)
 
 
 def check_derived(study: Study, complaints: Complaints) -> None:
-    """Complain about derived metrics that cannot be computed."""
+    """Report derived metrics that cannot be computed."""
     declared = {metric: name for name, each in study.benchmarks.items() for metric in each.metrics}
     for name, derived in study.derived.items():
         path = ("derived", name)
@@ -99,7 +96,9 @@ def check_find(study: Study, complaints: Complaints) -> None:
     if len(find.metric) > 1 and complaints.trusts(("find", "metric")):
         working = [text for text in find.metric if asks_whether_it_works(study, text)]
         if working:
-            complaints.add(("find", "metric"), f"{quoted(working[0])} is another search; ask for it alone")
+            complaints.add(
+                ("find", "metric"), f"{quoted(working[0])} needs its own search; name no other metric"
+            )
 
 
 def _check_metric(study: Study, text: str, variants: tuple[str, ...], complaints: Complaints) -> None:
@@ -111,12 +110,12 @@ def _check_metric(study: Study, text: str, variants: tuple[str, ...], complaints
             errors.append(error)
     ambiguous = [error for error in errors if not error.unknown]
     if ambiguous or len(errors) == len(variants):
-        # of what the variants say, the one with the most choices
+        # Report the message with the most choices.
         complaints.add(("find", "metric"), max((str(error) for error in ambiguous or errors), key=len))
 
 
 def _check_benchmark(study: Study, benchmark: str, path: KeyPath, complaints: Complaints) -> bool:
-    """Whether a derived metric's benchmark is there, so that its value can be checked."""
+    """Return whether a derived metric's benchmark exists, so that its value can be checked."""
     if benchmark in study.benchmarks:
         return True
     at = (*path, "benchmark")
@@ -167,11 +166,11 @@ def _check_reference(
 
 _GROWTH = ("metric", "variant", "along")
 NEEDED = {"ratio": ("metric", "variant", "against"), "exponent": _GROWTH, "reaches": _GROWTH}
-"""What a claim has to name, by how it is judged."""
+"""Required keys of a claim, by the way of its judgement."""
 
 
 def check_claims(study: Study, complaints: Complaints) -> None:
-    """Complain about claims that cannot be judged as they are written."""
+    """Report claims that cannot be judged."""
     for name, claim in study.claims.items():
         path: KeyPath = ("claims", name)
         ways = [way for way in (*NEEDED, "cannot") if getattr(claim, way)]
@@ -207,9 +206,7 @@ def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, complaint
         complaints.add((*path, "metric"), str(error))
         return
     if way == "reaches" and figure.name in study.derived:
-        wrong = (
-            f"{quoted(figure.name)} is derived, and how far it goes is told by what was measured; name that"
-        )
+        wrong = f"{quoted(figure.name)} is derived; reaches needs a measured metric"
         complaints.add((*path, "metric"), wrong)
     assert figure.benchmark is not None
     benchmark = study.benchmarks[figure.benchmark]

@@ -1,13 +1,4 @@
-"""Rules for `[source]`.
-
-Rules for a `[source]` that is a package of an ecosystem.
-
-Rules for the `skip` lists of sources; whether the history has what they name shows when it is read.
-
-Where a source lies: a path of this machine, or an address.
-
-Rules for `[sources]` and for which source is walked.
-"""
+"""Rules for `[source]` and `[sources]`: locations, packages, skips, and unused sources."""
 
 from __future__ import annotations
 
@@ -44,7 +35,7 @@ _ONLY: Mapping[str, tuple[Ecosystem, ...]] = {
     "distribution": ("pypi",),
     "yanked": ("pypi", "crates", "npm"),
 }
-"""The keys that say something about some ecosystems only."""
+"""Keys that only apply to some ecosystems."""
 
 _ADDRESSES: Mapping[Ecosystem, str] = {
     "pypi": r"(?:https?|file)://\S+",
@@ -59,11 +50,11 @@ _SOURCE_LINE = re.compile(
     ) \s*""",
     re.VERBOSE,
 )
-"""A line of `index` for Debian; without an address it is in the archive that the machine's own packages come from."""
+"""A line of `index` for Debian; without an address it uses the archive of the machine's own packages."""
 
 
 def package_wrong(written: str) -> str | None:
-    """Say what is wrong with ``ECOSYSTEM:NAME``, `None` when nothing is."""
+    """Return what is wrong with ``ECOSYSTEM:NAME``, `None` if it is valid."""
     try:
         read_package(written)
     except ValueError as error:
@@ -72,7 +63,7 @@ def package_wrong(written: str) -> str | None:
 
 
 def check_package(source: Source, complaints: Complaints) -> None:
-    """Complain about keys that do not fit the package's ecosystem, or each other."""
+    """Report keys that do not fit the package's ecosystem, or each other."""
     if source.kind != "release" or source.archives:
         return
     _check_requirements(source, complaints)
@@ -83,7 +74,8 @@ def check_package(source: Source, complaints: Complaints) -> None:
     for name, ecosystems in _ONLY.items():
         if ecosystem not in {None, *ecosystems} and complaints.stands(("source", name)):
             complaints.add(
-                ("source", name), f"says nothing about {ecosystem} packages; it is for {listed(ecosystems)}"
+                ("source", name),
+                f"does not apply to {ecosystem} packages, only to {listed(ecosystems, 'and')}",
             )
     if source.index is not None and (wrong := _index_wrong(source.index, ecosystem)):
         complaints.add(("source", "index"), wrong)
@@ -92,30 +84,32 @@ def check_package(source: Source, complaints: Complaints) -> None:
 def _check_requirements(source: Source, complaints: Complaints) -> None:
     if not source.requires:
         return
-    # of the few studies that have it, none should slow the others
+    # Few studies need this import.
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
 
     for text in source.requires:
         try:
             Requirement(text)
         except InvalidRequirement:
-            wrong = f"{quoted(text)} is no requirement; write it as for pip, numpy>=1.26"
+            wrong = f"{quoted(text)} is not a valid requirement; write it as for pip, for example numpy>=1.26"
             complaints.add(("source", "requires"), wrong)
 
 
 def _index_wrong(index: str, ecosystem: Ecosystem | None) -> str | None:
     if ecosystem != "debian":
         form = _ADDRESSES[ecosystem or "pypi"]
-        return None if re.fullmatch(form, index) else f"{quoted(index)} is no address; write https://…"
+        return (
+            None if re.fullmatch(form, index) else f"{quoted(index)} is not a valid address; write https://…"
+        )
     lines = [line.strip() for line in index.splitlines() if line.strip()]
     for line in lines or [index]:
         if _SOURCE_LINE.fullmatch(line) is None:
-            return f"{quoted(line)} names no archive; write it as in sources.list, https://… SUITE COMPONENT"
+            return f"{quoted(line)} is not a valid archive; write it as in sources.list, https://… SUITE COMPONENT"
     return None
 
 
 def check_skips(study: Study, complaints: Complaints) -> None:
-    """Complain about skips that name no revision, or too much."""
+    """Report skips without a revision, or with both a revision and a range."""
     for name, source in study.every_source.items():
         path: KeyPath = ("source",) if name == MAIN else ("sources", name)
         for number, skip in enumerate(source.skip):
@@ -131,7 +125,7 @@ def _check_skip(skip: Skip, path: KeyPath, complaints: Complaints) -> None:
         if complaints.clean(path):
             complaints.add(path, 'names no revision; write revision = "…" or range = "OLD..NEW"')
     elif skip.range is not None and skip.revision is not None:
-        complaints.add((*path, "revision"), "is there beside range; write an entry for each")
+        complaints.add((*path, "revision"), "occurs together with range; write an entry for each")
     elif skip.range is not None and (wrong := range_wrong(skip.range, words=False)):
         complaints.add((*path, "range"), wrong)
     elif skip.revision is not None and (wrong := revision_wrong(skip.revision)):
@@ -142,7 +136,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:[^/@\s]+@)?[^/:\s]+:(?!:)"
 
 
 def is_address(location: str) -> bool:
-    """Whether a location is not a path: ``https://…``, ``ssh://…`` or ``git@host:path``.
+    """Return whether a location is an address: ``https://…``, ``ssh://…`` or ``git@host:path``.
 
     >>> [is_address(text) for text in ("https://x.org/y", "git@host:y", "../y", "./a:b", "/a")]
     [True, True, False, False, False]
@@ -151,7 +145,7 @@ def is_address(location: str) -> bool:
 
 
 def local_path(source: Source, directory: Path) -> Path | None:
-    """Give the absolute path of a local source, `None` of one that is elsewhere."""
+    """Return the absolute path of a local source, `None` for a remote one."""
     location = source.location
     if source.kind == "release" and not source.archives:
         return None
@@ -161,12 +155,12 @@ def local_path(source: Source, directory: Path) -> Path | None:
         if is_address(location):
             return None
     with_home = location if not location.startswith("~") else str(Path(location).expanduser())
-    # normpath, for a symbolic link in what is above must not be followed behind the author's back
+    # normpath does not follow symbolic links, resolve() would.
     return Path(os.path.normpath(directory / with_home))
 
 
 def absolute_location(source: Source, directory: Path) -> str:
-    """Give a location that does not depend on where it is read from."""
+    """Return a location that does not depend on the current directory."""
     if source.location.startswith("file://"):
         return source.location
     path = local_path(source, directory)
@@ -183,13 +177,13 @@ _KEYS: Mapping[SourceKind, tuple[str, ...]] = {
     "directory": ("label",),
     "samples": ("format",),
 }
-"""What each kind takes beside its kind and location."""
+"""Keys of each kind, in addition to kind and location."""
 
 _DOWNLOADS = ("https://", "http://")
 
 
 def check_source(study: Study, complaints: Complaints, *, written_location: str) -> None:
-    """Complain about a source that cannot be read as it is described."""
+    """Report a source that cannot be read."""
     source = study.source
     if complaints.trusts(("source", "kind")):
         _check_keys(source, complaints)
@@ -223,9 +217,7 @@ def _check_keys(source: Source, complaints: Complaints) -> None:
             continue
         if complaints.stands(("source", key.name)):
             kinds = listed(kind for kind, names in _KEYS.items() if key.name in names)
-            complaints.add(
-                ("source", key.name), f"says nothing about a {source.kind} source; it is for {kinds}"
-            )
+            complaints.add(("source", key.name), f"does not apply to a {source.kind} source, only to {kinds}")
 
 
 def _location_wrong(source: Source, written: str, directory: Path) -> str | None:
@@ -245,7 +237,7 @@ def _address_wrong(source: Source, written: str) -> str | None:
     if "::" in written.partition("/")[0]:
         return f"{quoted(written)} is not an address that can be read; use https://, ssh:// or a path"
     if source.archives and is_address(written) and not written.startswith(("https://", "http://", "file://")):
-        return f"{quoted(written)} is not where archives can be had from; write a directory or https://…"
+        return f"{quoted(written)} is not a valid place of archives; write a directory or https://…"
     return None
 
 
@@ -254,15 +246,15 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     if path is None or source.kind == "samples":  # its files may come later
         return None
     resolved = str(path) if str(path).isprintable() else quoted(str(path))
-    told = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({resolved})"
+    place = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({resolved})"
     try:
         there, is_directory = path.exists(), path.is_dir()
     except OSError as error:
-        return f"{told} cannot be read: {(error.strerror or str(error)).lower()}"
+        return f"{place} cannot be read: {(error.strerror or str(error)).lower()}"
     if not there:
-        return f"{told} does not exist"
+        return f"{place} does not exist"
     if not is_directory and source.kind != "fossil":
-        return f"{told} is a file, not a directory"
+        return f"{place} is a file, not a directory"
     return None
 
 
@@ -278,18 +270,18 @@ def _check_archives(source: Source, complaints: Complaints) -> None:
         return
     for name in _ONLY_PACKAGES:
         if complaints.stands(("source", name)):
-            complaints.add(("source", name), "says nothing about archives; it is for packages")
+            complaints.add(("source", name), "does not apply to archives, only to packages")
     versions = [archive.version for archive in source.archives]
     for number, archive in enumerate(source.archives):
         path = ("source", "archives", number)
         if wrong := revision_wrong(archive.version):
             complaints.add((*path, "version"), wrong)
         elif archive.version in versions[:number]:
-            complaints.add((*path, "version"), f"{quoted(archive.version)} is there twice")
+            complaints.add((*path, "version"), f"{quoted(archive.version)} occurs twice")
         if wrong := _archive_wrong(source, archive):
             complaints.add((*path, "file"), wrong)
         if archive.sha256 and re.fullmatch(r"[0-9A-Fa-f]{64}", archive.sha256) is None:
-            wrong = f"{quoted(archive.sha256)} is no SHA-256, which has 64 digits"
+            wrong = f"{quoted(archive.sha256)} is not a SHA-256 checksum, which has 64 digits"
             complaints.add((*path, "sha256"), wrong)
 
 
@@ -298,24 +290,22 @@ def _archive_wrong(source: Source, archive: Archive) -> str | None:
         return "is empty"
     is_downloaded = archive.file.startswith(_DOWNLOADS) or source.location.startswith(_DOWNLOADS)
     if is_downloaded and not archive.sha256:
-        return f"{quoted(archive.file)} is downloaded, so it needs sha256, its checksum, beside it"
+        return f"{quoted(archive.file)} is downloaded and needs sha256, its checksum"
     return control_wrong(archive.file)
 
 
 def check_sources(study: Study, complaints: Complaints, *, written_locations: Mapping[str, str]) -> None:
-    """Complain about every source that cannot be read as it is described, or that nothing uses.
+    """Report every source that cannot be read, or that nothing uses.
 
-    `written_locations` are their locations as they stand in the file, by name.
+    `written_locations` are the locations as written in the file, by name.
     """
     check_source(study, complaints, written_location=written_locations[MAIN])
     check_skips(study, complaints)
     for name, source in study.sources.items():
-        alike, told = replace(study, source=source), Moved(complaints, table="source", to=("sources", name))
-        check_source(alike, told, written_location=written_locations[name])
+        alike, moved = replace(study, source=source), Moved(complaints, table="source", to=("sources", name))
+        check_source(alike, moved, written_location=written_locations[name])
         if name == MAIN:
-            complaints.add(
-                ("sources", name), f"{quoted(MAIN)} is what [source] is called; choose another name"
-            )
+            complaints.add(("sources", name), f"{quoted(MAIN)} is the name of [source]; choose another name")
     if study.along not in study.every_source:
         wrong = f"no source {quoted(study.along)}{suggestion(study.along, study.every_source)}"
         complaints.add(("study", "along"), wrong, about=("sources",))
@@ -328,7 +318,7 @@ def check_sources(study: Study, complaints: Complaints, *, written_locations: Ma
 
 
 def _texts(study: Study) -> Iterator[str]:
-    """Every text in which a source may be named."""
+    """Yield every text that may name a source."""
     recipes: tuple[Build | Era | VariantBuild, ...] = (
         study.build,
         *study.build.when,

@@ -1,9 +1,4 @@
-"""Rules for texts that name files, stretches of history, patterns and placeholders.
-
-Rules for watching: whom a notice can be sent to.
-
-Rules for studies of samples that other tools took: nothing is built and nothing is run.
-"""
+"""Rules for texts: paths, ranges, patterns and placeholders; also `[watch]` and studies of samples."""
 
 from __future__ import annotations
 
@@ -24,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def inside_wrong(path: str, *, of: str) -> str | None:
-    """Say what is wrong with a path that must stay inside a directory, `None` when nothing is."""
+    """Return what is wrong with a path that must stay inside a directory, `None` if it is valid."""
     if not path:
         return "is empty"
     if path.startswith(("/", "~")):
@@ -37,23 +32,23 @@ def inside_wrong(path: str, *, of: str) -> str | None:
 
 
 def control_wrong(text: str) -> str | None:
-    """Say so when a text has control characters, which no path or name has for a good reason."""
+    """Return a message if a text has control characters."""
     if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in text):
         return f"{quoted(text)} has control characters"
     return None
 
 
 def range_wrong(text: str, *, words: bool) -> str | None:
-    """Say what is wrong with the form of a range, `None` when nothing is.
+    """Return what is wrong with the notation of a range, `None` if it is valid.
 
-    `words` says whether ``last 200`` and ``tags:v1.*`` will do, too.
+    `words` allows ``last 200`` and ``tags:v1.*``, too.
     """
     try:
         span = read_span(text)
     except ValueError as error:
         return f"{quoted(text)} {error}"
     if not isinstance(span, Ends):
-        no_ends = f'{quoted(text)} has no two ends, which are needed here; write "OLD..NEW"'
+        no_ends = f'{quoted(text)} needs two ends here; write "OLD..NEW"'
         return control_wrong(text) if words else no_ends
     if span.old.startswith("-") or span.new.startswith("-"):
         return f'{quoted(text)}: a revision cannot begin with "-"'
@@ -61,7 +56,7 @@ def range_wrong(text: str, *, words: bool) -> str | None:
 
 
 def revision_wrong(name: str) -> str | None:
-    """Say what is wrong with the name of one revision, `None` when nothing is."""
+    """Return what is wrong with the name of one revision, `None` if it is valid."""
     if not name.strip():
         return "is empty"
     if name.startswith("-"):
@@ -72,7 +67,7 @@ def revision_wrong(name: str) -> str | None:
 
 
 def pattern_wrong(pattern: str) -> str | None:
-    """Say what is wrong with a regular expression that must have exactly one group."""
+    """Return what is wrong with a regular expression that must have exactly one group."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -81,9 +76,9 @@ def pattern_wrong(pattern: str) -> str | None:
         return f"{quoted(pattern)} is not a regular expression: {error}"
     if groups == 1:
         return None
-    told = "has no group" if not groups else f"has {groups} groups"
-    advice = "put ( ) around what is to be read" if not groups else "write (?: ) for all but one"
-    return f"{quoted(pattern)} {told} and needs exactly one; {advice}"
+    count = "has no group" if not groups else f"has {groups} groups"
+    advice = "write ( ) around the part to read" if not groups else "write (?: ) for all but one"
+    return f"{quoted(pattern)} {count} and needs exactly one; {advice}"
 
 
 def check_environment(
@@ -94,7 +89,7 @@ def check_environment(
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
 ) -> None:
-    """Complain about unknown placeholders in variables."""
+    """Report unknown placeholders in variables."""
     for name, value in env.items():
         check_placeholders((value,), (*path, name), complaints, known=known, parameters=parameters)
 
@@ -107,7 +102,7 @@ def check_placeholders(
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
 ) -> None:
-    """Complain about unknown placeholders in texts of one key; `parameters` is where more are declared."""
+    """Report unknown placeholders in texts of one key; `parameters` is where more are declared."""
     for name, wrong in unknown_placeholders(texts, known).items():
         complaints.add(path, wrong, about=None if parameters is None else (*parameters, name))
 
@@ -120,7 +115,7 @@ def check_relink(
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
 ) -> None:
-    """Complain about lines that relink without a seed, and about their unknown placeholders."""
+    """Report relink lines without a seed, and their unknown placeholders."""
     check_placeholders(lines, path, complaints, known=(*known, LAYOUT), parameters=parameters)
     named = {name for line in lines for name in names(line)}
     misspelt = any(nearest(name, (LAYOUT,)) for name in named - {LAYOUT, *known})
@@ -133,7 +128,7 @@ def check_relink(
 
 
 def output_wrong(output: str, sources: Collection[str]) -> str | None:
-    """Say what is wrong with a path of files that a build makes: its own, or ``{source.NAME}/…``."""
+    """Return what is wrong with an output path of a build: its own, or ``{source.NAME}/…``."""
     name, slash, path = output.partition("/")
     if slash and name in {f"{{{source_placeholder(source)}}}" for source in sources}:
         return inside_wrong(path, of="that source's tree")
@@ -141,7 +136,7 @@ def output_wrong(output: str, sources: Collection[str]) -> str | None:
 
 
 def unknown_placeholders(texts: Iterable[str], known: Collection[str]) -> Mapping[str, str]:
-    """Give each placeholder that nothing can be put in place of, with a complaint about it."""
+    """Return a message for each placeholder without a value."""
     unknown = dict.fromkeys(name for text in texts for name in names(text) if name not in known)
     return {name: _unknown(name, known) for name in unknown}
 
@@ -164,7 +159,7 @@ LAST_PORT = 65535
 
 
 def check_watch(study: Study, complaints: Complaints) -> None:
-    """Complain about a branch that cannot be one, and about receivers that nothing can be sent to."""
+    """Report invalid branches and receivers."""
     branch, notify = study.watch.branch, study.watch.notify
     if branch is not None and (wrong := revision_wrong(branch)):
         complaints.add(("watch", "branch"), wrong)
@@ -174,20 +169,20 @@ def check_watch(study: Study, complaints: Complaints) -> None:
             if wrong := receiver_wrong(kind, receiver):
                 complaints.add(("watch", "notify", kind), wrong)
     if _SERVER.fullmatch(notify.smtp) is None or not 0 < int(notify.smtp.rpartition(":")[2]) <= LAST_PORT:
-        complaints.add(("watch", "notify", "smtp"), "is no mail server; write HOST:PORT")
+        complaints.add(("watch", "notify", "smtp"), "is not a valid mail server; write HOST:PORT")
     for name, text in (("sender", notify.sender), ("user", notify.user)):
         if wrong := control_wrong(text):
             complaints.add(("watch", "notify", name), wrong)
 
 
 def receiver_wrong(kind: str, receiver: str) -> str:
-    """Say what is wrong with a receiver of a kind, nothing when it can be sent to."""
+    """Return what is wrong with a receiver, empty if it is valid."""
     if wrong := control_wrong(receiver):
         return wrong
     if kind == "webhook" and _WEBHOOK.fullmatch(receiver) is None:
-        return "is no address that can be posted to; write https://HOST/PATH, without a user or a password"
+        return "is not a valid webhook address; write https://HOST/PATH, without a user or a password"
     if kind == "mail" and _MAIL.fullmatch(receiver) is None:
-        return "is no mail address; write NAME@HOST"
+        return "is not a valid mail address; write NAME@HOST"
     if kind == "command":
         try:
             words = shlex.split(receiver)
@@ -209,17 +204,15 @@ _OF_RUNS = (
     "sandbox",
     "watch",
 )
-"""The tables that say how something is built, run or looked for by running it."""
+"""Tables that only apply to studies that build and run."""
 
 
 def check_samples(study: Study, complaints: Complaints) -> None:
-    """Complain about tables that say nothing here, and about samples beside what is run."""
+    """Report tables that do not apply to imported samples, and imported samples in other studies."""
     if study.source.kind == "samples":
         for table in _OF_RUNS:
             if complaints.stands((table,)):
-                complaints.add((table,), "says nothing about samples that were taken elsewhere; leave it out")
+                complaints.add((table,), "does not apply to imported samples; remove it")
     for name, source in study.sources.items():
         if source.kind == "samples" and complaints.trusts(("sources", name, "kind")):
-            complaints.add(
-                ("sources", name, "kind"), "samples are a study of their own; write them as [source]"
-            )
+            complaints.add(("sources", name, "kind"), "samples need their own study; write them as [source]")
