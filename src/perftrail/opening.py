@@ -1,4 +1,4 @@
-"""Opening a study: the one place where the edges are chosen and put together."""
+"""Open a study: connect its source, store, builder, launcher and machines into a view or a session."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from perftrail.store import Access, Away, Back, Holder
 
 RESULTS = ".perftrail"
-"""The directory beside a study file that holds all it made, unless `--store` names another."""
+"""The results directory, in the study file's directory, unless `--store` names another."""
 
 DATABASE = "results.db"
 SOURCES = "sources"
@@ -47,24 +47,24 @@ NO_DASK = "{} needs Dask: pip install 'perftrail[cluster]'"
 
 
 def results_directory(study: Study, store: str | None) -> Path:
-    """Where a study's builds and logs live: an absolute path, for what is started works in directories of its own.
+    """Return the directory of a study's builds and logs: an absolute path, because processes run in other directories.
 
-    They are beside the study where `store` is a server's address: it keeps what was measured, and no files.
+    It is in the study's directory if `store` is a server's address: a server stores samples, but no files.
     """
     own = Path(store) if store and server_of(store) is None else Path(study.directory) / RESULTS
     return own.absolute()
 
 
 def results_database(study: Study, store: str | None) -> str:
-    """Where what was measured lives: a file's path, or a server's address."""
+    """Return where samples are stored: a file's path, or a server's address."""
     return server_of(store) or str(results_directory(study, store) / DATABASE)
 
 
 @contextmanager
 def open_view(study: Study, *, store: str | None) -> Iterator[View]:
-    """Open a study to look at it: holds nothing, changes no results.
+    """Open a study for reading: without a lock, and without changes to the results.
 
-    One of samples is as its files are now.
+    A study of samples shows its files as they are now.
     """
     if study.walked.kind == "samples":
         from perftrail.results.samples.view import samples_view  # noqa: PLC0415 - only such a study needs it
@@ -94,7 +94,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
 
 
 def _measured_by(store: Store, here: Machine) -> Machine:
-    """Give the machine whose results are looked at: this one, or where a cluster did the work, the last of its."""
+    """Return the machine whose results are read: this one, or the last machine of a cluster that did the work."""
     known = store.machines()
     named = [each for each in known.values() if "name" in each.facts]
     return named[-1] if named and here.id not in known else here
@@ -102,9 +102,9 @@ def _measured_by(store: Store, here: Machine) -> Machine:
 
 @contextmanager
 def open_results(study: Study, *, store: str | None, access: Access = "read") -> Iterator[Store]:
-    """Open what is stored of a study and nothing else: no source, no builder, no launcher.
+    """Open only the store of a study, without source, builder or launcher.
 
-    To write without holding the store, as only what is said of it may be: a note takes one short transaction.
+    Writing without the store's lock is only for notes: a note is one short transaction.
     """
     _refuse_samples(study)
     with open_store(results_database(study, store), access=access) as results:
@@ -112,7 +112,7 @@ def open_results(study: Study, *, store: str | None, access: Access = "read") ->
 
 
 def writer(study: Study, *, store: str | None) -> Holder | None:
-    """Say who measures a study now, and since when; `None` when nobody does."""
+    """Return who measures a study now, and since when; `None` if nobody does."""
     return writing(str(results_directory(study, store) / DATABASE))
 
 
@@ -129,13 +129,13 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
     jobs: int = 1,
     engine: str | None = None,
 ) -> Iterator[Session]:
-    """Open a study for making and measuring: holds the store, starts the launcher, ends both on leaving.
+    """Open a study to build and measure: lock the store, start the launcher, and end both on exit.
 
-    When another perftrail holds the store, `on_wait` is told who; then wait for it or raise `StoreHeld`. It is told
-    too when the server that keeps the results goes away and is waited for, and when it is back.
-    `on_noise` is told when measuring waits for the machine to become quiet. `own` is a patched revision that
-    the source is to know beside its own. So many `jobs` are built at once, or as many as the machines of an `engine`
-    offer: then all is built and measured there. Raises `ClusterError` when they cannot be had.
+    When another perftrail holds the lock, `on_wait` receives its holder; then wait for it or raise
+    `StoreHeld`. It is also called when the results' server is unreachable, and when it is back. `on_noise` is
+    called when perftrail waits for a quiet machine. `own` is a patched revision to add to the source. `jobs`
+    is the number of parallel builds; with an `engine`, its machines set that number and do all builds and
+    invocations. Raises `ClusterError` when these machines are not available.
     """
     _refuse_samples(study)
     root = results_directory(study, store)
@@ -154,7 +154,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a session is at work: its results, which it holds, who measures, and the other machines if there are."""
+    """The resources of a session: its locked results, its measuring machine, and other machines if there are any."""
 
     study: Study
     root: Path
@@ -163,7 +163,7 @@ class _Place:
     fleet: Fleet | None
 
     def bench(self, invoker: Invoker) -> Bench:
-        """Give what starts things; `invoker` is who starts them here."""
+        """Return the bench of the session; `invoker` starts benchmarks on this machine."""
         if self.fleet is not None:
             return self.fleet.bench(self.machine, self.results, invoker)
         return Bench(store=self.results, engine=LocalEngine(), invoker=invoker, machine=self.machine)
@@ -178,7 +178,7 @@ def _session(
     retry_failed: bool,
     own: Patched | None,
 ) -> Session:
-    """Put the edges together."""
+    """Connect the parts of a session."""
     study, root, fleet = place.study, place.root, place.fleet
     starter = stack.enter_context(Launcher())
     if (enclosing := sandboxes(study, root, starter)) is not None:
@@ -205,21 +205,21 @@ def _session(
 
 
 def _known_machines(study: Study, store: str | None) -> tuple[str, ...]:
-    """Name the machines that measured a study so far, the one that came last at the end."""
+    """Return the machines that measured a study so far, the latest last."""
     with open_results(study, store=store) as results:
         return tuple(results.machines())
 
 
 def _fleet(stack: ExitStack, engine: str | None, *, jobs: int) -> Fleet | None:
-    """Open the machines of an engine, `None` where everything is done here."""
+    """Open the machines of an engine, or return `None` if this machine does all work."""
     if engine is None:
         return None
     if jobs != 1:
         raise UsageError(
-            "--jobs and --engine: the workers say how many builds at once: perftrail worker --builds N"
+            "--jobs has no effect with --engine; set the parallel builds of each worker: perftrail worker --builds N"
         )
     try:
-        # Dask takes a second to import, and is not needed where one machine does everything.
+        # Dask takes a second to import, and one machine alone does not need it.
         from perftrail.cluster.fleet import open_fleet  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"dask", "distributed"}:
@@ -231,8 +231,8 @@ def _fleet(stack: ExitStack, engine: str | None, *, jobs: int) -> Fleet | None:
 def _refuse_samples(study: Study) -> None:
     if study.walked.kind == "samples":
         raise UsageError(
-            f"{study.file}: its samples were taken by other tools, so nothing of it can be built or measured; "
-            "perftrail show, report and export tell what they say"
+            f"{study.file}: its samples are imported from other tools, so perftrail cannot build or measure it; "
+            "read them with perftrail show, report or export"
         )
 
 
@@ -245,9 +245,9 @@ def _held(
     wait: bool,
     on_wait: Callable[[Holder | Away | Back], None],
 ) -> Iterator[Store]:
-    """Hold a study's results, and open them to write on this machine.
+    """Lock a study's results, and open them for writing on this machine.
 
-    The directory's own lock guards builds and logs, wherever what is measured goes to.
+    The directory's own lock protects builds and logs, wherever the samples are stored.
     """
     root.mkdir(parents=True, exist_ok=True)
     with hold(str(root / DATABASE), wait=wait, on_wait=on_wait), ExitStack() as stack:
@@ -262,9 +262,9 @@ def _held(
 
 @contextmanager
 def shell_prefix(study: Study, place: Workplace, *, store: str | None) -> Iterator[tuple[str, ...]]:
-    """Give the words that start a shell in a sandbox where a recipe is laid out; none of a study without one.
+    """Yield the words that start a shell in a sandbox with a recipe's tree; empty without a sandbox.
 
-    All that is laid out can be changed in there.
+    The whole tree is writable in the sandbox.
     """
     if not study.sandbox.always:
         yield ()

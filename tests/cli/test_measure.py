@@ -159,7 +159,7 @@ def test_input_output_cpus_and_timeout_reach_the_program(tmp_path: Path) -> None
     assert shown.stderr == "shown\n"
     late = measure("--timeout", "0.1", "sleep 10")
     assert late.returncode == 1
-    assert "within 0.1 s" in late.stderr
+    assert "timed out after 0.1 s" in late.stderr
 
 
 def test_an_ascii_terminal_gets_ascii() -> None:

@@ -46,7 +46,7 @@ def test_a_worker_is_given_the_address_of_a_scheduler(address: str) -> None:
 def test_hands_are_the_workers_own(tmp_path: Path) -> None:
     study = a_study(file=str(tmp_path / "perftrail.toml"), directory=str(tmp_path))
     with (
-        pytest.raises(UsageError, match="the workers say how many builds at once"),
+        pytest.raises(UsageError, match="set the parallel builds of each worker"),
         open_session(study, store=None, engine="dask:local:1", jobs=2),
     ):
         pass

@@ -203,10 +203,10 @@ def test_somebody_elses_file_is_not_written_over(releases: Releases, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--onto", "v1.0"], "backport what?"),
+        (["--onto", "v1.0"], "no change to back-port"),
         (["nosuch", "--onto", "v1.0"], "no revision"),
         (["v2.0", "--onto", "v1.1"], "did you mean"),
-        (["v1.0..v2.0", "--onto", "v1.0"], "a range is no revision"),
+        (["v1.0..v2.0", "--onto", "v1.0"], "a range is not a revision"),
         (["v2.0", "--onto", "--upload-pack=x"], "no revision"),
         (["--patch", "nosuch.patch", "--onto", "v1.0"], "cannot be read"),
     ],

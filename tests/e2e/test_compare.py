@@ -199,7 +199,7 @@ def test_what_is_not_committed_is_not_measured_and_that_is_said(history: History
     (checkout / "still").write_text("echo steps 1000\n")
     told = json.loads(compare(*words, expect=0).stdout)
     assert [note.partition(":")[0] for note in told["notes"]] == [
-        "the working tree has changes that are in no commit"
+        "the working tree has uncommitted changes, which are not measured"
     ]
     assert told["verdict"] == "same"
 

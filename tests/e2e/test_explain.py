@@ -139,9 +139,9 @@ def test_what_this_machine_lacks_is_said_with_the_remedy(
     ("culprit", "more", "words"),
     [
         ("nosuch", [], "no revision"),
-        ("v1.0", [], "the first of its history"),
-        ("v1.0", ["--against", "v1.0"], "held against itself"),
-        ("v1.0..HEAD", [], "a range is no revision"),
+        ("v1.0", [], "the first revision of its history"),
+        ("v1.0", ["--against", "v1.0"], "cannot be compared with itself"),
+        ("v1.0..HEAD", [], "a range is not a revision"),
     ],
 )
 def test_what_makes_no_sense_is_said_in_a_line(

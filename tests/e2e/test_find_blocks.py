@@ -48,7 +48,7 @@ def test_a_search_goes_on_after_a_reboot_by_a_reference_and_says_so(tmp_path: Pa
     told = json.loads(perftrail("show", study, "--search", "--json").stdout)["steps"]
     boots = [step["action"]["block"]["boot"] for step in told]
     first = next(number for number, boot in enumerate(boots) if boot != "an-older-boot")
-    assert told[first]["words"].startswith("the machine was started again; measured ")
+    assert told[first]["words"].startswith("the machine was rebooted; measured ")
     assert ids[0] in told[first]["action"]["order"], "the reference, which was sampled before the reboot"
     again = perftrail("find", study)
     assert "The machine was started again on the way (2 boots)" in again.stdout

@@ -110,7 +110,7 @@ def test_a_history_that_ends_broken_is_told_so(repository: Repository, tmp_path:
     study = write(tmp_path / "study", repository)
     answer = found(study, expect=1)
     assert answer["verdict"] == "unclear"
-    assert "what lies beyond the outermost revisions that could be built is not known" in answer["reason"]
+    assert "revisions beyond the outermost ones that could be built are unknown" in answer["reason"]
     [broken_ranges] = answer["broken_ranges"]
     assert (broken_ranges["stage"], broken_ranges["usable_after"]) == ("crash", None)
     assert broken_ranges["revisions"][1] == commits[9]

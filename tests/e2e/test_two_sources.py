@@ -172,7 +172,7 @@ def test_samples_with_another_pin_are_never_pooled(both: Both, in_library: dict[
 def test_a_pin_of_the_command_line_that_is_no_revision_is_told_with_its_remedy(both: Both) -> None:
     told = perftrail("find", both.study, "--at", "app=v99", expect=2).stderr
     assert "--at app=v99: " in told
-    assert "name a revision of app, or leave it out for the last of its range" in told
+    assert "name a revision of app, or omit it to use the last of its range" in told
 
 
 def test_a_pin_that_is_no_revision_is_told_with_its_line(tmp_path: Path) -> None:

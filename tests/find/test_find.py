@@ -284,7 +284,7 @@ def test_that_nothing_changed_is_told_with_what_noise_may_hide(tmp_path: Path) -
     session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=noisy)
     _, answer = find(session)
     assert answer.answer.verdict == "none"
-    assert any("may be hidden" in words for words in noise_words(answer))
+    assert any("noise can hide" in words for words in noise_words(answer))
 
 
 def test_suspected_paths_lead_the_search_and_are_told(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_suspected_paths_lead_the_search_and_are_told(tmp_path: Path) -> None:
     assert led.answer.changes[0].positions == plain.answer.changes[0].positions == (150,)
     assert led.builds < plain.builds
     assert led.as_json()["priors"] == [
-        "1 of 199 revisions touch src/** and count ten times as much as the others"
+        "1 of 199 revisions touch src/** and have ten times the prior weight of the others"
     ]
     assert plain.as_json()["priors"] == []
 
@@ -323,7 +323,9 @@ def test_what_was_measured_before_leads_another_search_and_is_told(tmp_path: Pat
     assert isinstance(before, FindAnswer)
     assert isinstance(after, FindAnswer)
     assert before.priors == ()
-    assert after.priors == ("earlier measurements show changes, and revisions near them count more",)
+    assert after.priors == (
+        "earlier samples show changes, and revisions near them have a larger prior weight",
+    )
     assert after.answer.changes[0].positions == (120,)
     assert after.builds <= before.builds
 

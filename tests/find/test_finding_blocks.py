@@ -104,7 +104,7 @@ def test_the_first_step_after_a_reboot_reads_what_was_read_before_it_and_says_so
     answer = lab.find(1, WALL)
     first = lab.steps()[len(before)]
     assert "r0" in first.action["order"], "the reference, which was sampled before the reboot"  # type: ignore[operator] # plain JSON
-    assert first.words.startswith("the machine was started again; measured ")
+    assert first.words.startswith("the machine was rebooted; measured ")
     assert isinstance(answer, FindAnswer)
     [said] = block_words(answer)
     assert "2 boots" in said

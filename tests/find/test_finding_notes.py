@@ -94,7 +94,7 @@ def test_a_revision_that_is_spoken_of_counts_three_times() -> None:
     known = with_notes(NOTHING, revisions)
     assert known.weights == (1.0, 1.0, NOTED, 1.0)
     assert known.said == (
-        "the messages of 1 of 3 revisions speak of speed or memory, and these count three times as much as the others",
+        "the messages of 1 of 3 revisions mention speed or memory, and have three times the prior weight of the others",
     )
 
 

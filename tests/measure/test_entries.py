@@ -132,12 +132,12 @@ def test_the_empty_shell_is_an_entry_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("commands", "asked", "told"),
     [
-        ((), {}, "measure what"),
+        ((), {}, "no command to measure"),
         (("a",), {"words": ("b",)}, "not both"),
         (("a 'b",), {}, "quot"),
         (("",), {}, "program"),
         (("a",), {"parameters": {"n": ("1",)}}, "{n}"),
-        (("a {n}",), {"parameters": {"n": ("1", "1")}}, "twice"),
+        (("a {n}",), {"parameters": {"n": ("1", "1")}}, "duplicate value"),
         (("a {1}",), {"parameters": {"1": ("1",)}}, "letter first"),
         (("a {n}",), {"parameters": {"n": tuple(map(str, range(2000)))}}, "at most"),
     ],

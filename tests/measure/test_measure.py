@@ -140,7 +140,7 @@ def test_both_commands_of_a_pair_hash_with_one_seed_unless_the_environment_has_i
     [
         (Exited(code=3), "exit code 3"),
         (Signalled(signal=11), "signal 11"),
-        (TimedOut(), "within 5.0 s"),
+        (TimedOut(), "timed out after 5.0 s"),
         (OutOfMemory(), "memory"),
         (NotStarted(errno=2, message="exec: No such file or directory", stage="exec"), "No such file"),
     ],

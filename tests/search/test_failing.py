@@ -114,7 +114,7 @@ def test_rates_that_hardly_differ_end_the_search_all_the_same() -> None:
 
 
 def test_news_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError, match="tell one or more"):
+    with pytest.raises(ValueError, match="report one or more"):
         Tried(position=1)
     with pytest.raises(ValueError, match="positions 0 to 9"):
         FailureSearch(Question(revisions=10)).tell(Tried(position=10, worked=1))

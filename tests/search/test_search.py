@@ -92,7 +92,7 @@ def test_broken_ends_are_replaced_by_the_nearest_usable_revisions() -> None:
 def test_equal_ends_inside_broken_ones_are_not_called_none() -> None:
     answer = Oracle(step(20, 0.2, frozenset(range(30)) | {98, 99})).settle(Question(revisions=100))
     assert answer.verdict is Verdict.UNCLEAR
-    assert "beyond the outermost revisions" in answer.reason
+    assert "revisions beyond the outermost ones" in answer.reason
 
 
 def test_nothing_usable_is_unclear_and_says_so() -> None:

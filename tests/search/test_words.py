@@ -76,7 +76,7 @@ def test_answers_are_worded() -> None:
     several = Oracle(steps((20, 0.3), (70, 0.2))).settle(Question(revisions=100))
     assert words.verdict(several, LABEL).count("certified in ") == 2
     unclear = words.verdict(Oracle(lambda position: None).settle(Question(revisions=5)), LABEL)
-    assert unclear == "unclear: none of the 5 revisions tried could be built and run"
+    assert unclear == "unclear: all 5 tried revisions failed to build or run"
 
 
 def test_a_change_below_the_threshold_is_worded() -> None:
@@ -98,7 +98,7 @@ def test_a_certificate_over_layouts_makes_no_reservation() -> None:
         (SUMMARY, ()),
         (replace(SUMMARY, alone=False, possible=0.042), ("another change up to 4.2 % is possible",)),
         (replace(SUMMARY, alone=False, possible=9.0), ("another change is possible",)),
-        (replace(SUMMARY, spread=3.1), ("samples scatter 3.1 times as much after it",)),
+        (replace(SUMMARY, spread=3.1), ("samples scatter 3.1 times as much after the change",)),
         (replace(SUMMARY, spread=0.9), ()),
     ],
 )

@@ -111,7 +111,7 @@ def test_waiting_for_memory_is_found() -> None:
 
 def test_without_control_groups_it_says_what_is_lost() -> None:
     finding = a_machine(cgroups={"memory": None, "cpu": "cgroup2"})["control groups"]
-    assert finding.here == "none may be made for memory"
+    assert finding.here == "none available for memory"
 
 
 def test_a_slow_clock_is_found() -> None:

@@ -85,7 +85,7 @@ def test_what_is_known_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_a_file_that_is_none_of_ours_is_refused_and_left(tmp_path: Path, text: str) -> None:
     file = tmp_path / "watch.json"
     file.write_text(text)
-    with pytest.raises(StoreError, match="remove it to begin anew"):
+    with pytest.raises(StoreError, match="remove the file to start again"):
         read_state(file)
     assert file.read_text() == text
 
@@ -221,7 +221,7 @@ def test_a_receiver_that_never_comes_to_an_end_is_given_up(tmp_path: Path) -> No
     post = post_from(tmp_path, seconds=0.3)
     with dripping_server() as address, pytest.raises(NoticeFailed, match=r"within 0\.3 s"):
         post.send(MESSAGE, f"webhook {address}")
-    with pytest.raises(NoticeFailed, match=r"within 0\.3 s"):
+    with pytest.raises(NoticeFailed, match=r"timed out after 0\.3 s"):
         post.send(MESSAGE, "command sleep 60")
 
 
@@ -281,7 +281,7 @@ def test_the_end_of_the_range_is_moved_to_the_tip(
 
 
 def test_a_range_without_an_end_takes_no_branch() -> None:
-    with pytest.raises(UsageError, match="no end to be moved"):
+    with pytest.raises(UsageError, match="no end that perftrail can move"):
         watched_range(a_study(source=Source(kind="git", location="/there", range="last 20")), "main")
 
 

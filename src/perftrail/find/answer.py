@@ -1,6 +1,6 @@
-"""What `find` answers, with revisions in place of positions; its JSON form is a contract.
+"""Requests and answers of `find`, with revisions in place of positions.
 
-What `find` is asked.
+The JSON form of an answer is a contract.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableRevision:
-    """A revision that was tried and gave no usable sample, and why."""
+    """A revision that was tried and gave no usable sample, and the reason."""
 
     revision: Revision
     failure: Failure
@@ -41,11 +41,11 @@ class UnusableRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsideMerge:
-    """Where the change that a merge made came from.
+    """The origin of a change that a merge made.
 
-    `revisions` are those of the branch that was searched, its base first, and `change` is what the search in
-    it found, both empty where it came from elsewhere. `confidence` is that of `origin`. `reason` says in
-    plain words why it ended there. `inside` goes on where the culprit is a merge itself.
+    `revisions` are those of the branch that was searched, its base first. `change` is the change found in it.
+    Both are empty if the change has another origin. `confidence` is the probability of `origin`. `reason`
+    says in plain words why the search ended. `inside` is the next search if the culprit is itself a merge.
     """
 
     merge: Merge
@@ -58,13 +58,13 @@ class InsideMerge:
 
     @property
     def candidates(self) -> tuple[Revision, ...]:
-        """The revisions that may be the culprit, oldest first; the merge itself where only it can be."""
+        """Revisions that may be the culprit, oldest first; the merge itself if only it can be."""
         if self.change is not None:
             return tuple(self.revisions[position] for position in self.change.positions)
         return (self.merge.revision,) if self.origin == "combination" else ()
 
     def as_json(self) -> dict[str, Json]:
-        """Give it in the shape of a change, with where it came from."""
+        """Return it in the form of a change, with its origin."""
         shape = (
             {"confidence": self.confidence, "before": None, "after": None, "effect": None}
             if self.change is None
@@ -81,31 +81,31 @@ class InsideMerge:
 
 
 def noisy_words(noisy: int, *, none: bool) -> Iterator[str]:
-    """Say that noisy samples were used, and what they can hide from an answer that nothing changed.
+    """Yield notes that noisy samples were used, and what they can hide from an answer without changes.
 
     >>> list(noisy_words(2, none=False))
-    ['2 samples were taken while others used the machine, and used anyway']
+    ['used 2 noisy samples, taken while other processes used the machine']
     >>> [words[:49] for words in noisy_words(2, none=True)][1:], list(noisy_words(0, none=True))
-    (['a change that shows only while nothing else runs,'], [])
+    (['noise can hide a change that shows only on a quie'], [])
     """
     if noisy:
-        yield f"{noisy} samples were taken while others used the machine, and used anyway"
+        yield f"used {noisy} noisy samples, taken while other processes used the machine"
     if noisy and none:
         yield (
-            "a change that shows only while nothing else runs, as in how threads scale, may be hidden by that; "
-            '[measure] quiet = "wait 60s" measures only in quiet'
+            "noise can hide a change that shows only on a quiet machine, for example in how threads scale; "
+            '[measure] quiet = "wait 60s" measures only on a quiet machine'
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindAnswer:
-    """A search's answer and what it cost. `builds` counts failed ones too; `seconds` is of all.
+    """A search's answer and its cost. `builds` includes failed builds; `seconds` is the total time.
 
-    `inside` holds for each change, by its number, what was found inside the merge that made it, `also` what else it
-    changed. `broke` are stretches that could not be used. `priors` says in words what was believed beforehand.
-    `discarded` samples were noisy and replaced; `noisy` ones were used anyway. `boots` are those of the
-    machine in which the samples were taken, and `other_machines` says in words on what other machines the
-    same was asked. `with_notes`: a message that speaks of speed made a revision likelier.
+    `inside` is, for each change by its number, the search inside its merge; `also` lists other metrics that
+    changed. `broke` are ranges of unusable revisions. `priors` describes the prior in words. `discarded`
+    samples were noisy and were replaced; `noisy` samples were used although noisy. `boots` are the machine's
+    boot sessions of the samples. `other_machines` describes other machines with the same search.
+    `with_notes`: a message about speed raised the prior of a revision.
     """
 
     answer: Answer
@@ -129,31 +129,31 @@ class FindAnswer:
 
     @property
     def name(self) -> str:
-        """What was followed, with its variant where there is one."""
+        """The metric's name, with its variant if there is one."""
         variant = "" if self.target.variant == "plain" else f" ({self.target.variant})"
         return f"{self.target.text}{variant}"
 
     @property
     def unusable_count(self) -> int:
-        """How many revisions were tried and gave no usable sample; what the study skips was not tried."""
+        """Number of revisions that were tried and gave no usable sample; skipped revisions do not count."""
         return sum(each.failure.stage != "skipped" for each in self.unusable)
 
     @property
     def unclear(self) -> bool:
-        """Whether no answer was reached."""
+        """Whether the search reached no answer."""
         return self.answer.verdict == "unclear"
 
     def candidates(self, change: Change) -> tuple[Revision, ...]:
-        """The revisions that may be the culprit of a change, oldest first."""
+        """Return the revisions that may be the culprit of a change, oldest first."""
         return tuple(self.revisions[position] for position in change.positions)
 
     def notes(self, change: Change) -> Mapping[Revision, str]:
-        """The candidates whose messages speak of speed or memory, which made them likelier, each with the word."""
+        """Return the candidates whose messages mention speed or memory, each with the word that raised its prior."""
         candidates = self.candidates(change) if self.with_notes else ()
         return {candidates[number]: word for number, word in noted(candidates).items()}
 
     def as_json(self) -> dict[str, Json]:
-        """The answer as `find --json` prints it: ids are full, numbers that do not exist are null."""
+        """Return the answer as `find --json` prints it: ids are full, numbers that do not exist are null."""
         return {
             "verdict": str(self.answer.verdict),
             **self.pins.as_json(),
@@ -233,7 +233,7 @@ class FindAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindTable:
-    """The answers about several metrics, found in one walk; each bears its own share, this bears all of it."""
+    """Answers about several metrics from one search; each has its share of the cost, and the table has the total."""
 
     answers: tuple[FindAnswer, ...]
     revisions: tuple[Revision, ...]
@@ -245,7 +245,7 @@ class FindTable:
 
     @property
     def unusable_count(self) -> int:
-        """How many revisions gave no usable sample of any metric."""
+        """Number of revisions that gave no usable sample of any metric."""
         failed = [
             {each.revision.id for each in answer.unusable if each.failure.stage != "skipped"}
             for answer in self.answers
@@ -254,11 +254,11 @@ class FindTable:
 
     @property
     def unclear(self) -> bool:
-        """Whether no answer was reached about any metric."""
+        """Whether the search reached no answer about any metric."""
         return all(answer.unclear for answer in self.answers)
 
     def as_json(self) -> dict[str, Json]:
-        """The answers as `find --json` prints them: each in the form of one alone, and what all of them cost."""
+        """Return the answers as `find --json` prints them: each in the form of a single answer, and the total cost."""
         return {
             "metrics": [answer.as_json() for answer in self.answers],
             **self.pins.as_json(),
@@ -271,7 +271,7 @@ class FindTable:
 
 
 def by_culprit(answers: Sequence[FindAnswer]) -> Mapping[tuple[str, ...], list[tuple[FindAnswer, int]]]:
-    """Gather the changes of several answers by who may have made them, in the order of the history."""
+    """Group the changes of several answers by their candidates, in the order of the history."""
     order = {revision.id: number for answer in answers for number, revision in enumerate(answer.revisions)}
     gathered: dict[tuple[str, ...], list[tuple[FindAnswer, int]]] = {}
     for answer in answers:
@@ -296,7 +296,7 @@ def _effect(effect: Effect) -> dict[str, Json]:
 
 
 def _certificate(summary: Summary | None) -> dict[str, Json] | None:
-    """Put what an answer rests on; `possible` is the largest other change that is not excluded."""
+    """Return the evidence of an answer as data; `possible` is the largest other change that is not excluded."""
     if summary is None:
         return None
     return {
@@ -328,7 +328,7 @@ GUESSED = Costs()
 
 
 class Known(TypedDict, total=False):
-    """What is known of a history before it is searched, by the names of a question."""
+    """Prior knowledge of a history, by the names of a question."""
 
     built: frozenset[int]
     distance: tuple[float, ...] | None
@@ -337,10 +337,10 @@ class Known(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindRequest:
-    """What to find: of which figures, over which part of the history, how small, how sure, at what cost.
+    """What to find: metrics, part of the history, threshold, confidence and budget.
 
-    `thorough` also looks for changes that were taken back. `priors` are used, of those that have something
-    to go on; `suspect` are the paths of the first.
+    `thorough` also searches for reverted changes. `priors` are the priors to use, if they have data;
+    `suspect` are the paths of the path prior.
     """
 
     goal: Goal
@@ -361,7 +361,7 @@ class FindRequest:
         costs: Costs = GUESSED,
         **more: Unpack[Known],
     ) -> Question:
-        """Return the search's question over `revisions` revisions, whose samples a sampler takes."""
+        """Return the search's question over `revisions` revisions, with a sampler's properties."""
         return Question(
             revisions=revisions,
             threshold=self.threshold,

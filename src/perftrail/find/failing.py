@@ -1,6 +1,6 @@
-"""The search for where a program began to fail: tries along a line of revisions, as the search asks for them.
+"""Search for the revision where a program began to fail, and report ranges of unusable revisions.
 
-Stretches of a history that appear to be broken: facts beside an answer, not part of it.
+`Trials` tries revisions for the search. `stretches` returns ranges of a history that appear to be broken.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 FINAL = ("checkout", "build", "link", "start")
-"""Stages whose failure comes again: trying once more would tell nothing."""
+"""Stages whose failures repeat, so that another try gives no information."""
 
 
 class Trials:
-    """Tries revisions: one try builds, links and starts everything that must work, and reads what it prints.
+    """Tries revisions: one try builds, links and starts everything that must work, and reads its output.
 
-    The first thing that fails ends a try. Tries are numbered as samples are, so a killed search goes on.
+    The first failure ends a try. Tries are numbered as samples are, so a killed search can resume.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class Trials:
 
     @property
     def failures(self) -> Mapping[int, Failure]:
-        """Why each revision failed that ever did, the last time, ascending."""
+        """The last failure of each revision that ever failed, in ascending order."""
         return dict(sorted(self._failures.items()))
 
     @property
     def worked(self) -> frozenset[int]:
-        """The positions that never failed."""
+        """Positions that never failed."""
         return frozenset(self._next) - self._failures.keys()
 
     def pursue(self, search: FailureSearch, journal: Journal) -> Generator[Event, None, Answer]:
-        """Go on until the search is settled."""
+        """Continue until the search is settled."""
         while not isinstance(action := search.ask(), Settled):
             (position,) = action.positions
             revision = self.revisions[position]
@@ -98,7 +98,7 @@ class Trials:
         )
 
     def words(self, news: Tried, held: Belief | None) -> str:
-        """Say a step."""
+        """Return the description of a step."""
         label = self.revisions[news.position].short
         if news.failed:
             failure = self._failures[news.position]
@@ -108,7 +108,7 @@ class Trials:
         return done if held is None else f"{done}; {left(held)}"
 
     def plain(self, news: Tried) -> dict[str, Json]:
-        """Put what a step found out as plain data."""
+        """Return the outcome of a step as plain data."""
         told: dict[str, Json] = {"worked": news.worked, "failed": news.failed}
         failure = self._failures.get(news.position) if news.failed else None
         if failure is not None:
@@ -135,10 +135,11 @@ class Trials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Neighbouring revisions that were tried and could not be used, nothing usable known between them.
+    """Consecutive revisions that were tried and were unusable, with no usable revision known between them.
 
-    `first` and `last` are the outermost that were tried, `tried` counts them. `before` and `after` are the
-    nearest usable positions around; `None` where the history ends first. `stage` is that of the first.
+    `first` and `last` are the outermost that were tried; `tried` is their number. `before` and `after` are
+    the nearest usable positions around them, or `None` at the end of the history. `stage` is that of the
+    first.
     """
 
     first: int
@@ -152,7 +153,7 @@ class Stretch:
 def stretches(
     usable: Collection[int], failures: Mapping[int, Failure], changes: Sequence[Change]
 ) -> tuple[Stretch, ...]:
-    """Give the stretches that border on a change or hold it, or that reach to where nothing usable is known.
+    """Return the ranges that touch or contain a change, or that reach an end without usable revisions.
 
     >>> from perftrail.model.build import Failure
     >>> failed = Failure(stage="build", message="")

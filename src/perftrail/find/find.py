@@ -1,4 +1,4 @@
-"""`find`: the search asks, workshop and bench answer, the store remembers each step."""
+"""Run `find`: connect the search with builds, samples and the store, and build the answer."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 
 GROUNDS = "certificate"
-"""What a search rests on is part of its name: one of an earlier version is asked again, on new samples."""
+"""The version of the search's assumptions, part of its name: a search of an earlier version starts again."""
 
 MOST_INVOCATIONS = 300
-"""For each metric with separate invocations, where several are asked and no budget is given: one that is too noisy
-holds up the others no longer."""
+"""Budget of each metric with separate invocations, if there are several and no budget is set: a noisy metric then does
+not delay the others."""
 
 MOST_COMPARED = 20_000
-"""A history that is longer is not compared file by file for the sizes of its changes: that takes minutes."""
+"""A longer history is not compared file by file for the sizes of its changes, which would take minutes."""
 
 
 class Find:
-    """One search through a history. Resumes by itself: what the store holds is told, not done again."""
+    """One search through a history. It resumes by itself: stored samples are read, not repeated."""
 
     def __init__(self, session: Session, request: FindRequest) -> None:
         self._session = session
@@ -62,13 +62,11 @@ class Find:
         self._other_machines: tuple[str, ...] = ()
 
     def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
-        """Search; yields what happens and returns the answer, or a table of them where there are several."""
+        """Search; yield events and return the answer, or a table of answers if there are several."""
         self._revisions = self._session.source.history(self._request.range)
         yield HistoryRead(revisions=self._revisions)
         if len(self._revisions) < 2:
-            raise NoAnswer(
-                "the range has one revision, so there is no change to be found; widen source.range"
-            )
+            raise NoAnswer("the range has one revision, so it contains no change; widen source.range")
         yield from (Skipped(left_out=each) for each in self._session.workshop.left_out(self._revisions))
         self._beforehand = self._weigh()
         record = self._record()
@@ -90,7 +88,7 @@ class Find:
     def _changed(
         self, targets: tuple[Target, ...], journal: Journal
     ) -> Generator[Event, None, tuple[FindAnswer, ...]]:
-        """Search for what changed some metrics, in one walk: builds are shared, and invocations where they can be."""
+        """Search for changes of several metrics in one pass, with shared builds and, if possible, invocations."""
         groups = _groups(targets)
         request = self._request
         if len(groups) > 1 and request.budget == Budget():
@@ -128,7 +126,7 @@ class Find:
         )
 
     def _built_before(self, sampler: Sampler) -> frozenset[int]:
-        """Return the positions that were built before this search was begun: they cost nothing."""
+        """Return the positions that were built before this search began: they cost nothing."""
         store, workshop = self._session.store, self._session.workshop
         stored = {runnable.revision for runnable in store.runnables(sampler.benchmark)}
         builds = store.builds() if stored else {}
@@ -154,7 +152,7 @@ class Find:
     def _told(
         self, answer: Answer, sampler: Sampler, name: str, known: Beforehand, journal: Journal
     ) -> Generator[Event, None, FindAnswer]:
-        """Put an answer about a metric with its revisions, after a look inside the merges it names."""
+        """Return a metric's answer with its revisions, after searching inside the merges that it names."""
         benchmark = self._session.study.benchmarks[sampler.benchmark]
         also = {
             number: also_changed(benchmark, name, sampler, change)
@@ -189,7 +187,7 @@ class Find:
     def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:
         wanted = self._session.workshop.wanted(self._revisions)
         if not wanted:
-            raise NoAnswer("source.skip leaves out every revision of the range; none can be tried")
+            raise NoAnswer("source.skip excludes every revision of the range; no revision is left to try")
         line = gaps(self._revisions, wanted)
         prior = line.weights(self._beforehand.weights)
         trials = Trials(self._session, working, wanted, self._ledger)
@@ -216,7 +214,7 @@ class Find:
         )
 
     def _weigh(self) -> Beforehand:
-        """Weigh the revisions by what they touch and say; keep how far apart they are for incremental builds."""
+        """Return the prior from touched paths and messages; store path distances for incremental builds."""
         request = self._request
         small = len(self._revisions) <= MOST_COMPARED
         wanted = [
@@ -236,14 +234,14 @@ class Find:
         return with_notes(known, self._revisions) if "notes" in request.priors else known
 
     def _known_beforehand(self, target: Target) -> Beforehand:
-        """Give what is believed of the revisions as culprits of one figure's change."""
+        """Return the prior over culprits for one metric's change."""
         if "measured" not in self._request.priors or len(self._revisions) < 2:
             return self._beforehand
         warm = warm_prior(self._session, target, self._revisions, before=self._begun)
         return with_measured(self._beforehand, warm)
 
     def _first_begun(self, record: SearchRecord) -> str:
-        """Give when this search was begun, at first where it is resumed: its own samples are no prior of it."""
+        """Return when this search first began, so that a resumed search does not use its samples as a prior."""
         begun = [
             each.started
             for each in self._session.store.searches()
@@ -257,7 +255,7 @@ class Find:
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
         named = [[target.name, target.variant] for target in targets]
         grounds = () if isinstance(goal, Working) else (GROUNDS,)
-        # nothing where there is one source, so that searches begun before are still found
+        # Empty for one source, so that the names of existing searches stay valid.
         held = [pins] if (pins := self._session.pins.as_json()) else []
         return SearchRecord(
             key=content_key(
@@ -282,12 +280,12 @@ class Find:
 
 
 def named(target: Target) -> str:
-    """Name a target among those of several variants."""
+    """Return a target's name, with its variant if it is not the plain one."""
     return target.name if target.variant == "plain" else f"{target.name} ({target.variant})"
 
 
 def _groups(targets: Sequence[Target]) -> list[dict[str, Target]]:
-    """Group the targets that the same invocations give, in the order of the first of each."""
+    """Group the targets that the same invocations give, in the order of the first of each group."""
     groups: dict[tuple[object, ...], dict[str, Target]] = {}
     for target in targets:
         key = (target.benchmark, target.variant, frozenset(target.points))

@@ -1,4 +1,4 @@
-"""Inside a merge that is the culprit: where its change came from, and which revision of a branch made it."""
+"""Search inside a merge that is a culprit, for the branch and the revision that made the change."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from perftrail.search import Answer, Batch, BootSession, Budget, CannotRelink, Change, Unusable
 
 DEEPEST = 8
-"""Merges inside merges are followed so far; beyond, the innermost one found is named."""
+"""Maximum depth of merges inside merges; at this depth the answer names the innermost merge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """The positions of `MergeSearch`: their revisions, what each weighs beforehand, how long each branch is.
+    """The positions of `MergeSearch`: their revisions, their prior weights, and the length of each branch.
 
-    `absent` are the places of bases that cannot be told from the first parent, or that there are not.
+    `absent` are the positions of bases that equal the first parent or do not exist.
     """
 
     revisions: tuple[Revision, ...]
@@ -41,7 +41,7 @@ class _Layout:
 
 
 class InsideMerges:
-    """The searches inside culprits, merge by merge; what one has measured the others know."""
+    """The searches inside culprits, merge by merge; each search reuses the samples of the others."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class InsideMerges:
         self._journal = journal
 
     def each(self, answer: Answer) -> Generator[Event, None, dict[int, InsideMerge]]:
-        """Go into every merge that an answer names as a culprit; give what was found by the change's number."""
+        """Search every merge that an answer names as a culprit; return the results by the change's number."""
         found: dict[int, InsideMerge] = {}
         if self._session.study.walked.walk == "tags":
             return found
@@ -80,7 +80,7 @@ class InsideMerges:
     def _into(
         self, revision: Revision, known: tuple[Sampler, ...], *, depth: int
     ) -> Generator[Event, None, InsideMerge | None]:
-        """Go into a revision, and into what it leads to; `None` when it joined nothing."""
+        """Search inside a revision, and recursively inside the culprit found; `None` if it is not a merge."""
         merge = self._session.source.merge(revision)
         if merge is None or depth > DEEPEST:
             return None
@@ -89,7 +89,7 @@ class InsideMerges:
         )
 
     def _into_unbuildable(self, change: Change) -> Generator[Event, None, InsideMerge | None]:
-        """Go into the branch of a merge that cannot be built, between the usable revisions around it."""
+        """Search the branch of a merge that cannot be built, between the usable revisions around it."""
         usable, failures = self._outer.usable(self._name), self._outer.failures(self._name)
         before = max((at for at in usable if at < change.positions[0]), default=None)
         if before is None or change.positions[-1] not in usable:
@@ -130,7 +130,7 @@ class InsideMerges:
         return replace(result, revisions=layout.revisions, change=change, inside=deeper)
 
     def _begin(self, layout: _Layout, sampler: Sampler, known: Sequence[Sampler]) -> _InMerge:
-        """Begin a search by telling it what is known of its revisions already."""
+        """Start a search with everything that is already known of its revisions."""
         places = {
             revision.id: position
             for position, revision in enumerate(layout.revisions)
@@ -164,7 +164,7 @@ class InsideMerges:
         return search
 
     def _left(self, *, builds: int, invocations: int) -> Budget:
-        """Give what of the budget is left, and as much more as what is known already will be counted as."""
+        """Return the rest of the budget, plus what the search will count for results that are already known."""
         budget, ledger = self._request.budget, self._ledger
         return replace(
             budget,
@@ -177,7 +177,7 @@ class InsideMerges:
 
 
 class _InMerge:
-    """The search inside one merge, for one metric, with the interface of one for several."""
+    """The search inside one merge, for one metric, with the interface of a search for several."""
 
     def __init__(self, merge: MergeSearch, name: str) -> None:
         self.merge = merge
@@ -192,7 +192,7 @@ class _InMerge:
         self.merge.tell(batches[self._name])
 
     def spend(self, _seconds: float) -> None:
-        """Its own budget is what was left when it began."""
+        """Do nothing: the budget was set when this search began."""
 
     def ask(self) -> Visit | AllSettled:
         action = self.merge.ask()
@@ -204,11 +204,11 @@ class _InMerge:
         return ()
 
     def belief(self, _name: str) -> None:
-        """Nothing: this step is about a separate branch, which has no words here."""
+        """Return nothing: this step is about a separate branch, which has no belief to report."""
 
 
 def _lay_out(merge: Merge, first: Revision, last: Revision) -> _Layout:
-    """Lay a merge's branches between two revisions of the trunk: its first parent and itself, or usable ones around."""
+    """Return a merge's branches between two revisions of the trunk: its first parent and itself, or usable ones."""
     revisions = [first]
     prior = [0.0]
     absent: list[int] = []
@@ -227,7 +227,7 @@ def _lay_out(merge: Merge, first: Revision, last: Revision) -> _Layout:
 
 
 def _largest(answer: Answer) -> Change | None:
-    """Give the change with the largest effect of those that a branch made."""
+    """Return the change with the largest effect among those that a branch made."""
     return max(
         answer.changes,
         key=lambda change: abs(math.log(change.effect.value)) if change.effect is not None else 0.0,

@@ -1,9 +1,8 @@
-"""What one search has cost, in all its parts, and the record of its steps.
+"""Record the steps and the cost of one search, and choose builds to start early.
 
-Each step is kept with the boot of the machine that it was taken in, as levels of one say nothing of those of another.
-A search that goes on after a reboot learns of it before it asks for anything there.
-
-Which revisions a search is likely to ask for next, so that they are built along with the one it asks for.
+Each step is recorded with the machine's boot session, because levels of different boot sessions are not
+comparable. A search that resumes after a reboot learns of it before its next request. `likely` orders the
+positions that a search may ask for next, so that they are built in parallel.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
 
 
 def likely(position: int, tried: Collection[int], *, revisions: int) -> Iterator[int]:
-    """Give the positions that may be asked for after one, the likeliest first; none of them was tried.
+    """Yield untried positions that the search may ask for after one, the likeliest first.
 
-    That is the other end of the history where it was not tried yet, and then, whatever comes of the position,
-    the middle of what is left on one of its sides, and the middles of what those leave.
+    The other end of the history comes first, if untried. Then come the middles of the ranges on both sides of
+    the position, and the middles of the ranges that those leave.
     """
     before = max((each for each in tried if each < position), default=-1)
     after = min((each for each in tried if each > position), default=revisions)
@@ -59,14 +58,14 @@ def likely(position: int, tried: Collection[int], *, revisions: int) -> Iterator
 Result = TypeVar("Result")
 
 MOST_LOOKED_AT = 4
-"""For each build at once so many revisions that may be asked for are looked at, as some may be built already."""
+"""Number of candidate positions considered for each parallel build, because some may already be built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
-    """One boot of the machine: its id, its kernel, and when it began (ISO 8601, as the store writes it).
+    """One boot session of the machine: its id, its kernel, and when it began (ISO 8601, as the store writes it).
 
-    All are empty where the machine does not tell, or where it makes no difference.
+    All fields are empty if the machine does not report them, or if they are irrelevant.
     """
 
     id: str = ""
@@ -74,22 +73,22 @@ class Boot:
     since: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """Put it as a step keeps it."""
+        """Return it as a step records it."""
         return {"boot": self.id, "kernel": self.kernel, "since": self.since}
 
 
 NOWHERE = Boot()
-"""The boot of what is the same in every boot, as counted instructions are."""
+"""The boot session of values that do not depend on it, for example counted instructions."""
 
 
 def boot_of(machine: Machine) -> Boot:
-    """Give the boot that a machine is in."""
+    """Return the current boot session of a machine."""
     facts = machine.facts
     return Boot(id=facts.get("boot_id", ""), kernel=facts.get("kernel", ""), since=facts.get("booted", ""))
 
 
 def kept_boot(action: Mapping[str, Json]) -> Boot:
-    """Read the boot of a step that is kept; steps of versions that kept none were taken nowhere known."""
+    """Read the boot session of a recorded step; steps of older versions have none."""
     kept = action.get("block")
     if not isinstance(kept, dict):
         return NOWHERE
@@ -99,12 +98,12 @@ def kept_boot(action: Mapping[str, Json]) -> Boot:
 
 
 def other_machines(store: Store, machine: Machine, record: SearchRecord) -> tuple[str, ...]:
-    """Say of each other machine on which the same question was asked what it differs in from this one."""
+    """Describe how each other machine with the same search differs from this one."""
     known = store.machines()
     others = [each.machine for each in store.searches() if each.key == record.key]
     return tuple(
-        f"The same question was asked on another machine before ({_differing(known[other], machine)}): "
-        "nothing that was measured there was used"
+        f"The same search ran on another machine before ({_differing(known[other], machine)}): "
+        "its samples were not used"
         for other in dict.fromkeys(others)
         if other != machine.id and other in known
     )
@@ -120,9 +119,9 @@ def _differing(there: Machine, here: Machine) -> str:
 
 
 class Ledger:
-    """Counts each invocation and each build once, whichever parts of a search make use of it.
+    """Counts each invocation and each build once, even if several parts of a search use it.
 
-    `seconds` are those that were spent on them, whenever that was.
+    `seconds` is the time of those invocations and builds, in this process or an earlier one.
     """
 
     def __init__(self, session: Session) -> None:
@@ -136,7 +135,7 @@ class Ledger:
 
     @property
     def done(self) -> tuple[int, int]:
-        """What was really done so far, nothing of it known before: builds and invocations."""
+        """Builds and invocations that this process performed, without those known before."""
         return (self._made, self._session.bench.started)
 
     def count(self, key: InvocationKey, seconds: float) -> None:
@@ -148,23 +147,23 @@ class Ledger:
 
     @property
     def mean_build(self) -> float:
-        """What a build took on average, in seconds."""
+        """Mean seconds of a build."""
         return (self.seconds - self._invoking) / max(len(self._timed), 1)
 
     @property
     def mean_invocation(self) -> float:
-        """What an invocation took on average, in seconds."""
+        """Mean seconds of an invocation."""
         return self._invoking / max(len(self.invocations), 1)
 
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
-        """Make a cell ready, or say what failed; counts the build, but not one that the study leaves out."""
+        """Build a cell, or return the failure; counts the build, unless the study skips it."""
         result = yield from self._counted(self._session.workshop.ready(cell, layout=layout))
         if not (isinstance(result, Failure) and result.stage == "skipped"):
             self.attempted.add(cell.subject.revision.id)
         return result
 
     def together(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
-        """Build some revisions at once; only what is asked for then counts as attempted, and its seconds."""
+        """Build several revisions in parallel; only requested builds and their seconds count as attempted."""
         yield from self._counted(
             self._session.workshop.ahead(_subject(revision, variant) for revision in revisions)
         )
@@ -172,9 +171,9 @@ class Ledger:
     def ahead(
         self, position: int, revisions: Sequence[Revision], *, variant: str
     ) -> Generator[Event, None, None]:
-        """Build a position that is not built yet along with what may be asked for next, as many as at once.
+        """Build a missing position in parallel with positions that the search may ask for next.
 
-        Only what is asked for counts as attempted, and its seconds: so the search goes as it would without.
+        Only requested builds and their seconds count as attempted, so the search makes the same decisions.
         """
         workshop = self._session.workshop
         if workshop.hands == 1 or workshop.known_build(_subject(revisions[position], variant)) is not None:
@@ -190,7 +189,7 @@ class Ledger:
         yield from self._counted(workshop.ahead(chosen))
 
     def _counted(self, making: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
-        """Count what is really built by something that makes."""
+        """Count the builds that a generator really performs."""
         while True:
             try:
                 event = next(making)
@@ -209,9 +208,9 @@ class Ledger:
 
 
 class Journal:
-    """Keeps the steps of one search in the store as they are taken, numbered through all its parts.
+    """Records the steps of one search in the store as they happen, numbered through all its parts.
 
-    `in_blocks`: what the search reads differs from boot to boot, so each step is kept with its own.
+    `in_blocks`: values differ between boot sessions, so each step is recorded with its boot session.
     """
 
     def __init__(self, session: Session, record: SearchRecord, ledger: Ledger, *, in_blocks: bool) -> None:
@@ -228,23 +227,23 @@ class Journal:
 
     @property
     def name(self) -> str:
-        """The name of the search in the blocks of its draws."""
+        """Name of the search in the blocks of its draws."""
         return self._record.key[:12]
 
     @property
     def seconds(self) -> float:
-        """What the search has cost so far, in all its parts."""
+        """Total seconds of the search so far, in all its parts."""
         return self._ledger.seconds
 
     @property
     def boot(self) -> Boot:
-        """The boot that the next step is to be taken in, or was where it is kept already."""
+        """The boot session of the next step: the recorded one if the step exists, else the current one."""
         kept = self._kept.get(self._number + 1)
         return self._now if kept is None else kept_boot(kept)
 
     @property
     def boots(self) -> tuple[Boot, ...]:
-        """The boots that the steps so far were taken in, those that are known, the first one first."""
+        """The known boot sessions of the steps so far, the first one first."""
         return tuple(boot for id_, boot in self._boots.items() if id_)
 
     @property
@@ -253,9 +252,10 @@ class Journal:
         return self._number + 1
 
     def agrees(self, order: Sequence[str], layout: int) -> bool:
-        """Whether the next step is not kept yet, or kept as one that ran the same.
+        """Whether the next step is not recorded, or recorded with the same request.
 
-        Else it was taken on other grounds: from there on all is new, and `boot` is the present one.
+        Otherwise the record no longer applies: all later steps are new, and `boot` is the current boot
+        session.
         """
         kept = self._kept.get(self._number + 1)
         if kept is None or (kept.get("order"), kept.get("layout", 0)) == (list(order), layout):
@@ -271,10 +271,10 @@ class Journal:
         belief: Mapping[str, Json],
         words: str,
     ) -> Stepped:
-        """Write a step down; give the event that tells of it."""
+        """Record a step, and return its event."""
         boot = self.boot
         if self._boots and boot.id not in self._boots:
-            words = f"the machine was started again; {words}"
+            words = f"the machine was rebooted; {words}"
         self._boots.setdefault(boot.id, boot)
         self._number += 1
         resumed = self._ledger.done == self._done
@@ -293,7 +293,7 @@ class Journal:
         return Stepped(number=self._number, words=words, belief=belief, resumed=resumed)
 
     def end(self, answer: Mapping[str, Json]) -> None:
-        """Write the answer down."""
+        """Record the answer."""
         self._store.close_search(self._record.key, self._record.machine, answer)
 
 

@@ -1,10 +1,8 @@
-"""The loop of every search: ask the search, build, measure, pass the results to it, record the step in the journal.
+"""Loop of every search: ask the search, build, measure, report the results, and record the step.
 
-A search over those revisions of a history that may be built, and what it says of the whole history.
-
-Which builds an answer rests on: those just before and just after each change that it names.
-
-Where `find` begins when the store holds samples along the history already.
+`Gaps` maps a search over the revisions that may be built to the whole history. `witnesses` names the builds
+on both sides of each change, which the answer depends on. `warm_prior` gives a prior from samples that the
+store already has.
 """
 
 from __future__ import annotations
@@ -48,19 +46,19 @@ if TYPE_CHECKING:
 
 
 NOT_MADE = ("checkout", "build", "skipped")
-"""Stages at which a revision fails for all metrics of its variant at once."""
+"""Stages at which a revision fails for all metrics of its variant."""
 
 SAME_FAILURES = 3
-"""A search ends after this number of revisions that failed for one reason that does not depend on the revision."""
+"""A search ends after this many revisions fail for one reason that does not depend on the revision."""
 
 
 class Searching(Protocol):
-    """A search for one metric or several: gets the results of what it asked for, until all is settled."""
+    """A search for one metric or several: receives the results that it asked for, until all are settled."""
 
     def tell(
         self, news: Built | Unusable | BootSession | CannotRelink, names: Iterable[str] | None = None, /
     ) -> None:
-        """Record news that concerns some metrics, or all."""
+        """Record news for some metrics, or for all."""
         ...
 
     def tell_batch(self, batches: Mapping[str, Batch], /) -> None:
@@ -68,7 +66,7 @@ class Searching(Protocol):
         ...
 
     def spend(self, seconds: float, /) -> None:
-        """Record what everything has cost so far."""
+        """Record the total cost so far, in seconds."""
         ...
 
     def ask(self) -> Visit | AllSettled:
@@ -80,14 +78,14 @@ class Searching(Protocol):
         ...
 
     def belief(self, name: str, /) -> Belief | None:
-        """Return what is believed of a metric now."""
+        """Return the current belief about a metric."""
         ...
 
 
 class Loop:
-    """Goes on until a search is settled; everything that the store holds is used, not repeated.
+    """Runs until a search is settled; reuses everything that the store has.
 
-    `samplers` take the samples, each for the metrics that the same invocations give. `part` is said of each step in
+    `samplers` take the samples, one for the metrics of each group of invocations. `part` labels each step in
     the journal, for searches inside others.
     """
 
@@ -111,13 +109,13 @@ class Loop:
         self._asked: set[tuple[int, str]] = set()
 
     def events(self) -> Generator[Event, None, Mapping[str, Answer]]:
-        """Search; yields what happens and returns each metric's answer."""
+        """Search; yield events and return each metric's answer."""
         while not isinstance(visit := self._next(), AllSettled):
             yield from self._do(visit)
         return visit.answers
 
     def _next(self) -> Visit | AllSettled:
-        """Ask what to do next, in the boot that the journal gives for it."""
+        """Ask what to do next, in the boot session that the journal gives for it."""
         while not isinstance(visit := self._search.ask(), AllSettled):
             sampler = self._sampler_of[visit.names[0]]
             order = [sampler.revisions[position].id for position in visit.measure.order]
@@ -126,7 +124,7 @@ class Loop:
         return visit
 
     def _move(self) -> bool:
-        """Tell the search where samples are from another boot than before; return whether any are."""
+        """Report samples from a new boot session to the search; return whether there are any."""
         moved = False
         for sampler in self._samplers:
             news = sampler.move(self._journal.boot)
@@ -136,7 +134,7 @@ class Loop:
         return moved
 
     def _do(self, visit: Visit) -> Generator[Event, None, None]:
-        """Build and measure what was asked for, pass on the results, and record the step."""
+        """Build and measure what the search asked for, report the results, and record the step."""
         sampler, measure = self._sampler_of[visit.names[0]], visit.measure
         yield from self._build_ahead(sampler, measure.positions)
         for position in measure.positions:
@@ -150,9 +148,7 @@ class Loop:
                 return
         taken = yield from sampler.take(measure, self._journal.next_step)
         if isinstance(taken, CannotRelink):
-            yield BuilderSaid(
-                text=f"could not be linked in another layout, so no more are drawn: {taken.reason}"
-            )
+            yield BuilderSaid(text=f"relinking failed, so perftrail draws no more layouts: {taken.reason}")
             self._search.tell(taken, sampler.targets)
             return
         self._search.tell_batch(taken.batches)
@@ -163,7 +159,7 @@ class Loop:
         self._refuse_to_go_on(sampler)
 
     def _tell_made(self, sampler: Sampler, news: Built | Unusable) -> None:
-        """Pass the outcome of a build to all metrics that it concerns."""
+        """Report the outcome of a build to all metrics that it concerns."""
         self._search.tell(news, sampler.targets)
         failure = None
         if isinstance(news, Unusable):
@@ -181,9 +177,9 @@ class Loop:
                 self._search.tell(other.give_up(news.position, failure), other.targets)
 
     def _build_ahead(self, sampler: Sampler, positions: Sequence[int]) -> Generator[Event, None, None]:
-        """Build what is asked for the first time along with what is likely to be asked for next, several at once.
+        """Build requested positions for the first time, in parallel with positions that are likely to follow.
 
-        The search gets these builds too; they do not depend on what was built before.
+        The search receives these builds too; they do not depend on earlier builds.
         """
         workshop, variant = self._session.workshop, sampler.variant
         fresh = [position for position in positions if (position, variant) not in self._asked]
@@ -211,9 +207,9 @@ class Loop:
                 self._tell_made(sampler, sampler.give_up(position, made, seconds=made.seconds))
 
     def _keep(self, visit: Visit, sampler: Sampler, news: Mapping[str, Batch | Built | Unusable]) -> Stepped:
-        """Keep a step, with what is believed after it."""
+        """Record a step, with the belief after it."""
         self._search.spend(self._journal.seconds)
-        # What is believed is worked out for what is asked next; asked for the other way round, twice.
+        # The belief is computed for the next request; in the other order it would be computed twice.
         self._search.ask()
         subject = step_record.subject(visit.measure)
         revisions = sampler.revisions
@@ -234,7 +230,7 @@ class Loop:
         )
 
     def _refuse_to_go_on(self, sampler: Sampler) -> None:
-        """Raise `NoAnswer` when nothing can be run for one reason that would be the same at every revision."""
+        """Raise `NoAnswer` if nothing can run for one reason that is the same at every revision."""
         for name in sampler.targets:
             failures = sampler.failures(name)
             if sampler.usable(name) or len(failures) < SAME_FAILURES:
@@ -245,12 +241,12 @@ class Loop:
                 return
         tried = [sampler.revisions[position].short for position in failures]
         raise NoAnswer(
-            f"{', '.join(tried)} could not be run, all for one reason that does not depend on the revision: "
-            f"{failure.message}; mend the study file, and see it run with perftrail check --try"
+            f"{', '.join(tried)} failed to run, all for one reason that does not depend on the revision: "
+            f"{failure.message}; fix the study file, then test it with: perftrail check --try"
         )
 
     def _is_the_same_everywhere(self, sampler: Sampler, failure: Failure) -> bool:
-        """Whether a failure is of the study and not of a revision: its own program or input file is missing."""
+        """Whether a failure belongs to the study and not to a revision: its own program or input file is missing."""
         benchmark = self._session.study.benchmarks[sampler.benchmark]
         command = benchmark.command.replace("{study}", self._session.study.directory)
         if failure.stage == "start":
@@ -264,14 +260,14 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """The places in a history of those of its revisions that are not left out, ascending."""
+    """The positions in a history of the revisions that are not skipped, ascending."""
 
     places: tuple[int, ...]
 
     def weights(self, prior: Sequence[float] | None) -> tuple[float, ...] | None:
-        """Give a prior over the whole history as one over the places: what is left out counts for the next.
+        """Return a prior over the whole history as one over these positions: a skipped revision adds to the next.
 
-        Without a prior, each revision of the history counts the same.
+        Without a prior, all revisions of the history have equal weights.
 
         >>> Gaps(places=(0, 3, 4)).weights(None)
         (1.0, 3.0, 1.0)
@@ -283,14 +279,14 @@ class Gaps:
         return tuple(sum(each[low + 1 : high + 1]) for low, high in pairwise(ends))
 
     def answer(self, found: Answer) -> Answer:
-        """Give an answer about the places as one about the history: what is left out before a culprit may be it."""
+        """Return an answer about these positions as one about the history: a skipped revision may be the culprit."""
         if not self._any:
             return found
         changes = tuple(map(self._change, found.changes))
         isolated = found.verdict is not Verdict.FOUND or all(len(each.positions) == 1 for each in changes)
         if isolated:
             return replace(found, changes=changes)
-        reason = f"{found.reason}; the study skips what lies between"
+        reason = f"{found.reason}; the study skips the revisions between"
         return replace(found, changes=changes, verdict=Verdict.RANGE, reason=reason)
 
     @property
@@ -310,13 +306,13 @@ class Gaps:
 
 
 def gaps(revisions: Sequence[Revision], wanted: Sequence[Revision]) -> Gaps:
-    """Give where those that are wanted lie in a history."""
+    """Return the positions of the wanted revisions in a history."""
     ids = {revision.id for revision in wanted}
     return Gaps(places=tuple(place for place, each in enumerate(revisions) if each.id in ids))
 
 
 def witnesses(result: FindAnswer | FindTable, attempted: Collection[str]) -> tuple[Subject, ...]:
-    """Give the subjects that stand on both sides of the changes, inside merges too, each once.
+    """Return the subjects on both sides of the changes, inside merges too, each once.
 
     `attempted` are the ids of revisions that the search asked for.
     """
@@ -350,7 +346,7 @@ def _beside(revisions: Sequence[Revision], change: Change, usable: Collection[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
-    """The natural logarithms of what was measured at a position, and which runnables gave it."""
+    """The natural logarithms of the values at a position, and the runnables that gave them."""
 
     position: int
     runnables: frozenset[str]
@@ -360,12 +356,11 @@ class _Measured:
 def warm_prior(
     view: View, target: Target, revisions: Sequence[Revision], *, before: str
 ) -> tuple[float, ...] | None:
-    """Weigh the revisions of a find question from what this machine's samples say, as `Question.prior`.
+    """Return prior weights of the revisions from this machine's samples, for `Question.prior`.
 
-    Only samples that were started earlier than `before` count (ISO 8601, as the store writes it): give the time
-    at which the search was begun (`SearchRecord.started` of one that is resumed), so that a search that
-    goes on asks the same again and its own samples do not become its prior. `None` when there is nothing to
-    go on. Makes and measures nothing.
+    Only samples that started before `before` count (ISO 8601, as the store writes it). Use the time when the
+    search began (`SearchRecord.started` of a resumed search). A resumed search then asks the same again, and
+    its own samples do not become its prior. Returns `None` without samples. Builds and measures nothing.
     """
     stored = {runnable.revision for runnable in view.store.runnables(target.benchmark)}
     keys = {
@@ -387,7 +382,7 @@ def warm_prior(
 
 
 def _keys(view: View, target: Target, revision: Revision) -> dict[Point, str] | None:
-    """Give the runnable's key at each point of a target, `None` where one was never made."""
+    """Return the runnable's key at each point of a target, or `None` if one was never built."""
     subject = Subject(revision=revision, variant=target.variant)
     keys: dict[Point, str] = {}
     for point in target.points:
@@ -400,7 +395,7 @@ def _keys(view: View, target: Target, revision: Revision) -> dict[Point, str] | 
 
 
 def _logs(target: Target, held: Mapping[Point, Mapping[int, Measurement]], least: int) -> tuple[float, ...]:
-    """Evaluate a target for each ordinal that every point has; a mark of any point is the value's."""
+    """Evaluate a target for each ordinal that every point has; a flag of any point applies to the value."""
     marked: list[Marked] = []
     for ordinal in sorted(set.intersection(*(set(each) for each in held.values()))):
         readings = {point: each[ordinal] for point, each in held.items()}
@@ -412,7 +407,7 @@ def _logs(target: Target, held: Mapping[Point, Mapping[int, Measurement]], least
 
 
 def _earlier(outcomes: Sequence[Outcome], before: str) -> dict[int, Measurement]:
-    """Give the samples started before a time, by ordinal."""
+    """Return the samples that started before a time, by ordinal."""
     return {
         outcome.key.ordinal: outcome
         for outcome in outcomes

@@ -1,4 +1,4 @@
-"""What else a change did: every other metric, at every point, that the blocks of its certificate measured."""
+"""Find every other metric that a change affected, from the blocks of its certificate."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 FAMILY_ERROR = 0.05
-"""The probability that any of the metrics that did not change is named."""
+"""Probability that any metric without a change is named."""
 
 LEAST = 0.01
-"""Changes smaller than this are not worth a word."""
+"""Smaller changes are not reported."""
 
 FEWEST_BLOCKS = 6
 
@@ -42,7 +42,7 @@ OF_THE_MACHINE = (
     "cpu_frequency",
     "cpu_temperature",
 )
-"""Conditions of the machine while it was measured, not of the program."""
+"""Metrics of the machine's state during a run, not of the program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +57,18 @@ class AlsoChanged:
 
     @property
     def is_better(self) -> bool:
-        """Whether this is an improvement, as the study has it."""
+        """Whether this is an improvement by the study's definition."""
         return (self.effect.value < 1.0) == (self.better == "lower")
 
 
 def also_changed(
     benchmark: Benchmark, name: str, sampler: Sampler, change: Change
 ) -> tuple[AlsoChanged, ...]:
-    """Return what changed beside the metric of a name, the largest first.
+    """Return the other metrics that changed, the largest change first.
 
-    The pairs of a certificate's blocks are compared, each metric at each point, by Student's t. As the order in a
-    block was drawn, a difference without a change is symmetric around zero, where that test errs less often than it
-    says. Together the tests err in 5 % at most (Holm 1979).
+    The pairs of a certificate's blocks are compared, each metric at each point, by Student's t. The order in
+    a block is random, so without a change the difference is symmetric around zero, and the test is
+    conservative. The family-wise error rate is at most 5 % (Holm 1979).
     """
     found: list[tuple[float, AlsoChanged]] = []
     for metric, point, differences in _pairs(benchmark, name, sampler, change):
@@ -99,7 +99,7 @@ def also_changed(
 def _pairs(
     benchmark: Benchmark, name: str, sampler: Sampler, change: Change
 ) -> Iterator[tuple[str, Point, Floats]]:
-    """Yield each other metric and point with the differences of logarithms in each block, after minus before."""
+    """Yield each other metric and point with its differences of logarithms in each block, after minus before."""
     target = sampler.targets[name]
     before = max((at for at in sampler.usable(name) if at < change.positions[0]), default=None)
     if before is None:
@@ -127,7 +127,7 @@ def _p_value(differences: Floats) -> float:
 
 
 def _holm(values: Sequence[float]) -> list[bool]:
-    """Say which hypotheses are rejected at the family's error."""
+    """Return which hypotheses are rejected at the family-wise error rate."""
     sure = [False] * len(values)
     for rank, number in enumerate(sorted(range(len(values)), key=values.__getitem__)):
         if values[number] > FAMILY_ERROR / (len(values) - rank):

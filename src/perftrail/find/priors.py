@@ -1,6 +1,6 @@
-"""What is believed of each revision before anything is measured, from what it touches and what it says.
+"""Prior weights of revisions, from the paths that they touch and from their messages.
 
-What a project's own words say of a revision: a message that speaks of speed or memory is a weak hint.
+A message that mentions speed or memory is weak evidence.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 NOTED = 3.0
-"""The weight of a revision whose message speaks of speed, beside one whose message does not.
+"""The weight of a revision whose message mentions speed, relative to one whose message does not.
 
-A message that misleads costs log2 of it, 1.6 bits: two readings at most, as one that is clear tells about one.
+A misleading message costs log2 of it, 1.6 bits. That is at most two samples, because a clear one gives about
+one bit.
 """
 
 LONGEST = 500
-"""So many letters of a message are looked at; it is as long as whoever wrote it pleased."""
+"""Number of characters of a message that are read, because messages have no length limit."""
 
 _TELLING = re.compile(
     r"\b(?:perf(?:ormance)?|fast(?:er|est)?|quick(?:er|ly)?|slow(?:er|ly|down|s)?|speed(?:s|ed|ing)?(?:[ -]?ups?)?"
@@ -38,7 +39,7 @@ _TELLING = re.compile(
 
 
 def speaks_of(message: str) -> str:
-    """Give the first word of a message that speaks of speed or memory, as it stands there; empty where none does.
+    """Return the first word of a message that mentions speed or memory, as written; empty if there is none.
 
     >>> speaks_of("Cache the parsed headers"), speaks_of("Fix a typo"), speaks_of("Make breakfast")
     ('Cache', '', '')
@@ -48,21 +49,21 @@ def speaks_of(message: str) -> str:
 
 
 def noted(revisions: Sequence[Revision]) -> dict[int, str]:
-    """Give the positions of the revisions whose messages speak of speed or memory, each with the word."""
+    """Return the positions of the revisions whose messages mention speed or memory, each with the word."""
     words = {position: speaks_of(revision.summary) for position, revision in enumerate(revisions)}
     return {position: word for position, word in words.items() if word}
 
 
 UNSUSPECTED = 0.1
-"""The weight of a revision that touches none of the suspected paths, beside one that does."""
+"""The weight of a revision that touches no suspected path, relative to one that does."""
 
 UNTOUCHED = 0.25
-"""The weight of a revision that touches nothing at all, beside one that touches one file."""
+"""The weight of a revision that touches no file, relative to one that touches one file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beforehand:
-    """A weight for each revision, `None` when all are alike, and what it rests on in words."""
+    """A weight for each revision, `None` for a uniform prior, and its reasons in words."""
 
     weights: tuple[float, ...] | None
     said: tuple[str, ...]
@@ -71,10 +72,10 @@ class Beforehand:
 def weigh(
     touched: Sequence[Sequence[str]], *, priors: Collection[Prior], suspect: Sequence[str]
 ) -> Beforehand:
-    """Weigh revisions by the paths that each touches; where no paths are known, or all touch alike, none does.
+    """Return prior weights from the paths that each revision touches; uniform without paths or differences.
 
-    Suspected paths count one to ten. Of sizes counts the logarithm: ``1 + log2(files)``, at most 64 files, so
-    that the largest change is seven times as likely as one of a single file.
+    Suspected paths count one to ten. Sizes count by ``1 + log2(files)``, for at most 64 files: the largest
+    change has seven times the weight of a change of one file.
     """
     weights = [1.0] * len(touched)
     said: list[str] = []
@@ -86,16 +87,16 @@ def weigh(
         weights = [weight if hit else weight * UNSUSPECTED for weight, hit in zip(weights, hits, strict=True)]
         said.append(
             f"{sum(hits[1:])} of {len(touched) - 1} revisions touch {', '.join(suspect)} "
-            "and count ten times as much as the others"
+            "and have ten times the prior weight of the others"
         )
     if "size" in priors and len({_size(len(paths)) for paths in touched[1:]}) > 1:
         weights = [weight * _size(len(paths)) for weight, paths in zip(weights, touched, strict=True)]
-        said.append("revisions that touch more files count more, at most seven times as much")
+        said.append("revisions that touch more files have a larger prior weight, at most seven times")
     return Beforehand(weights=tuple(weights) if said else None, said=tuple(said))
 
 
 def with_notes(known: Beforehand, revisions: Sequence[Revision]) -> Beforehand:
-    """Add what the revisions' own messages say; where none speaks of speed or memory, or all do, nothing."""
+    """Add weights from the revisions' messages; nothing if none mentions speed or memory, or if all do."""
     speaking = noted(revisions)
     speaking.pop(0, None)
     others = len(revisions) - 1
@@ -108,23 +109,26 @@ def with_notes(known: Beforehand, revisions: Sequence[Revision]) -> Beforehand:
         ),
         said=(
             *known.said,
-            f"the messages of {len(speaking)} of {others} revisions speak of speed or memory, "
-            "and these count three times as much as the others",
+            f"the messages of {len(speaking)} of {others} revisions mention speed or memory, "
+            "and have three times the prior weight of the others",
         ),
     )
 
 
 def with_measured(known: Beforehand, warm: Sequence[float] | None) -> Beforehand:
-    """Add what earlier measurements show to what is known beforehand.
+    """Add weights from earlier samples to a prior.
 
-    The search will read some of the same samples again, so their weights count by their square root only.
+    The search will read some of the same samples again, so these weights count by their square root only.
     """
     if warm is None:
         return known
     weights = known.weights or (1.0,) * len(warm)
     return Beforehand(
         weights=tuple(weight * math.sqrt(each) for weight, each in zip(weights, warm, strict=True)),
-        said=(*known.said, "earlier measurements show changes, and revisions near them count more"),
+        said=(
+            *known.said,
+            "earlier samples show changes, and revisions near them have a larger prior weight",
+        ),
     )
 
 

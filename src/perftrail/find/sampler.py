@@ -1,4 +1,4 @@
-"""Batches of samples along a line of revisions, taken as a search asks for them."""
+"""Take batches of samples along a line of revisions, as a search asks for them."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ TRIES = 4
 """Noisy samples that are repeated before it is checked whether repeating helps."""
 
 HELPS = 0.25
-"""The share of those taken again that must have come out quiet for it to be worth going on."""
+"""The share of repeated samples that must be quiet for further repetition."""
 
 LAYOUTS_AT_ONCE = 8
-"""Number of layouts that are linked at once."""
+"""Number of layouts linked at once."""
 
 MOST_PARTIAL = 50
-"""A batch that was interrupted so often is not begun again: something is wrong with it."""
+"""Maximum number of interruptions of a batch; after that it is not started again."""
 
 Values = dict[str, float]
-"""Every figure of one invocation, by its metric's name."""
+"""All metrics of one invocation, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What one batch gave each target, by its name; and the positions that have never given it a sample."""
+    """The values of one batch for each target, by name, and the positions that never gave it a sample."""
 
     batches: Mapping[str, Batch]
     unusable: Mapping[str, tuple[Unusable, ...]]
@@ -52,22 +52,22 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What a certificate's block gave: every figure of each position at each point; without noisy samples."""
+    """A certificate's block: all metrics of each position at each point, without noisy samples."""
 
     values: Mapping[int, Mapping[Point, Values]]
 
 
 class _PartlyStored(Exception):
-    """A batch of which an earlier run took only a part, or which it took in another boot."""
+    """An earlier run stored only a part of this batch, or took it in another boot session."""
 
 
 class Sampler:
     """Takes samples of targets that the same invocations give, over revisions in a line.
 
-    A batch is one block of draws: its samples ran directly one after another, with the same path, environment and
-    layout. What the store holds of a whole batch is not taken again; a batch of which a part is missing is. A
-    noisy sample is taken once more, but not in a certificate, where it cancels its pair.
-    `set_aside` counts the samples that were replaced so, `noisy` those that were used though noisy.
+    A batch is one block of draws: its samples ran directly one after another, with the same path, environment
+    and layout. A batch that the store has completely is not repeated; an incomplete one is. A noisy sample is
+    repeated once, except in a certificate, where it cancels its pair. `set_aside` counts the discarded
+    samples, `noisy` the noisy samples that were used.
     """
 
     def __init__(
@@ -118,13 +118,13 @@ class Sampler:
         return {self.revisions[at].id: why for at, why in self.failures(target).items()}
 
     def build_of(self, position: int) -> int:
-        """Return the first position whose artefact equals that of one."""
+        """Return the first position with an equal artefact."""
         return self._like.get(position, position)
 
     def told_of(self, target: str, places: Mapping[str, int]) -> Iterator[Batch]:
-        """Yield what was sampled of some revisions, by their ids, as batches of the places given for them.
+        """Yield existing samples of some revisions, by their ids, as batches at the positions given for them.
 
-        They cost nothing any more, and are no blocks of a certificate.
+        They cost nothing, and are not blocks of a certificate.
         """
         for ids, batches in self._told:
             samples = tuple(
@@ -139,16 +139,16 @@ class Sampler:
 
     @property
     def can_relink(self) -> bool:
-        """Whether the study says how to link what is run in other layouts."""
+        """Whether the study says how to link the program in other layouts."""
         subject = Subject(revision=self.revisions[0], variant=self.variant)
         return not self.is_counted and all(
             self._session.workshop.can_relink(self._cell(subject, point)) for point in self.points
         )
 
     def move(self, boot: Boot) -> BootSession | None:
-        """Sample in a boot from now on; return the news of that where it is another one than before.
+        """Sample in this boot session from now on; return news if it differs from the previous one.
 
-        Instructions are counted alike in every boot.
+        Counted instructions do not depend on the boot session.
         """
         if self.is_counted:
             return None
@@ -156,15 +156,15 @@ class Sampler:
         return BootSession(name=boot.id) if boot.id != before.id else None
 
     def give_up(self, position: int, failure: Failure, *, seconds: float = 0.0) -> Unusable:
-        """Keep why a position cannot be used for any target, and return the news of it."""
+        """Record why a position is unusable for all targets, and return the news."""
         for failures in self._failures.values():
             failures[position] = failure
         return Unusable(position=position, seconds=seconds)
 
     def prepare(self, position: int) -> Generator[Event, None, Built | Unusable | None]:
-        """Build a position and warm it up, where that has not been done; return the news of it.
+        """Build a position and run its warm-ups, if not done yet; return the news.
 
-        A revision whose artefact equals that of another one is reported as such: it would be the same build twice.
+        A revision whose artefact equals that of another one is reported as an equal build.
         """
         if position in self._prepared:
             return None
@@ -256,7 +256,7 @@ class Sampler:
         )
 
     def _read(self, target: str, position: int, sample: dict[Point, Measurement] | Failure) -> Sample:
-        """Evaluate a target for one sample, and keep why it has no value."""
+        """Evaluate a target for one sample, and record why it has no value."""
         value = sample if isinstance(sample, Failure) else logarithm(self.targets[target], sample)
         if isinstance(value, Failure):
             self._failures[target][position] = value
@@ -268,7 +268,7 @@ class Sampler:
     def _sample(
         self, readies: tuple[Ready, ...], draw: Draw, stored: Mapping[tuple[int, int], Outcome]
     ) -> Generator[Event, None, tuple[dict[Point, Measurement] | Failure, float]]:
-        """Run one invocation at each point, there and back in turn; return what they gave and cost."""
+        """Run one invocation at each point, in alternating order; return their values and cost."""
         found: dict[Point, Measurement] = {}
         seconds = 0.0
         for number in _points_in_turn(len(readies), draw.turn):
@@ -290,7 +290,7 @@ class Sampler:
     def _hand_out(
         self, measure: Measure, readies: Mapping[int, tuple[Ready, ...]], draws: Sequence[Draw]
     ) -> None:
-        """Have the whole batch begun on the machine that measures, in its order."""
+        """Submit the whole batch to the measuring machine, in its order."""
         ordinals: dict[str, int] = {}
         starts: list[Start] = []
         for turn, position in enumerate(measure.order):
@@ -303,7 +303,7 @@ class Sampler:
         self._bench.begin(starts)
 
     def _stored(self, readies: Mapping[int, tuple[Ready, ...]], block: str) -> dict[tuple[int, int], Outcome]:
-        """Return what the store holds of a block, by turn and number of the point, if it is of this boot."""
+        """Return the stored outcomes of a block, by turn and number of the point, if it is of this boot session."""
         found: dict[tuple[int, int], Outcome] = {}
         for of_points in readies.values():
             for number, ready in enumerate(of_points):
@@ -324,7 +324,7 @@ class Sampler:
         return self.discarded < TRIES or self._helped >= HELPS * self.discarded
 
     def _warm_up(self, readies: Sequence[Ready]) -> Generator[Event, None, Failure | None]:
-        """Run each point's warm-ups; return why one failed."""
+        """Run each point's warm-ups; return a failure if there is one."""
         for ready in readies:
             for number in range(self._session.study.measure.warmups):
                 outcome = yield from self._bench.outcome(ready, "warmup", number)
@@ -336,7 +336,7 @@ class Sampler:
     def _relink(
         self, measure: Measure
     ) -> Generator[Event, None, tuple[Mapping[int, tuple[Ready, ...]], float] | CannotRelink]:
-        """Link a batch's builds in its layout, several layouts in one visit, and make them ready."""
+        """Link a batch's builds in its layout, several layouts in one pass, and prepare them."""
         workshop = self._session.workshop
         if measure.layout:
             cells = [
@@ -361,7 +361,7 @@ class Sampler:
     def _readies(
         self, position: int, *, layout: int = 0
     ) -> Generator[Event, None, tuple[Ready, ...] | Failure]:
-        """Make everything ready that a sample of a position runs."""
+        """Prepare everything that a sample of a position runs."""
         subject = Subject(revision=self.revisions[position], variant=self.variant)
         readies: list[Ready] = []
         for point in self.points:

@@ -1,4 +1,4 @@
-"""A search's steps and belief, put as plain data for the store and in words for people."""
+"""Serialise one search step for the store, and describe it in words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_SAID = 4
 
 
 def subject(measure: Measure) -> int:
-    """Return the position that a batch is about: of a certificate the first after the change.
+    """Return the position that a batch is about; for a certificate, the first after the change.
 
     >>> from perftrail.search import Measure
     >>> subject(Measure(order=(0, 7, 0, 7, 7))), subject(Measure(order=(9, 4, 5, 0), certificate=True))
@@ -40,7 +40,7 @@ def subject(measure: Measure) -> int:
 
 
 def action(visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bool) -> dict[str, Json]:
-    """Put what was asked for: `measure` and `position` are what it is about, `order` all that is run."""
+    """Return a request as data: `measure` and `position` are its subject, `order` is everything that runs."""
     measure = visit.measure
     put: dict[str, Json] = {
         "measure": revisions[about].id,
@@ -57,7 +57,7 @@ def action(visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bo
 
 
 def news(told: Told, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
-    """Put what a step found out of a metric; values are the metric's own, not logarithms."""
+    """Return a step's news about a metric as data; values are the metric's own, not logarithms."""
     failure = sampler.failures(name).get(about)
     if failure is not None:
         why: dict[str, Json] = {"unusable": failure.stage, "message": failure.message, "log": failure.log}
@@ -78,7 +78,7 @@ def news(told: Told, about: int, sampler: Sampler, name: str) -> dict[str, Json]
 
 
 def belief(held: Belief | None, revisions: Sequence[Revision]) -> dict[str, Json]:
-    """Put what is believed after a step: every built revision with P(the change is at or before it)."""
+    """Return the belief after a step: for every built revision, P(the change is at or before it)."""
     if held is None:
         return {}
     built: list[Json] = [
@@ -97,7 +97,7 @@ def belief(held: Belief | None, revisions: Sequence[Revision]) -> dict[str, Json
 
 
 def words(told: Told, about: int, sampler: Sampler, name: str, held: Belief | None) -> str:
-    """Say a step of a search for one metric; of several samples the middle one stands for all."""
+    """Describe a step of a search for one metric; the median represents several samples."""
 
     def label(position: int) -> str:
         return sampler.revisions[position].short
@@ -115,13 +115,13 @@ def words(told: Told, about: int, sampler: Sampler, name: str, held: Belief | No
 def words_of_several(
     told: Mapping[str, Told], about: int, sampler: Sampler, beliefs: Mapping[str, Belief | None]
 ) -> str:
-    """Say a step of a search for several metrics, and how much is left to be told apart."""
+    """Describe a step of a search for several metrics, and the number of candidates left."""
     names = list(told)
     label = sampler.revisions[about].short
     failures = [sampler.failures(name).get(about) for name in names]
     if all(failures):
         assert failures[0] is not None
-        return f"{label} could not be used ({failures[0].stage})"
+        return f"{label} is unusable ({failures[0].stage})"
     shown = ", ".join(names[:MOST_SAID])
     more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
     certificate = any(isinstance(each, Batch) and each.certificate for each in told.values())
@@ -132,7 +132,7 @@ def words_of_several(
 def _left(beliefs: Mapping[str, Belief | None]) -> str:
     known = [held for held in beliefs.values() if held is not None]
     if len(known) < len(beliefs):
-        return "nothing to compare it with yet"
+        return "no other revision to compare with yet"
     left = [held.candidates for held in known if held.no_change <= 0.5 and held.candidates > 1]
     if not left:
         return "no more than 1 candidate left for each"

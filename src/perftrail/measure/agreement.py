@@ -1,4 +1,4 @@
-"""Answers that must be the same: whether every variant and revision gave the same at each point."""
+"""Compare metrics that must be equal for all variants and revisions at a point."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """A metric that should be the same at a point and is not: each value with the subjects that gave it."""
+    """A metric whose values differ at a point, with the subjects that gave each value."""
 
     benchmark: str
     metric: str
@@ -28,7 +28,7 @@ class Disagreement:
     given: Mapping[float, tuple[Subject, ...]]
 
     def as_json(self) -> dict[str, Json]:
-        """The disagreement as `run --json` prints it."""
+        """Return the disagreement as `run --json` prints it."""
         return {
             "benchmark": self.benchmark,
             "metric": self.metric,
@@ -43,7 +43,7 @@ class Disagreement:
 def disagreements(
     study: Study, measured: Iterable[tuple[Cell, Sequence[Outcome]]]
 ) -> tuple[Disagreement, ...]:
-    """Compare the metrics that are declared as ``same``, over every invocation of each cell, warm-ups too."""
+    """Return the disagreements of metrics declared as ``same``, over all invocations, warm-ups included."""
     found: dict[tuple[str, str, Point], dict[float, dict[Subject, None]]] = {}
     for cell, outcomes in measured:
         metrics = study.benchmarks[cell.benchmark].metrics

@@ -1,6 +1,7 @@
-"""The bench: each planned start happens once; what the store holds is not done again.
+"""Run planned invocations once each, and record their outcomes.
 
-Which start comes next: the state of each runnable, from the store and from what was just measured.
+`Bench` performs invocations that the store does not hold yet. `Standing` says which invocation a runnable
+needs next.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
 
 class Bench:
-    """Performs starts through the engine, commits each outcome before the next, and knows all of them.
+    """Performs invocations through the engine, and commits each outcome before the next one starts.
 
-    `begin` hands a start out where another machine performs it, which `machine` then is.
+    `begin` submits invocations ahead when `machine` is another machine that performs them.
     """
 
     def __init__(
@@ -59,13 +60,13 @@ class Bench:
         self.started = 0
 
     def key(self, ready: Ready, phase: Phase, ordinal: int) -> InvocationKey:
-        """Name a start of something ready on this machine."""
+        """Return the store's key of an invocation on this machine."""
         return InvocationKey(
             runnable=ready.runnable.key, machine=self.machine.id, phase=phase, ordinal=ordinal
         )
 
     def recall(self, readies: Iterable[Ready]) -> None:
-        """Read what the store holds of things that are ready, all in one go."""
+        """Read the stored outcomes of several prepared cells in one query."""
         unknown = {ready.runnable.key for ready in readies} - self._known.keys()
         if not unknown:
             return
@@ -74,12 +75,12 @@ class Bench:
             self._known[key] = {(each.key.phase, each.key.ordinal): each for each in held.get(key, ())}
 
     def known(self, ready: Ready) -> Mapping[tuple[Phase, int], Outcome]:
-        """Every outcome of something ready on this machine, by phase and ordinal."""
+        """Return every outcome of a prepared cell on this machine, by phase and ordinal."""
         self.recall((ready,))
         return self._known[ready.runnable.key]
 
     def perform(self, starts: Sequence[Start] | Iterable[Start]) -> Generator[Event, None, None]:
-        """Perform starts in order, each committed before the next begins, but for those handed out ahead."""
+        """Perform invocations in order. Each is committed before the next begins, except those submitted ahead."""
         for start in starts:
             outcome = (self._handed.pop(start.key, None) or self._begin(start)).outcome()
             self._store.add(outcome)
@@ -88,25 +89,25 @@ class Bench:
             yield Invoked(cell=start.ready.cell, outcome=outcome)
 
     def hand_out(self, ready: Ready, wanted: Iterable[tuple[Phase, int]], *, draw: Draw = UNDRAWN) -> None:
-        """Hand starts out that are not known, in this order; `outcome` then waits for what came of each."""
+        """Submit the invocations that have no outcome yet, in this order; `outcome` then waits for each."""
         keys = (self.key(ready, phase, ordinal) for phase, ordinal in wanted)
         self.begin(Start(ready=ready, key=key, draw=draw) for key in keys)
 
     def begin(self, starts: Iterable[Start]) -> None:
-        """Hand starts out that are not known, in this order; `perform` then waits for the outcome of each."""
+        """Submit the invocations that have no outcome yet, in this order; `perform` then waits for each."""
         for start in starts:
             known = self.known(start.ready)
             if (start.key.phase, start.key.ordinal) not in known and start.key not in self._handed:
                 self._handed[start.key] = self._begin(start)
 
     def take_back(self) -> None:
-        """Forget what was handed out and not asked for; what of it was not begun yet will not be."""
+        """Withdraw submitted invocations that no caller has requested and that have not begun."""
         self._handed.clear()
 
     def outcome(
         self, ready: Ready, phase: Phase, ordinal: int, *, draw: Draw = UNDRAWN
     ) -> Generator[Event, None, Outcome]:
-        """Give one outcome, started now, with this draw, only when it is not known."""
+        """Return one outcome; start the invocation with this draw only if the outcome is unknown."""
         known = self.known(ready)
         if (phase, ordinal) not in known:
             start = Start(ready=ready, key=self.key(ready, phase, ordinal), draw=draw)
@@ -116,9 +117,9 @@ class Bench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is known of one runnable so far, and what it still lacks. `metrics` decide when it is enough.
+    """Outcomes of one runnable, and the invocations that it still needs for its `metrics`.
 
-    Failures that are `forgiven` do not count: what failed is tried again.
+    Failures that are `forgiven` do not count: those invocations are repeated.
     """
 
     known: Mapping[tuple[Phase, int], Outcome]
@@ -128,35 +129,35 @@ class Standing:
 
     @property
     def warmups(self) -> Sequence[Outcome]:
-        """The warm-ups so far, by ordinal."""
+        """Warm-up outcomes, by ordinal."""
         return self._of("warmup")
 
     @property
     def samples(self) -> Sequence[Outcome]:
-        """The samples so far, by ordinal."""
+        """Sample outcomes, by ordinal."""
         return self._of("sample")
 
     @property
     def measurements(self) -> Sequence[Measurement]:
-        """The samples that gave values."""
+        """Samples that gave values."""
         return [outcome for outcome in self.samples if isinstance(outcome, Measurement)]
 
     @property
     def broken(self) -> bool:
-        """Whether starting it again is pointless: its first start failed, or most did."""
+        """Whether further invocations are pointless: the first one failed, or most did."""
         failed = sum(not isinstance(outcome, Measurement) for outcome in (*self.warmups, *self.samples))
         return failed > len(self.measurements)
 
     @property
     def gave_up(self) -> bool:
-        """Whether it ran into a limit, beyond which larger points are not tried where the study says `give_up`."""
+        """Whether an invocation reached a limit; `give_up` then skips larger points."""
         outcomes = (*self.warmups, *self.samples)
         failed = (outcome for outcome in outcomes if isinstance(outcome, FailedInvocation))
         return self.broken and any(outcome.failure.is_limit for outcome in failed)
 
     @property
     def left(self) -> tuple[int, int]:
-        """How many starts it lacks: at least, and at most."""
+        """Return the minimum and the maximum number of invocations that are missing."""
         if self.broken or self._enough():
             return (0, 0)
         warmups = max(0, self.policy.warmups - len(self.warmups))
@@ -166,13 +167,13 @@ class Standing:
 
     @property
     def seconds_each(self) -> float:
-        """What one start takes, from those there are; zero when there is none yet."""
+        """Mean seconds of one invocation so far; zero before the first."""
         seconds = [outcome.seconds for outcome in (*self.warmups, *self.samples)]
         return sum(seconds) / len(seconds) if seconds else 0.0
 
     @property
     def next(self) -> tuple[Phase, int]:
-        """The start that it lacks first: warm-ups before samples, then the first ordinal that is free."""
+        """Return the next missing invocation: warm-ups before samples, lowest free ordinal first."""
         phase: Phase = "warmup" if len(self.warmups) < self.policy.warmups else "sample"
         ordinal = 0
         while (phase, ordinal) in self.known:
@@ -189,12 +190,12 @@ class Standing:
         quiet = sum(weight(measurement.flags) > 0.0 for measurement in self.measurements)
         lacking = quiet < len(self.measurements) and not enough_quiet(quiet, least=count.least)
         if lacking and taken < 2 * count.least:
-            # Marked samples are made up for, but not for ever: where it is always busy, all are used.
+            # Noisy samples are repeated, but not without limit: on a machine that is always noisy, all are used.
             return False
         return taken >= count.least and all(self._precise(metric) for metric in self.metrics)
 
     def _precise(self, metric: str) -> bool:
-        """Whether one metric is known well enough from the samples that its estimate will use."""
+        """Whether one metric is precise enough in the samples that its estimate will use."""
         marked = marked_values(self.measurements, metric)
         values = sift(marked, least=self.policy.invocations.least).values
         return enough(
@@ -207,13 +208,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally(Standing):
-    """The standing of a runnable that is at hand, to be started."""
+    """The standing of a runnable that is ready to start."""
 
     ready: Ready
 
 
 def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[Marked]:
-    """Give the values of a metric, each with the marks of its sample."""
+    """Return the values of a metric, each with the flags of its sample."""
     return [
         Marked(value=each.values[metric], flags=each.flags) for each in measurements if metric in each.values
     ]

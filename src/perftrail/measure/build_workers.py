@@ -1,4 +1,4 @@
-"""Who makes subjects: one builder, or one with a crew that has sources and launchers of its own."""
+"""Open the builder of a study: one build at a time, or several parallel build workers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class OwnHand:
-    """Implements `builder.crew.Hand`: all that it uses is its own, opened when it is first needed.
+    """A build worker, implementing `builder.crew.Hand`, with separate sources and launcher, opened on first use.
 
-    `kind` is the builder that it builds with; its sandboxes have their `rooms` there, or below the results.
+    `kind` is the builder that it uses. Its sandboxes are in `rooms`, or below the results.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class OwnHand:
         self._builder: LocalBuilder | None = None
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        """Make a subject."""
+        """Build a subject."""
         return self.builder.make(subject, recipe)
 
     def relink(
         self, subject: Subject, recipe: Recipe, layouts: Sequence[int], *, artefact: str
     ) -> Mapping[int, Built | Failure]:
-        """Relink a subject with some seeds; build it first where that is not done yet.
+        """Link a subject with several layout seeds; build the subject first if necessary.
 
-        Layouts are named as those of a build with this `artefact`: a compiler that writes the time into what it
-        makes gives another one here.
+        `artefact` names the build that the layouts belong to. This worker's build can differ from it when a
+        compiler writes the time into its output.
         """
         built = self.builder.make(subject, recipe)
         if isinstance(built, Failure):
@@ -74,40 +74,40 @@ class OwnHand:
 
     @property
     def builder(self) -> LocalBuilder:
-        """What it builds with."""
+        """The builder of this worker."""
         if self._builder is None:
             self._builder = self._opened()
         return self._builder
 
     def confirm(self) -> None:
-        """Compare what went on in used trees with clean builds. Raises `StaleBuilds` when they differ."""
+        """Compare builds from reused trees with clean builds. Raises `StaleBuilds` when they differ."""
         if self._builder is not None:
             self._builder.confirm()
 
     def news(self) -> tuple[str, ...]:
-        """Give what was done beside making subjects."""
+        """Return messages about work other than builds, for example removed builds."""
         return () if self._builder is None else self._builder.news()
 
     def let_go(self) -> None:
-        """Let go of the builds that were made here: whoever wanted them says that they are used, or has got them."""
+        """Release the builds of this worker; clients mark builds that they use, or have copied them."""
         if self._builder is not None:
             self._builder.close()
 
     def cancel(self) -> None:
-        """Kill what runs now, from any thread: what it was to make is not wanted any more."""
+        """Kill the current build, from any thread, because its result is no longer needed."""
         self._launcher.cancel()
         if self._sandboxes is not None:
             self._sandboxes.cancel()
 
     def stop(self) -> None:
-        """Kill what runs, and start nothing more."""
+        """Kill running processes, and start no more."""
         self._stop.set()
         self._launcher.close()
         if self._sandboxes is not None:
             self._sandboxes.end()
 
     def close(self) -> None:
-        """Let go of the builds and end the launcher."""
+        """Release the builds and end the launcher."""
         self.let_go()
         self._launcher.close()
 
@@ -123,15 +123,13 @@ class OwnHand:
 
 @contextmanager
 def crew(study: Study, root: Path, *, jobs: int, own: Patched | None) -> Iterator[Crew | None]:
-    """Give so many hands to build with, which share the CPUs; none where one build is made at a time."""
+    """Yield `jobs` build workers that share the CPUs; `None` for one build at a time."""
     if jobs == 1:
         yield None
         return
     cpus = len(os.sched_getaffinity(0))
     each = max(1, cpus // jobs)
-    said = (
-        f"{jobs} builds at once, each for {each} of {cpus} CPUs; what is measured waits until they are made"
-    )
+    said = f"{jobs} parallel builds, each with {each} of {cpus} CPUs; measurements wait until they end"
     hands = Crew([OwnHand(study, root, own=own, cpus=each) for _ in range(jobs)], said=said)
     try:
         yield hands
@@ -148,7 +146,7 @@ def open_builder(
     enclosing: Enclosing | None,
     crew: Crew | Makers | None = None,
 ) -> Builder:
-    """Open the builder of a study's subjects, with a crew or others who make them if there are any."""
+    """Open the builder of a study's subjects, with local or remote build workers if there are any."""
     named = _places(study, root, sources, enclosing, cpus=len(os.sched_getaffinity(0)))
     if crew is None:
         return LocalBuilder(sources.main, starter, **named)
@@ -158,7 +156,7 @@ def open_builder(
 
 
 def sandboxes(study: Study, root: Path, starter: Launcher, *, rooms: Path | None = None) -> Sandboxes | None:
-    """Give what keeps builds and runs in a sandbox, `None` of a study that asks for none."""
+    """Return the sandboxes of builds and runs, or `None` if the study does not use sandboxes."""
     if not study.sandbox.always:
         return None
     outside = starter.start()

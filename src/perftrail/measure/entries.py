@@ -1,4 +1,4 @@
-"""From what somebody wrote to the entries of a trial: parameters filled in, words split, names given."""
+"""Turn the command line of `perftrail measure` into entries: fill parameters, split words, assign names."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ MOST_ENTRIES = 1000
 
 _SHELL_ONLY = re.compile(r"[|&;<>`\n]|\$[A-Za-z_({]")
 
-# What a shell takes as it stands; double quotes only where nothing in them is the shell's own.
+# Text that a shell does not change; double quotes only where they contain nothing that a shell expands.
 _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|\$(?![A-Za-z_({])|[^"\\$`])*"|\\.""", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What somebody wrote on the command line of `measure`.
+    """The command line of `measure`.
 
-    `commands` are one text each; `words` is one command given word by word, instead. `parameters` holds each
-    parameter's values as written. `shell` is the words that start the shell, empty for none. Each hook is
-    given once for all commands, or once for each, the reference among them.
+    `commands` are one text each; `words` is one command, already split into words. `parameters` holds each
+    parameter's values as written. `shell` is the words that start the shell, empty for none. Each hook has
+    one value for all commands, or one for each, the reference included.
     """
 
     commands: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """The entries in order, who is compared with whom, and the shell with nothing to do, if one is used."""
+    """The entries in order, the groups that are compared, and the empty shell command if a shell is used."""
 
     entries: tuple[Entry, ...]
     groups: tuple[Group, ...]
@@ -58,10 +58,11 @@ class Entered:
 
 
 def enter(asked: Asked) -> Entered:
-    """Make entries of what was asked; raises `UsageError` with everything that makes no sense of it.
+    """Return the entries of a command line; raises `UsageError` with every mistake in it.
 
-    Commands change faster than parameters, as hyperfine orders them. Of several commands each is compared
-    with the first, or the reference, at the same values; of one command each value with the first.
+    Commands change faster than parameters, in hyperfine's order. Each of several commands is compared with
+    the first, or with the reference, at the same values. With one command, each value is compared with the
+    first value.
     """
     written = _written(asked)
     points = _points(asked, written)
@@ -92,7 +93,7 @@ def enter(asked: Asked) -> Entered:
 
 
 def scan(name: str, first: str, last: str, *, step: str | None) -> tuple[str, ...]:
-    """Give the values from one number to another, as written decimals; raises `UsageError`.
+    """Return the values between two numbers, as written decimals; raises `UsageError`.
 
     >>> scan("delay", "0.3", "0.7", step="0.2")
     ('0.3', '0.5', '0.7')
@@ -121,7 +122,7 @@ def values_of(text: str) -> tuple[str, ...]:
 
 
 def needs_shell(text: str) -> str | None:
-    """Give what only a shell understands in a command, outside of its quotes; None when there is nothing.
+    """Return the first character outside quotes that only a shell understands, or `None`.
 
     >>> needs_shell("sleep 1 && echo"), needs_shell("awk '{ print $a }' b"), needs_shell("echo $HOME")
     ('&', None, '$H')
@@ -131,27 +132,27 @@ def needs_shell(text: str) -> str | None:
 
 
 def _written(asked: Asked) -> list[str]:
-    """Every command as one text, the reference first."""
+    """Return every command as one text, the reference first."""
     if asked.words and asked.commands:
-        raise UsageError("commands stand before the --, or one command's words after it; not both")
+        raise UsageError("write commands before the --, or the words of one command after it; not both")
     commands = [shlex.join(asked.words)] if asked.words else list(asked.commands)
     if not commands:
         raise UsageError(
-            "measure what? perftrail measure 'COMMAND' ['COMMAND' …], or perftrail measure -- WORD …"
+            "no command to measure; use perftrail measure 'COMMAND' ['COMMAND' …], or perftrail measure -- WORD …"
         )
     return commands if asked.reference is None else [asked.reference, *commands]
 
 
 def _points(asked: Asked, written: Sequence[str]) -> list[dict[str, str]]:
-    """Every way to set the parameters, the first one changing fastest."""
+    """Return every combination of parameter values, the first parameter changing fastest."""
     hooks = (*asked.setup, *asked.prepare, *asked.conclude, *asked.cleanup, *asked.names)
     for name, values in asked.parameters.items():
         if not _NAME.fullmatch(name):
             raise UsageError(f"parameter {quoted(name)}: use letters, digits, _ and -, a letter first")
         if not any(_uses(text, (name,)) for text in (*written, *hooks)):
-            raise UsageError(f"parameter {name}: no command has {{{name}}} in it")
+            raise UsageError(f"parameter {name}: no command contains {{{name}}}")
         if len(set(values)) < len(values):
-            raise UsageError(f"parameter {name}: a value is given twice in {listed(values, 'and')}")
+            raise UsageError(f"parameter {name}: duplicate value in {listed(values, 'and')}")
     combinations = itertools.product(*reversed(list(asked.parameters.values())))
     return [dict(zip(asked.parameters, reversed(values), strict=True)) for values in combinations]
 
@@ -194,12 +195,12 @@ def _entry(
 
 
 def _words(text: str, values: Mapping[str, str], *, named: str) -> tuple[str, ...]:
-    """Split a command into words and fill each: no value becomes two words, and none is read by a shell."""
+    """Split a command into words and fill in parameters. A value stays one word, and no shell reads it."""
     sign = needs_shell(text)
     if sign:
         raise UsageError(
-            f"{named}{quoted(text)}: {quoted(sign)} is for a shell, and none is used: give --shell (its own"
-            " time is then measured and shown), or put it in single quotes where it is meant as it stands"
+            f"{named}{quoted(text)}: {quoted(sign)} needs a shell, and none is used: add --shell (the"
+            " shell's time is then measured and shown), or put literal text in single quotes"
         )
     try:
         return tuple(_fill(word, values) for word in split_command(text))
@@ -210,16 +211,14 @@ def _words(text: str, values: Mapping[str, str], *, named: str) -> tuple[str, ..
 def _hook(
     asked: Asked, option: str, texts: Sequence[str], *, values: Mapping[str, str], command: int, of: int
 ) -> tuple[str, ...]:
-    """The words of what is run beside a command.
+    """Return the words of a hook, which runs before or after a command.
 
-    It is not measured, so a text that needs a shell gets one, unless parameters are filled into it.
+    Hooks are not measured, so a text that needs a shell gets one, unless it contains parameters.
     """
     if not texts:
         return ()
     if len(texts) not in (1, of):
-        raise UsageError(
-            f"{option}: give it once, or once for each of the {of} commands; not {len(texts)} times"
-        )
+        raise UsageError(f"{option}: use it once, or once for each of the {of} commands; found {len(texts)}")
     text = texts[0] if len(texts) == 1 else texts[command]
     if not text.strip():
         return ()
@@ -231,7 +230,7 @@ def _hook(
 
 
 def _names(asked: Asked, numbers: Sequence[int], commands: int) -> list[str | None]:
-    """Name the entries, given the number of each one's command: None for those that no name was given."""
+    """Return the name of each entry, or `None` without a name. `numbers` are the entries' command numbers."""
     first = 0 if asked.reference is None else 1
     own = [number for number in numbers if number >= first]
     given: Sequence[str | None] = asked.names
@@ -241,19 +240,19 @@ def _names(asked: Asked, numbers: Sequence[int], commands: int) -> list[str | No
         texts = asked.names if len(given) > 1 else asked.names * (commands - first)
         given = [_with_point(texts[number - first], asked.parameters) for number in own]
     elif len(given) != len(own):
-        raise UsageError(f"-n: {len(given)} names for {len(own)} commands; give one for each, or one for all")
+        raise UsageError(f"-n: {len(given)} names for {len(own)} commands; use one for each, or one for all")
     left = iter(given)
     return [next(left) if number >= first else asked.reference_name for number in numbers]
 
 
 def _with_point(name: str, parameters: Mapping[str, tuple[str, ...]]) -> str:
-    """Add to a name that stands for several values which of them it is, unless it says so itself."""
+    """Add the parameter values to a name that several entries share, unless it contains them."""
     open_ones = [axis for axis in parameters if not _uses(name, (axis,))]
     return " ".join([name, *(f"{axis}={{{axis}}}" for axis in open_ones)])
 
 
 def _fill(text: str, values: Mapping[str, str], quote: Callable[[str], str] = str) -> str:
-    """Put values in place of their names in braces; every other brace stands for itself."""
+    """Replace names in braces by their values; other braces stay as they are."""
     if not values:
         return text
     return _braces(values).sub(lambda found: quote(values[found.group(1)]), text)

@@ -1,4 +1,4 @@
-"""What workflows tell whoever watches: console, page and tests render these, workflows never print."""
+"""Events that workflows yield, for the console, the dashboard and the tests to render."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRead:
-    """The source's revisions are known, oldest first."""
+    """The revisions of the source were read, oldest first."""
 
     revisions: tuple[Revision, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """The study says that these revisions are not to be built, for one reason."""
+    """The study excludes these revisions, all for one reason."""
 
     left_out: LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildStarted:
-    """A subject is being made."""
+    """A build started."""
 
     subject: Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildFinished:
-    """A subject was made or not. `known`: nothing was done, the store knew what came of it."""
+    """A build ended, or failed. `known`: the store had the outcome, so nothing was built."""
 
     subject: Subject
     outcome: Built | Failure
@@ -48,14 +48,14 @@ class BuildFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuilderSaid:
-    """The builder did something beside making a subject that people should know: made room, lost its trust."""
+    """The builder did something else of interest, for example removed old builds to free disk space."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkFailed:
-    """A benchmark could not be made against a subject that could."""
+    """A benchmark build failed although the subject's build succeeded."""
 
     subject: Subject
     benchmark: str
@@ -81,7 +81,7 @@ class RelinkedAlike:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameArtefact:
-    """Subjects are one build, measured once: equal artefacts, whatever their revisions."""
+    """Several subjects have equal artefacts, so perftrail measures them once."""
 
     benchmark: str
     subjects: tuple[Subject, ...]
@@ -89,7 +89,7 @@ class SameArtefact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invoked:
-    """An invocation ended, in a measurement or in a recorded failure."""
+    """An invocation ended, with a measurement or a recorded failure."""
 
     cell: Cell
     outcome: Outcome
@@ -97,7 +97,7 @@ class Invoked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUp:
-    """Points are skipped, since a smaller value of the same axis failed on time or memory already."""
+    """Points were skipped because a smaller value of the same axis already ran out of time or memory."""
 
     cells: tuple[Cell, ...]
     because: Cell
@@ -105,9 +105,9 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is: invocations done, and how many seconds are left at least and at most.
+    """Progress of a run: completed invocations, and the seconds left at least and at most.
 
-    Of so many points that are `unseen`, it is not known what they take, and it may be more.
+    The time for `unseen` points is unknown, so the run can take longer.
     """
 
     done: int
@@ -120,7 +120,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepped:
-    """A search took a step. `belief` is its state after it, `resumed` when it is told from the store."""
+    """A search took a step. `belief` is its state after the step; `resumed` marks a step read from the store."""
 
     number: int
     words: str

@@ -1,15 +1,11 @@
-"""One invocation: a clean directory, an exact environment, a start, the figures.
+"""Run one invocation: a clean directory, an exact environment, one process, its metrics.
 
-What the launcher's account of a process gives: figures by the names of their metrics, and how each was got.
+`Invoker` starts benchmarks and reads their metrics. `InstructionCounter` counts instructions with the
+processor's counters, else with Valgrind. It removes what makes two counts of one binary differ: hash seeds,
+address randomisation, and the size of the data above the stack.
 
-How a command is started to count its instructions: by the processor, else by Valgrind.
-
-Either way everything that would make two counts of one binary differ is kept from it: hash seed, address
-randomisation, and the size of what lies above its stack.
-
-Paths of random length at which benchmarks see their builds.
-
-Opens what starts benchmarks: a launcher, in a sandbox if the study asks for one, and a watch over the machine.
+`BuildPaths` shows each build to benchmarks at a path of random length. `open_invoker` opens the launcher, the
+sandbox if the study uses one, and the noise observer.
 """
 
 from __future__ import annotations
@@ -64,7 +60,7 @@ if TYPE_CHECKING:
 
 
 def measured(ran: Ran) -> dict[str, float]:
-    """Name the figures of a process: seconds, bytes, counts."""
+    """Return the metrics of a process: seconds, bytes, counts."""
     values = {
         "wall": ran.wall_seconds,
         "cpu": ran.cpu_seconds,
@@ -84,7 +80,7 @@ def measured(ran: Ran) -> dict[str, float]:
 
 
 def counted(locks: LockCounts) -> dict[str, float]:
-    """Name the figures of counted locks and waits: counts, seconds."""
+    """Return the metrics of counted locks and waits: counts, seconds."""
     values = {
         "locks": float(locks.locks),
         "contended_locks": float(locks.contended),
@@ -103,7 +99,7 @@ def counted(locks: LockCounts) -> dict[str, float]:
 
 
 def methods(ran: Ran) -> dict[str, str]:
-    """Say how figures were got, where several ways exist."""
+    """Return how metrics were measured, where several methods exist."""
     found = {"peak_memory": "rusage", "cpu": "rusage"}
     if ran.tree_memory is not None:
         found["peak_memory_tree"] = ran.tree_memory.method
@@ -115,10 +111,10 @@ def methods(ran: Ran) -> dict[str, str]:
 Method = Literal["perf_event", "valgrind"]
 
 FIXED = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-"""What makes programs of known languages repeat themselves; a study may set it otherwise."""
+"""Settings that make programs of known languages deterministic; a study may override them."""
 
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
-"""All that a counted program sees of the environment that perftrail was started in."""
+"""The variables of perftrail's environment that a counted program receives."""
 
 _ROOM = 4096
 _HARDWARE = "instructions_user"
@@ -127,7 +123,7 @@ _COUNT = re.compile(r"I\s+refs:\s+([0-9,]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What one counted start gave: `instructions` is None where it left no count."""
+    """The result of one counted start: `instructions` is `None` if there was no count."""
 
     ran: Ran
     instructions: float | None
@@ -143,10 +139,10 @@ class InstructionCounter:
         self._method: Method | None = None
 
     def count(self, command: Command) -> Counted:
-        """Start a command once and give its count; raises `NoAnswer` where nothing here can count.
+        """Start a command once and return its count; raises `NoAnswer` if no counter works on this machine.
 
-        A process that forks without executing another program takes its parent's count so far with it, when
-        Valgrind counts. One that is killed leaves none.
+        With Valgrind, a process that forks without executing another program inherits its parent's count.
+        A killed process has no count.
         """
         quiet = replace(command, environment={**FIXED, **command.environment}, aslr=False)
         if self._chosen() == "perf_event":
@@ -172,12 +168,12 @@ class InstructionCounter:
 
 
 def _valgrind(counts: Path) -> tuple[str, ...]:
-    """Cachegrind without its caches: of Valgrind's tools that count, the fastest (`benchmarks.counting`)."""
+    """Return Valgrind's words: Cachegrind without caches, its fastest counting tool (`benchmarks.counting`)."""
     path = shutil.which("valgrind")
     if path is None:
         raise NoAnswer(
-            "counters: instructions cannot be counted here: the processor's counters are closed to us and "
-            "Valgrind is not installed; install valgrind, or open the counters (perf_event_paranoid)"
+            "counters: perftrail cannot count instructions: it cannot access the processor's counters, and "
+            "Valgrind is not installed; install valgrind, or allow access to the counters (perf_event_paranoid)"
         )
     return (
         path,
@@ -191,7 +187,7 @@ def _valgrind(counts: Path) -> tuple[str, ...]:
 
 
 def _summed(counts: Path) -> float | None:
-    """Add up what each process left; None when one that was started left nothing."""
+    """Return the sum of all processes' counts, or `None` if a process that started left no count."""
     found = [
         match
         for file in sorted(counts.iterdir())
@@ -203,12 +199,12 @@ def _summed(counts: Path) -> float | None:
 
 
 def _filled(command: Command) -> Command:
-    """Fill arguments and environment up to a whole number of pages, whatever paths are in them."""
+    """Pad arguments and environment to a whole number of pages, whatever paths they contain."""
     return _padded(command, -_size(_padded(command, 0)) % _ROOM)
 
 
 def _padded(command: Command, bytes_more: int) -> Command:
-    """Give a command with a variable in its environment that takes so much room."""
+    """Return a command with a variable that adds this number of bytes to its environment."""
     return replace(command, environment={**command.environment, PADDING: "x" * bytes_more})
 
 
@@ -218,14 +214,14 @@ def _size(command: Command) -> int:
 
 
 OUTPUT_CAP_BYTES = 16 << 20
-"""How much of a benchmark's output is kept, and searched for metrics."""
+"""How many bytes of a benchmark's output are kept, and searched for metrics."""
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
-"""All that a benchmark sees of the environment that perftrail was started in; the study adds the rest."""
+"""The variables of perftrail's environment that a benchmark receives; the study adds the rest."""
 
 
 NOT_RUN = (126, 127)
-"""The exit codes by which a shell, or a dynamic linker, says that it could not run a program."""
+"""The exit codes of a shell or a dynamic linker that could not run a program."""
 
 NOT_LOADED = (
     "error while loading shared libraries",
@@ -233,24 +229,24 @@ NOT_LOADED = (
     "Error loading shared library",
     "Error relocating",
 )
-"""What glibc's and musl's dynamic linkers say."""
+"""Messages of glibc's and musl's dynamic linkers."""
 
 NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object file)"
-"""What glibc's dynamic linker says before it runs the program anyway, without what the study asks for."""
+"""Message of glibc's dynamic linker before it runs the program without the library that the study preloads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What a start that is no measurement gave: the process, and every figure of it or why there is none."""
+    """The result of a start that is not a measurement: the process, and its metrics or why there are none."""
 
     ran: Ran
     result: Mapping[str, float] | Failure
 
 
 class Invoker:
-    """Starts what a study's benchmarks say, and reads the results.
+    """Starts a study's benchmarks, and reads the results.
 
-    With `paths`, each invocation sees its build at a path that its draw decides.
+    With `paths`, each invocation sees its build at a path that depends on its draw.
     """
 
     def __init__(
@@ -274,10 +270,10 @@ class Invoker:
         self._instructions = InstructionCounter(starter, scratch.with_name("counts"))
 
     def invoke(self, start: Start) -> Outcome:
-        """Start once and give the outcome; a start that fails is an outcome too.
+        """Start once and return the outcome; a failed start is an outcome too.
 
-        Where no seed was drawn, it is the same for every subject at the same ordinal, so that pairs stay pairs.
-        Raises `MachineBusy` where the study refuses to measure in noise.
+        Without a drawn seed, all subjects use the same seed at the same ordinal, so that pairs stay
+        comparable. Raises `MachineBusy` where the study refuses to measure in noise.
         """
         if "instructions" in self._study.benchmarks[start.ready.cell.benchmark].counters:
             return self._count(start)
@@ -320,9 +316,9 @@ class Invoker:
         )
 
     def _count(self, start: Start) -> Outcome:
-        """Start once to count instructions. No other figure of such a start means anything.
+        """Start once to count instructions. Other metrics of such a start are not valid.
 
-        Nothing is drawn: what would make two counts of one binary differ stays the same.
+        Nothing is drawn, so that two counts of one binary are equal.
         """
         start = replace(start, draw=replace(start.draw, seed=0, layout=start.ready.layout))
         log = self._log(start)
@@ -333,7 +329,7 @@ class Invoker:
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
         result = _why_failed(ran, benchmark, log) or counted.instructions
         if result is None:
-            why = f"{counted.method} counted no instruction of it"
+            why = f"{counted.method} counted no instructions"
             result = Failure(stage="metric", message=why, log=str(log))
         if isinstance(result, Failure):
             return FailedInvocation(
@@ -352,7 +348,7 @@ class Invoker:
         )
 
     def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> Observed:
-        """Start something once otherwise than it is measured; nothing of it is kept but its log, by this name."""
+        """Start a changed command once, outside any measurement; only its log is kept, under this name."""
         log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
         ran = self.starter.run(change(self._command(ready, log, INHERITED)))
@@ -392,7 +388,7 @@ class Invoker:
         )
 
     def _clean_scratch(self) -> Path:
-        """The directory that an invocation runs in: always the same path, always empty."""
+        """Return the directory of an invocation: always the same path, always empty."""
         self._scratch.mkdir(parents=True, exist_ok=True)
         empty_directory(self._scratch)
         return self._scratch
@@ -404,12 +400,12 @@ class Invoker:
 
 
 def invocation_seed(study: Study, phase: Phase, ordinal: int) -> int:
-    """Return the seed of the invocations of every subject at an ordinal, where none was drawn for them."""
+    """Return the seed of all subjects' invocations at an ordinal, if none was drawn."""
     return seed_of("invocation", study.measure.seed, phase, ordinal)
 
 
 def log_name(key: InvocationKey) -> str:
-    """Name an invocation's logs below the directory of logs, but for what tells output and errors apart."""
+    """Return the common part of the names of an invocation's logs, below the directory of logs."""
     return f"runs/{key.runnable}/{key.machine[:8]}-{key.phase}-{key.ordinal}"
 
 
@@ -420,7 +416,7 @@ def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[
 
 
 def _why_failed(ran: Ran, benchmark: Benchmark, log: Path) -> Failure | None:
-    """Tell whether an invocation's end makes its figures unusable."""
+    """Return why an invocation has no usable metrics, or `None`."""
     failure = _failure(ran.ended, benchmark, log) or _not_preloaded(log)
     return failure and replace(failure, message=with_refusals(failure.message, ran.refused))
 
@@ -440,10 +436,8 @@ def _failure(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
             return Failure(stage="timeout", message=f"did not end within {limit}", log=str(log))
         case OutOfMemory():
             most = benchmark.memory_limit_bytes
-            wanted = (
-                "memory than there is for it" if most is None else f"than its {quantity(float(most), 'B')}"
-            )
-            return Failure(stage="memory", message=f"wanted more {wanted}", log=str(log))
+            wanted = "memory than available" if most is None else f"than its {quantity(float(most), 'B')}"
+            return Failure(stage="memory", message=f"needed more {wanted}", log=str(log))
         case NotStarted():
             return Failure(stage="start", message=ended.message, log=str(log))
         case Cancelled():
@@ -458,7 +452,7 @@ def _not_preloaded(log: Path) -> Failure | None:
 
 
 def _never_began(code: int, benchmark: Benchmark, told: str) -> bool:
-    """Whether the shell or the dynamic linker gave up before the program itself ran: both have codes of their own."""
+    """Whether the shell or the dynamic linker failed before the program ran: both have distinct exit codes."""
     return code in NOT_RUN and (benchmark.shell or any(words in told for words in NOT_LOADED))
 
 
@@ -470,7 +464,7 @@ def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:
 
 
 def _flags(ran: Ran) -> tuple[str, ...]:
-    """Words that limit what the values mean."""
+    """Return flags that limit what the values mean."""
     flags = []
     if ran.stdout_truncated or ran.stderr_truncated:
         flags.append("output-cut")
@@ -484,7 +478,7 @@ def _text(log: Path) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """The last thing a failed program said, its error output first."""
+    """Return the last output line of a failed program, error output first."""
     for file in (log.with_suffix(".err"), log):
         lines = [line.strip() for line in _text(file).splitlines() if line.strip()]
         if lines:
@@ -500,24 +494,24 @@ def _drop_empty(log: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenAt:
-    """A build seen at other paths: placeholders that lead through links, and where each link leads."""
+    """A build at its linked paths: placeholders that lead through links, and the target of each link."""
 
     placeholders: Mapping[str, str]
     links: Mapping[str, str]
 
     def plain(self, text: str) -> str:
-        """Return a message with the build's own paths, so that messages of equal failures are equal."""
+        """Return a message with the build's original paths, so that messages of equal failures are equal."""
         for link in sorted(self.links, key=len, reverse=True):
             text = text.replace(link, self.links[link])
         return text
 
 
 class BuildPaths:
-    """Makes links to builds in its own directory, which only one process uses at a time.
+    """Creates links to builds in a directory that only one process uses at a time.
 
-    Every build is seen at the same path for the same names, whatever its key is. ``{build}`` is reached through a
-    link to the directory around it: it stays a directory itself, which tools like ``find`` and ``du`` enter.
-    ``{out}`` is a link, because the name of what it leads to differs from build to build.
+    A build's path depends only on its names, not on its key. ``{build}`` is reached through a link to its
+    parent directory: it stays a real directory, which tools like ``find`` and ``du`` enter. ``{out}`` is a
+    link, because the name of its target differs from build to build.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -527,9 +521,9 @@ class BuildPaths:
     def seen(
         self, prepared: Prepared, names: tuple[str, ...], placeholders: Mapping[str, str]
     ) -> Iterator[SeenAt]:
-        """Make a build visible below these names until the end; also removes what a killed process left.
+        """Make a build visible below these names until the context ends; also remove links of a killed process.
 
-        Raises `UsageError` where the file system takes no symbolic links.
+        Raises `UsageError` if the file system does not support symbolic links.
         """
         base = str(self._directory.joinpath(*names))
         links: dict[str, str] = {}
@@ -547,7 +541,7 @@ class BuildPaths:
             self._clear()
 
     def _clear(self) -> None:
-        """Remove every link; the directory stays, as a sandbox may show it."""
+        """Remove every link; keep the directory, which a sandbox may show."""
         if self._directory.is_dir():
             empty_directory(self._directory)
 
@@ -559,17 +553,17 @@ def _link(link: Path, target: str) -> None:
         if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
             raise
         raise UsageError(
-            f"{link.parent}: this file system takes no symbolic links, by which each invocation sees its build at "
-            "another path; name another place with --store, or write vary_path = false in [measure]"
+            f"{link.parent}: this file system does not support symbolic links, which show each invocation its build at "
+            "another path; choose another directory with --store, or set vary_path = false in [measure]"
         ) from error
 
 
 def _through_link(path: str, prepared: Prepared, *, base: str, links: dict[str, str]) -> str:
-    """Return a path as seen through a link, which is noted in `links`; paths outside of the build stay."""
+    """Return a path as seen through a link, and record the link in `links`; paths outside the build do not change."""
     home = str(Path(prepared.built.directory).parent)
     if prepared.out and path.startswith(
         prepared.out
-    ):  # itself, or what lies beside it under its name with an ending
+    ):  # the path itself, or a sibling with its name and a suffix
         ending, slash, rest = path.removeprefix(prepared.out).partition("/")
         links[f"{base}-out{ending}"] = f"{prepared.out}{ending}"
         return f"{base}-out{ending}{slash}{rest}"
@@ -590,7 +584,7 @@ def open_invoker(
     logs: Path,
     on_noise: Callable[[Noise], None] = lambda _: None,
 ) -> Iterator[Invoker]:
-    """Open who starts a study's benchmarks, each in a directory below `place`; ends what it started on leaving."""
+    """Open the invoker of a study's benchmarks, with directories below `place`; end its processes on exit."""
     measure = study.measure
     links = place / "paths"
     with (
@@ -615,7 +609,7 @@ def _helpers(starter: Launcher, enclosing: Sandboxes | None) -> tuple[int, ...]:
 def _measuring(
     place: Path, links: Path, starter: Launcher, enclosing: Sandboxes | None
 ) -> AbstractContextManager[Starter]:
-    """Give who starts what is measured: in one sandbox for all of it, if in one; `links` can be read there."""
+    """Yield the starter of measured processes, in one sandbox if the study uses one; `links` is readable there."""
     if enclosing is None:
         return nullcontext(starter)
     own = [place / "scratch", place / "counts"]

@@ -1,4 +1,4 @@
-"""Keeps to what a study says of noise: waits or refuses before an invocation, marks the sample after it."""
+"""Apply the study's noise policy: wait or refuse before an invocation, flag the sample after it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ SECONDS_BETWEEN_LOOKS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Why nothing is measured now: others use so many CPUs, and it is waited for quiet at most so long."""
+    """Other processes use this number of CPUs; perftrail waits up to this time for a quiet machine."""
 
     cpus: float
     seconds: float
 
 
 def _ignore(_: Noise) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 class Lookout:
-    """Stands around each invocation: `before` it, and `after` it with what it used.
+    """Observes the machine `before` and `after` each invocation.
 
-    `on_wait` is told of noise that is waited out, again only after an invocation that had not to wait.
+    `on_wait` receives noise that perftrail waits out. It is called again only after an invocation without a
+    wait.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Lookout:
         self._told = False
 
     def before(self) -> None:
-        """Wait until the machine is quiet, as long as the study allows, and take the look before the start.
+        """Wait until the machine is quiet, as long as the study allows; then observe it before the invocation.
 
         Raises `MachineBusy` where the study refuses to measure in noise.
         """
@@ -72,12 +73,12 @@ class Lookout:
         self._watcher.begin()
 
     def after(self, ran: Ran) -> Conditions:
-        """Take the look after an invocation: what else went on during it."""
+        """Observe the machine after an invocation, and return what else ran during it."""
         tree = ran.tree_cpu.seconds if ran.tree_cpu is not None else 0.0
         return self._watcher.end(max(ran.cpu_seconds, tree))
 
     def flags(self, conditions: Conditions) -> tuple[str, ...]:
-        """The words that mark a sample taken under such conditions."""
+        """Return the flags of a sample taken under these conditions."""
         return flags(conditions, self._threshold)
 
     def _wait(self) -> None:
@@ -106,11 +107,11 @@ class Lookout:
 
 
 def refusal(recent: float, threshold: float, busiest: Sequence[Busy]) -> str:
-    """Say why nothing is measured now, who is to blame, and what to do."""
+    """Return the message of a refusal: the reason, the busiest processes, and the remedy."""
     lines = [
         f"machine — others use {number(recent)} CPUs, and the study refuses to measure above {threshold:g} "
         '(measure.quiet = "refuse")',
         *(f"  {each.cpus:.2f} CPUs  process {each.pid} {quoted(each.name)}" for each in busiest),
-        'stop them and start again, or let it wait: quiet = "wait 60s"; what was measured before is kept',
+        'stop them and start again, or wait for a quiet machine: quiet = "wait 60s"; earlier samples are kept',
     ]
     return "\n".join(lines)

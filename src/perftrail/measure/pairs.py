@@ -1,11 +1,10 @@
-"""Starts the subjects of one benchmark in randomised pairs: adjacent invocations that share one draw.
+"""Run the subjects of one benchmark in randomised interleaved pairs, and compare them.
 
-A coin decides for each pair and point which subject starts first. Path, environment and hash seeds are the same for all
-of a pair. Where the study says how to relink, each pair, or each few pairs, get a layout that no pair before had.
+A coin decides for each pair and point which subject starts first. Both invocations of a pair share path,
+environment and hash seeds. Where the recipe can relink, each pair, or each few pairs, use a new layout.
 
-The rule by which verdicts of a report on subjects side by side are read.
-
-Two sides of one benchmark compared from their units, analysis by analysis.
+`Turns` runs the pairs. `rule_for` gives the stopping rule of the verdicts, and `Comparisons` reads them from
+the units at each interim analysis.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 
 LAYOUTS_AT_ONCE = 8
-"""Number of layouts linked at once: the smallest number of units that a verdict takes."""
+"""Number of layouts linked at once: the smallest number of units that a verdict needs."""
 
 PAIRS_PER_LAYOUT = 4
 """Pairs of one layout where relinking costs more than `CHEAP` invocations."""
@@ -45,16 +44,16 @@ PAIRS_PER_LAYOUT = 4
 CHEAP = 2.0
 
 MOST_UNLINKED = 3
-"""After this number of layouts that could not be linked, the builds are compared as their recipe links them."""
+"""After this number of layouts that failed to link, perftrail compares the builds as their recipe links them."""
 
 
 Clock = Callable[[], float]
-"""Seconds that only ever go on."""
+"""A monotonic clock, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken(Generic[Side]):
-    """A side that could not be measured at a point, and why."""
+    """A subject that could not be measured at a point, and why."""
 
     side: Side
     ready: Ready
@@ -62,10 +61,10 @@ class Broken(Generic[Side]):
 
 
 class Turns(Generic[Side]):
-    """Starts every side at every point in random order, pair after pair.
+    """Runs every subject at every point in random order, pair after pair.
 
-    `begin` comes first, once. Points at which a side cannot be measured are dropped, and larger ones where the
-    study says so. `clock` gives seconds, for what relinking costs.
+    Call `begin` once, first. Points at which a subject cannot be measured are dropped, and larger ones where
+    the study says so. `clock` returns seconds, to measure the cost of relinking.
     """
 
     def __init__(
@@ -91,14 +90,15 @@ class Turns(Generic[Side]):
 
     @property
     def unlinked_words(self) -> str:
-        """Why builds are compared as linked though the study says how to relink; empty where they are not."""
+        """Why builds are not relinked although the study says how; empty if they are."""
         if self.units.relinked or self.unlinked is None:
             return ""
-        return f"{self.benchmark}: relinking failed ({self.unlinked.message}), builds are compared as linked"
+        why = f"relinking failed ({self.unlinked.message})"
+        return f"{self.benchmark}: {why}, builds are compared as the recipe links them"
 
     @property
     def equal(self) -> tuple[tuple[Side, Side], ...]:
-        """Who is one build with whom at every point, and so measured once."""
+        """Subjects with equal builds at every point, measured only once."""
         units = self.units
         numbered = list(enumerate(units.sides))
         return tuple(
@@ -113,11 +113,11 @@ class Turns(Generic[Side]):
 
     @property
     def skipped(self) -> int:
-        """How many points were given up without a start, after a smaller one failed."""
+        """Number of points skipped after a smaller one failed."""
         return sum(failure is None for failure in self.units.dropped.values())
 
     def tell_equals(self) -> Iterator[Event]:
-        """Tell who is one build."""
+        """Report subjects with equal builds."""
         for pair in self.equal:
             readies = [self.units.ready(side, self.units.points[0]) for side in pair]
             yield SameArtefact(
@@ -125,7 +125,7 @@ class Turns(Generic[Side]):
             )
 
     def begin(self) -> Generator[Event, None, None]:
-        """Start the warm-ups."""
+        """Run the warm-ups."""
         yield from self._give_up()
         for ordinal in range(self._session.study.measure.warmups):
             yield from self._start(
@@ -135,7 +135,7 @@ class Turns(Generic[Side]):
         yield from self._give_up()
 
     def unit(self) -> Generator[Event, None, None]:
-        """Start one pair more."""
+        """Run one more pair."""
         layout, readies = yield from self._next_layout()
         ordinal = self.units.next()
         seed = seed_of("pair", self._session.study.measure.seed, self.benchmark, self.variant, ordinal)
@@ -156,16 +156,16 @@ class Turns(Generic[Side]):
         yield from self._give_up()
 
     def own(self, rule: Rule) -> Rule:
-        """Give a rule for units: with several pairs to a layout there are fewer layouts.
+        """Return a rule in units; several pairs of one layout are one unit.
 
-        There are twice as many as a verdict needs at least, since layouts scatter.
+        The rule allows at least twice the units that a verdict needs, because layouts scatter.
         """
         if self.units.pairs_per_layout == 1:
             return rule
         return replace(rule, most=max(2 * rule.needed_pairs, -(-rule.most // self.units.pairs_per_layout)))
 
     def _next_layout(self) -> Generator[Event, None, tuple[int, Mapping[tuple[Side, Point], Ready]]]:
-        """Give the layout of the next pair, linked; 0 where there is nothing to relink."""
+        """Return the layout of the next pair, linked; 0 if there is nothing to relink."""
         while self.units.relinked:
             taken = self.units.layouts()
             if taken and self._linked:
@@ -185,7 +185,7 @@ class Turns(Generic[Side]):
         return self._cost <= CHEAP * len(self.units.alive) * self.units.seconds_each()
 
     def _link(self, layout: int) -> Generator[Event, None, None]:
-        """Link a layout and those that probably come next, in one visit to the objects of each subject."""
+        """Link a layout and those that probably follow, in one pass over the objects of each subject."""
         began = self._clock()
         cells = [ready.cell for ready in self.units.alive]
         several = range(layout, layout + LAYOUTS_AT_ONCE)
@@ -207,7 +207,7 @@ class Turns(Generic[Side]):
         self._cost = (self._clock() - began) / LAYOUTS_AT_ONCE
 
     def broken(self) -> tuple[Broken[Side], ...]:
-        """Who could not be measured at which point, and why."""
+        """Return the subjects that could not be measured, with the points and reasons."""
         readies = [
             (side, self.units.ready(side, point)) for side in self.units.sides for point in self.units.points
         ]
@@ -218,7 +218,7 @@ class Turns(Generic[Side]):
         )
 
     def progress(self, rule: Rule) -> Progress:
-        """Say how far it is: to the next look at least, to the most units of a rule at most."""
+        """Return the progress: at least to the next interim analysis, at most to the last unit of a rule."""
         rule = self.own(rule)
         done, each = self.units.done, len(self.units.alive) * self.units.pairs_per_layout
         look = next((count for count in rule.looks if count > done), rule.most)
@@ -233,13 +233,13 @@ class Turns(Generic[Side]):
         )
 
     def _start(self, starts: Iterable[Start]) -> Generator[Event, None, None]:
-        """Perform the starts that are not known; those of one build are one start."""
+        """Perform the starts that are not known; equal builds share one start."""
         for start in starts:
             if (start.key.phase, start.key.ordinal) not in self._session.bench.known(start.ready):
                 yield from self._session.bench.perform((start,))
 
     def _give_up(self) -> Generator[Event, None, None]:
-        """Drop points at which somebody cannot be measured, and larger ones where the study says so."""
+        """Drop points at which a subject cannot be measured, and larger ones where the study says so."""
         units, dropped = self.units, self.units.dropped
         for point in units.points:
             readies = [] if point in dropped else [units.ready(side, point) for side in units.sides]
@@ -267,10 +267,11 @@ def rule_for(
     threshold: float | None = None,
     most: int | None = None,
 ) -> Rule:
-    """Make the rule for so many verdicts that share an error: as many units as the study allows, or a verdict takes.
+    """Return the rule for this number of verdicts, with a common family-wise error rate.
 
-    A difference below `threshold`, which is the study's precision unless given, counts as none. `most` units take the
-    place of the study's most invocations.
+    The rule allows as many units as the study does, or as a verdict needs. `most` units replace the study's
+    maximum number of invocations. A difference below `threshold` counts as none; default: the study's
+    precision.
     """
     wanted = policy.invocations.most if most is None else most
     return Rule(
@@ -282,7 +283,7 @@ def rule_for(
 
 
 def units_needed(comparisons: int, *, error: float = FAMILY_ERROR) -> int:
-    """Give the fewest units of which one of so many verdicts that share an error can be read.
+    """Return the fewest units for one of several verdicts with a common family-wise error rate.
 
     >>> units_needed(1), units_needed(50)
     (9, 15)
@@ -292,21 +293,21 @@ def units_needed(comparisons: int, *, error: float = FAMILY_ERROR) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read(Generic[Side]):
-    """The units that a verdict was read from, and what they say of the second side against the first."""
+    """The units that a verdict was read from, and the comparison of the second side with the first."""
 
     units: Sequence[Unit[Side]]
     comparison: Comparison
 
 
 class Comparisons(Generic[Side]):
-    """Reads figures of units, of one set of them that was fixed in advance (see `Units.of`)."""
+    """Reads metrics of units, from a set of units that was fixed in advance (see `Units.of`)."""
 
     def __init__(self, units: Units[Side]) -> None:
         self._units = units
         self._known: dict[tuple[str, Side, Side, int], Comparison] = {}
 
     def read(self, target: Target, rule: Rule, *, one: Side, other: Side) -> Read[Side] | None:
-        """Compare a figure at each analysis that was due, up to the one that settles it; `None` without a value."""
+        """Compare a metric at each interim analysis up to the one that settles it; `None` without a value."""
         units = self._units.of(target)
         if not units:
             return None
@@ -314,7 +315,7 @@ class Comparisons(Generic[Side]):
         for count in rule.looks:
             if count > len(units) or (found is not None and found.comparison.settled):
                 break
-            # the first units do not change while others are added
+            # earlier units do not change when later ones are added
             name = (target.name, one, other, count)
             if name not in self._known:
                 self._known[name] = compared(units[:count], rule, one, other)
@@ -322,15 +323,15 @@ class Comparisons(Generic[Side]):
         return found or Read(units=units, comparison=compared(units, rule, one, other))
 
     def settled(self, target: Target, rule: Rule, *, one: Side, other: Side) -> bool:
-        """Whether more units can change nothing: the verdict stands, or by the first analysis there is no ratio.
+        """Whether more units cannot change the result: the verdict is final, or there is no ratio after one analysis.
 
-        A figure that is never above zero has none.
+        A metric that is never above zero has no ratio.
         """
         found = self.read(target, rule, one=one, other=other)
         return self._units.done >= rule.looks[0] if found is None else found.comparison.settled
 
     def forget(self) -> None:
-        """Forget what was read by a rule that no longer holds."""
+        """Discard results of a rule that no longer applies."""
         self._known.clear()
 
 

@@ -1,8 +1,8 @@
-"""Where builds and runs are kept: the launchers in sandboxes, put together from the edges.
+"""Create sandboxes for builds, invocations and trials, and remove what killed processes left.
 
-Where the commands of a trial are started: as they are, or in a sandbox with one directory to write to.
-
-Removes what killed perftrails left on this machine outside of any study's results.
+`Sandboxes` serves a study's builds and runs. `surrounded` starts a trial's commands as they are, or in a
+sandbox with one writable directory. `remove_leftovers` deletes files that killed perftrail processes left
+outside any results.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 MEMORY_SHARE = 0.8
-"""What of the machine's memory a build or an invocation may use where the study does not say."""
+"""The share of the machine's memory that a build or an invocation may use if the study sets no limit."""
 
 
-SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - what is made there is made by mkdtemp
-"""Where a sandbox has its room that is only tried."""
+SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - mkdtemp creates the directories in it
+"""Where a trial sandbox, which only tests whether sandboxes work, stores its files."""
 
 
 class Sandboxes:
-    """Implements `ports.Enclosing` with a sandbox of its own for each call, below a results directory, or in `rooms`.
+    """Implements `ports.Enclosing` with a separate sandbox for each call, below a results directory or in `rooms`.
 
-    `outside` is what the launcher outside can do. Inside, the study and what was made can be read, and of the
-    results nothing else is there.
+    `outside` describes the launcher outside the sandbox. Inside, the study and the builds are readable, and
+    nothing else of the results is visible.
     """
 
     def __init__(
@@ -68,24 +68,24 @@ class Sandboxes:
         self._made = (self._results / "builds", self._results / "sources")
 
     def prepare(self) -> None:
-        """Make ready for sandboxes, by whoever holds the results. Raises `SandboxError` where none can be had."""
+        """Prepare for sandboxes, while holding the results' lock. Raises `SandboxError` if none can be created."""
         find_program()
         refuse_whole_home(self._study)
-        remove_tree(self._rooms)  # a perftrail that was killed left them
-        for directory in self._made:  # what is not there yet when a sandbox is made is never seen in it
+        remove_tree(self._rooms)  # leftovers of a killed perftrail
+        for directory in self._made:  # a sandbox never shows a directory that is created after it
             directory.mkdir(parents=True, exist_ok=True)
 
     def sees(self, phase: Phase) -> Sequence[object]:
-        """Say for a content key what can be seen in there."""
+        """Return what is visible in the sandbox, as part of a content key."""
         return self._sandbox.sees(phase)
 
     @contextmanager
     def around(
         self, phase: Phase, writable: Sequence[str], *, shown: Sequence[str] = ()
     ) -> Iterator[Contained]:
-        """Give a starter in a sandbox in which these directories can be changed. Raises `SandboxError`.
+        """Yield a starter in a sandbox in which these directories are writable. Raises `SandboxError`.
 
-        Directories in `shown` can be read there beside all else.
+        Directories in `shown` are readable there as well.
         """
         view = self.view(phase, writable, also=shown)
         logs = self._results / "logs"
@@ -112,25 +112,25 @@ class Sandboxes:
                     self._launchers.remove(launcher)
 
     def servers(self) -> tuple[int, ...]:
-        """Name the launchers' own processes, whose work is not foreign."""
+        """Return the ids of the launchers' processes, whose work does not count as noise."""
         return tuple(launcher.start().server_pid for launcher in self._launchers)
 
     def cancel(self) -> None:
-        """Kill what runs in here now, which other threads have started; they go on with what comes next."""
+        """Kill the current processes of other threads in the sandbox; those threads continue with their next task."""
         for launcher in tuple(self._launchers):
             launcher.cancel()
 
     def end(self) -> None:
-        """Kill all that runs in here, which other threads have started."""
+        """Kill all processes of other threads in the sandbox."""
         for launcher in tuple(self._launchers):
             launcher.close()
 
     @contextmanager
     def prefix(self, phase: Phase, writable: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """Give the words that, put before a program's own, start it in such a sandbox: for a shell, say.
+        """Yield words that start a program in such a sandbox when written before its own, for example a shell.
 
-        It is started by whoever asks, on a terminal that is not ours, and no limit holds there. It ends with
-        whoever started it. Raises `SandboxError`.
+        The caller starts the program on its own terminal, without limits. The program ends with its caller.
+        Raises `SandboxError`.
         """
         refuse_whole_home(self._study)
         for directory in self._made:
@@ -140,7 +140,7 @@ class Sandboxes:
             yield (program, "--die-with-parent", *words)
 
     def view(self, phase: Phase, writable: Sequence[str], *, also: Sequence[str] = ()) -> View:
-        """Say what can be seen and changed in there; `also` names directories that are seen beside the usual."""
+        """Return what is visible and writable in the sandbox; `also` adds visible directories."""
         shown = (self._study, str(launcher_path().parent), *map(str, self._made), *self._readable(), *also)
         return View(
             writable=tuple(os.path.realpath(path) for path in writable),
@@ -153,14 +153,14 @@ class Sandboxes:
         for named in self._sandbox.readable:
             path = Path(named).expanduser()
             if not path.exists():
-                raise SandboxError(f"sandbox.readable: {named} — there is no such file or directory")
+                raise SandboxError(f"sandbox.readable: {named} — no such file or directory")
             refuse_whole_home(str(path))
             yield str(path)
 
 
 @contextmanager
 def entered(launcher: Launcher) -> Iterator[Launcher]:
-    """Start a launcher in its sandbox. Raises `SandboxError` with the remedy where that cannot be."""
+    """Start a launcher in its sandbox. Raises `SandboxError` with the remedy if that fails."""
     try:
         launcher.start()
     except LauncherError as error:
@@ -170,7 +170,7 @@ def entered(launcher: Launcher) -> Iterator[Launcher]:
 
 
 def why_no_sandbox() -> str:
-    """Say why no sandbox can be had on this machine, nothing when one can: by making one."""
+    """Return why this machine cannot create sandboxes, empty if it can; creates one to find out."""
     try:
         with Launcher() as outside, Room(SHORT_LIVED) as room:
             enclosure = Enclosure(
@@ -186,9 +186,10 @@ def why_no_sandbox() -> str:
 
 
 def _default_memory(capabilities: Capabilities) -> int | None:
-    """The limit where the study has none: only where a control group can keep it for a whole tree.
+    """Return the limit if the study has none: only where a control group can limit a whole process tree.
 
-    For each process's address space it would be wrong: that is often far larger than what is used.
+    A limit on each process's address space would be wrong: the address space is often far larger than its
+    use.
     """
     if capabilities.memory_cgroup is None:
         return None
@@ -201,7 +202,7 @@ _HOME = "perftrail-measure-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A trial as it can be started, by whom, and the processes that do so: their work is not foreign."""
+    """A trial that is ready to start, its starter, and its processes, whose work does not count as noise."""
 
     trial: Trial
     starter: Starter
@@ -210,10 +211,10 @@ class Started:
 
 @contextmanager
 def surrounded(trial: Trial, launcher: Launcher) -> Iterator[Started]:
-    """Give what a trial asks to be started in. Raises `SandboxError` when it asks for what cannot be had.
+    """Yield the surroundings that a trial asks for. Raises `SandboxError` if they are not available.
 
-    In a sandbox `$TMPDIR` names the one directory that can be changed and stays for all starts; it goes with the
-    sandbox. What else can be written to, /tmp and the home directory, is empty at each start.
+    In a sandbox `$TMPDIR` names the one directory that persists over all starts; it is removed with the
+    sandbox. Other writable directories, /tmp and the home directory, are empty at each start.
     """
 
     def outside() -> tuple[int, ...]:
@@ -248,7 +249,7 @@ def remove_left_over_homes() -> None:
 
 
 def _showing_input(sandbox: Sandbox, trial: Trial) -> Sandbox:
-    """Let the file be read that commands read from, wherever it lies."""
+    """Make the commands' input file readable in the sandbox."""
     stdin = trial.surroundings.stdin
     own = () if stdin is None else (os.path.realpath(stdin),)
     return replace(sandbox, readable=(*sandbox.readable, *own))
@@ -261,14 +262,14 @@ def _within(trial: Trial, scratch: Path) -> Trial:
 
 
 class _Handing:
-    """Implements `ports.Starter`: output that was asked for goes where nothing in a sandbox can open it."""
+    """Implements `ports.Starter`: captured output goes to a file that nothing in a sandbox can open."""
 
     def __init__(self, starter: Starter, kept: Path) -> None:
         self._starter = starter
         self._kept = kept
 
     def run(self, command: Command) -> Ran:
-        """Start a process, and hand on what it printed when it has ended."""
+        """Run a process, and pass on its output when it has ended."""
         if command.stdout is None:
             return self._starter.run(command)
         ran = self._starter.run(replace(command, stdout=str(self._kept), stderr=str(self._kept)))
@@ -278,11 +279,11 @@ class _Handing:
 
 
 WORKERS = "perftrail-workers-"
-"""What directories of workers that a command starts on its own machine begin with."""
+"""Prefix of the directories of workers that a command starts on its own machine."""
 
 
 def remove_leftovers() -> None:
-    """Remove what nobody who lives has claimed: files that locks are counted in, and directories of sandboxes."""
+    """Remove files that no running process claims: lock counter files, and directories of sandboxes."""
     remove_left_over_lock_files()
     remove_left_over_homes()
     remove_left_over_rooms(SHORT_LIVED)

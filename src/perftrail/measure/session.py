@@ -1,8 +1,6 @@
-"""A study with everything a workflow needs at hand.
+"""Open views and sessions of a study: what workflows need to read, build and measure it.
 
-The time of day, as it is written into the store.
-
-What of a study's history is not measured, though it was asked for: builds that failed, and what is left out.
+A `View` reads; a `Session` also builds and measures. `not_had` lists failed builds and skipped revisions.
 """
 
 from __future__ import annotations
@@ -31,16 +29,16 @@ if TYPE_CHECKING:
 
 
 def just_now() -> str:
-    """Say of sources of which nothing is kept when they were asked."""
+    """Return an empty time: sources without a cache are always current."""
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A study, its source, its store and this machine: what a workflow needs that only looks.
+    """A study with its source, its store and this machine, for workflows that only read.
 
-    `source` is the one that is walked; `pins` say at which revisions the study's others are held. `asked` says
-    when a source was asked for what it answers from what is kept: ISO 8601, empty when by this process.
+    `source` is the one whose history is used; `pins` hold the revisions of the study's other sources. `asked`
+    is the time of the last update of a cached source: ISO 8601, or empty when this process updated it.
     """
 
     study: Study
@@ -54,9 +52,9 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session(View):
-    """A view that may also make and measure.
+    """A view that can also build and measure.
 
-    So many things of a search may be done `at_once`: one, where everything is done here.
+    A search may run `at_once` tasks in parallel: one where all tasks run on this machine.
     """
 
     bench: Bench
@@ -64,20 +62,20 @@ class Session(View):
 
 
 def now() -> str:
-    """The time in UTC to the millisecond, ISO 8601."""
+    """Return the current UTC time to the millisecond, ISO 8601."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotHad:
-    """Builds that failed, one trouble each, and revisions that the study leaves out."""
+    """Failed builds, one trouble each, and revisions that the study skips."""
 
     troubles: tuple[Trouble, ...]
     left_out: tuple[LeftOut, ...]
 
 
 def not_had(view: View, revisions: Sequence[Revision]) -> NotHad:
-    """Give what is known not to be had of the study's revisions. Makes nothing."""
+    """Return the study's revisions that are known to be missing. Builds nothing."""
     found = {
         subject: known
         for subject in subjects(view.study, view.workshop.wanted(revisions))

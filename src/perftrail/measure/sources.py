@@ -1,6 +1,6 @@
-"""Opens every source of a study: the one that is walked, and the others, each held at one revision.
+"""Open the sources of a study, and look up the revisions of its eras and skips.
 
-Which revisions a study's eras and skips mean; a name that means none is a mistake of the study file.
+One source's history is searched; the other sources are pinned at one revision each.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 Asking = Literal["kept", "anew"]
-"""Whether a source that keeps what it was told of itself answers from that, or asks first what is new."""
+"""Whether a source with a cache answers from the cache, or updates it first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """A study's sources: each by its name, the folders that are variants, and what is held where."""
+    """A study's sources by name, the folders that are variants, and the pinned revisions."""
 
     every: Mapping[str, Source]
     folders: Mapping[str, Source]
@@ -44,21 +44,21 @@ class Sources:
 
     @property
     def main(self) -> Source:
-        """The study's own source, in whose tree builds are made."""
+        """The study's own source, whose tree builds use."""
         return self.every[MAIN]
 
     @property
     def others(self) -> Mapping[str, Source]:
-        """The sources beside it."""
+        """The other sources."""
         return {name: source for name, source in self.every.items() if name != MAIN}
 
     @property
     def walked(self) -> Source:
-        """The source whose history is walked."""
+        """The source whose history is searched."""
         return self.every[self.pins.along]
 
     def asked(self) -> str:
-        """Say when the source that was asked longest ago was asked: ISO 8601; empty for by this process."""
+        """Return when the least recently updated source was updated: ISO 8601; empty for by this process."""
         told = [source.asked() for source in self.every.values() if isinstance(source, Kept)]
         return min(filter(None, told), default="")
 
@@ -66,10 +66,10 @@ class Sources:
 def open_sources(
     study: Study, *, cache: str, starter: Starter, own: Patched | None = None, asking: Asking = "kept"
 ) -> Sources:
-    """Open a study's sources and look up where those that are not walked are held.
+    """Open a study's sources and look up the pinned revisions.
 
-    `own` is a patched revision that the walked one is to know. Raises `StudyError` or `UsageError`, as the
-    pin was written in the file or on the command line, when there is no such revision.
+    `own` is a patched revision to add to the history that is searched. If a pinned revision does not exist,
+    raises `StudyError` for one from the study file, `UsageError` for one from the command line.
     """
     every: dict[str, Source] = {}
     for name, asked in study.every_source.items():
@@ -95,7 +95,7 @@ def open_sources(
 
 
 def variant_folders(study: Study) -> tuple[str, ...]:
-    """Name the folders that are all of a study's own source that it uses; none where it uses the whole."""
+    """Return the only folders of the study's own source that it uses; none if it uses the whole source."""
     folders = [variant.directory for variant in study.variants.values()]
     return tuple(sorted({each for each in folders if each is not None})) if None not in folders else ()
 
@@ -107,7 +107,7 @@ def _held(study: Study, name: str, source: Source) -> Revision:
     try:
         return source.history(f"{at}..{at}")[-1]
     except SourceError as error:
-        remedy = f"{error}; name a revision of {name}, or leave it out for the last of its range"
+        remedy = f"{error}; name a revision of {name}, or omit it to use the last of its range"
         if studyfile.load(study.file).every_source[name].at != at:
             raise UsageError(f"--at {name}={at}: {remedy}") from error
         table = ("source",) if name == MAIN else ("sources", name)
@@ -116,7 +116,7 @@ def _held(study: Study, name: str, source: Source) -> Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Revisions that the study says are not to be built, and its reason, in the order of the history."""
+    """Revisions that the study skips for one reason, in the order of the history."""
 
     reason: str
     revisions: tuple[Revision, ...]
@@ -124,17 +124,17 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eras:
-    """A study's eras with the ids of their revisions, and for each id that is to be skipped the reason."""
+    """A study's eras with their revision ids, and the reason for each skipped id."""
 
     recipes: tuple[tuple[Era, frozenset[str]], ...]
     skipped: Mapping[str, str]
 
     def of(self, revision: Revision) -> list[Era]:
-        """Give the eras that a revision lies in, in the order of the study file."""
+        """Return the eras of a revision, in the order of the study file."""
         return [era for era, ids in self.recipes if revision.id in ids]
 
     def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
-        """Give those of some revisions that are to be skipped, by reason."""
+        """Return the skipped revisions among these, by reason."""
         found: dict[str, list[Revision]] = {}
         for revision in revisions:
             if revision.id in self.skipped:
@@ -143,9 +143,9 @@ class Eras:
 
 
 def eras_of(study: Study, source: Source, *, walked: Source) -> Eras:
-    """Look a study's eras up in its own source, and skips in the one that is walked.
+    """Look up eras in the study's own source, and skips in the source whose history is searched.
 
-    Raises `StudyError` for every name that the history does not have.
+    Raises `StudyError` for every name that is not in the history.
     """
     unknown: dict[tuple[str | int, ...], SourceError] = {}
 
@@ -173,14 +173,14 @@ def eras_of(study: Study, source: Source, *, walked: Source) -> Eras:
 
 
 def skips_json(left_out: Sequence[LeftOut]) -> list[Json]:
-    """Put skipped revisions as plain data, one for each."""
+    """Return skipped revisions as plain data, one for each."""
     return [
         {"revision": revision.id, "reason": each.reason} for each in left_out for revision in each.revisions
     ]
 
 
 def _refuse(study: Study, source: Source, unknown: Mapping[tuple[str | int, ...], SourceError]) -> None:
-    """Say where in the study file the names stand; a history that cannot be read at all is told as that."""
+    """Raise an error at the names in the study file, or the source's error if its history cannot be read."""
     known = [name for each in source.history() for name in (each.label, each.id) if name]
     raise StudyError(
         [mistake(study.file, path, _told(str(error), study, known)) for path, error in unknown.items()]
@@ -188,7 +188,7 @@ def _refuse(study: Study, source: Source, unknown: Mapping[tuple[str | int, ...]
 
 
 def _told(message: str, study: Study, known: Sequence[str]) -> str:
-    """Say what the source said, without its name, which the study file has; with a near miss where there is one."""
+    """Return the source's message without its location, with a near miss if there is one."""
     plain = message
     for source in study.every_source.values():
         plain = plain.removeprefix(f"{source.location}: ")

@@ -1,10 +1,8 @@
-"""Making subjects, once each: what the store knows to have been made, or to fail, is not done again.
+"""Build subjects and benchmarks, once each, and reuse what the store already knows.
 
-A benchmark's own build: what goes into it, and having it made.
-
-What subjects and cells are made of and known by: recipes with their eras, links, runnables.
-
-Starting over when builds that were used turn out to be wrong.
+`Link` is a benchmark build. `Makings` returns recipes, benchmark builds and runnables from the study alone.
+`Workshop` builds them and records each outcome, failures included. `afresh` repeats work whose builds were
+wrong.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """What a benchmark's own build takes, placeholders of the machine still open."""
+    """The inputs of a benchmark build, with the machine's placeholders still open."""
 
     steps: tuple[str, ...]
     env: Mapping[str, str]
@@ -56,11 +54,11 @@ class Link:
     sources: Mapping[str, Revision]
 
     def key(self, builder: Builder, built: Built) -> str:
-        """Name what goes into it on a built subject."""
+        """Return the key of the benchmark build on a built subject."""
         return builder.link_key(built, steps=self.steps, env=self.env, files=self.files, sources=self.sources)
 
     def prepare(self, builder: Builder, built: Built, *, timeout_seconds: float) -> Prepared | Failure:
-        """Have it made on a built subject."""
+        """Run the benchmark build on a built subject."""
         return builder.prepare(
             built,
             steps=self.steps,
@@ -72,7 +70,7 @@ class Link:
 
 
 class Makings:
-    """Says of each subject and cell of a study what goes into it; makes nothing and asks no store."""
+    """Returns the inputs of each subject and cell of a study; builds nothing and does not use the store."""
 
     def __init__(self, study: Study, eras: Eras, pins: Pins, others: Mapping[str, Source]) -> None:
         self._study = study
@@ -82,7 +80,7 @@ class Makings:
         self._recipes: dict[tuple[object, ...], tuple[Recipe, tuple[str, ...]]] = {}
 
     def recipe(self, subject: Subject) -> Recipe:
-        """The recipe that makes a subject, its eras and its variant considered."""
+        """Return the recipe of a subject, with its eras and its variant applied."""
         eras = self._eras.of(self._pins.revision(MAIN, subject.revision))
         name = (subject.variant, *map(id, eras))
         if name not in self._recipes:
@@ -92,7 +90,7 @@ class Makings:
         return replace(how, sources=self._used(subject, named)) if named else how
 
     def own(self, subject: Subject) -> Subject:
-        """Give a subject as it is built: with the revision of the study's own source, or of its folder."""
+        """Return a subject as it is built: with the revision of the study's own source, or of its folder."""
         folder = self._study.variants[subject.variant].directory
         if folder is not None:
             return replace(subject, revision=self._pins.folders[folder])
@@ -102,7 +100,7 @@ class Makings:
         return {name: self._pins.revision(name, subject.revision) for name in names}
 
     def link(self, cell: Cell, *, layout: int = 0) -> Link:
-        """What a benchmark's own build takes in a cell, for a layout with the lines that relink it."""
+        """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""
         steps, env = benchmark_steps(self._study, cell, layout=layout), self.recipe(cell.subject).env
         named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
         return Link(
@@ -116,10 +114,10 @@ class Makings:
         )
 
     def _beside(self, cell: Cell, built: Built, link: str) -> Mapping[str, str]:
-        """Name what is in each other source's tree that a cell runs: its content, or what was built in it.
+        """Return the content keys of the other sources' trees that a cell runs, or of their builds.
 
-        `link` is the key of the benchmark's build. Where nothing says which files are made, the whole of what
-        went into the build stands for them.
+        `link` is the key of the benchmark build. If nothing names the built files, the key of all build
+        inputs represents them.
         """
         how, lines = self.recipe(cell.subject), self.link(cell)
         linked = sources_named((*lines.steps, *lines.env.values()))
@@ -135,7 +133,7 @@ class Makings:
         return contents
 
     def runnable(self, cell: Cell, prepared: Prepared, link: str) -> Runnable:
-        """Name what a cell starts; `link` is the key of the benchmark's build."""
+        """Return what a cell starts; `link` is the key of the benchmark build."""
         return Runnable(
             key=runnable_key(self._study, cell, prepared, beside=self._beside(cell, prepared.built, link)),
             revision=cell.subject.revision.id,
@@ -154,11 +152,11 @@ NO_OTHERS: Mapping[str, Source] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A cell that can be started: what it stands for in the store and what it was made of.
+    """A cell that is ready to start: its runnable in the store and its builds.
 
-    `layout` is the seed with which it was relinked; 0: as its recipe links it. The samples of every layout belong to
-    one runnable. `content` names what is started: two layouts with one content came out the same. It is the key of
-    `runnable` as linked, and another key with a layout.
+    `layout` is the seed of its relinking; 0: as its recipe links it. The samples of every layout belong to
+    one runnable. `content` is the content key of the program: equal for two layouts with equal files. It is
+    the key of `runnable` as linked, and another key with a layout.
     """
 
     cell: Cell
@@ -170,7 +168,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A job: start this, as that invocation, with this draw; the layout that is recorded is that of `ready`."""
+    """An invocation to perform, with its key and draw; the recorded layout is that of `ready`."""
 
     ready: Ready
     key: InvocationKey
@@ -178,11 +176,11 @@ class Start:
 
 
 class Workshop:
-    """Makes each subject, and each benchmark on it, at most once, and keeps what came of it.
+    """Builds each subject, and each benchmark on it, at most once, and records the outcome.
 
-    A failed build is a fact. With `retry_failed` each failure that the store knows is tried once more.
-    `makings` say what goes into each. `source` is the study's own, whichever is walked; `pins` say at which
-    revision each source is used, and `others` are the sources beside it.
+    A failed build is an outcome. With `retry_failed` each failure that the store knows is tried once more.
+    `makings` returns the inputs of each build. `source` is the study's own source. `pins` hold the revision
+    of each source, and `others` are the other sources.
     """
 
     def __init__(
@@ -208,15 +206,15 @@ class Workshop:
         self.makings = Makings(study, self._eras, pins, others)
 
     def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
-        """Those of some revisions that the study says are not to be built, by reason."""
+        """Return the skipped revisions among these, by reason."""
         return self._eras.left_out(revisions)
 
     def wanted(self, revisions: Sequence[Revision]) -> tuple[Revision, ...]:
-        """Those of some revisions that are not left out."""
+        """Return the revisions that the study does not skip."""
         return tuple(revision for revision in revisions if revision.id not in self._eras.skipped)
 
     def known_build(self, subject: Subject) -> Built | Failure | None:
-        """What is known of a subject's build, `None` when it is to be made yet; one that is left out fails so."""
+        """Return what is known of a subject's build, or `None`; a skipped revision counts as failed."""
         if (skipped := self._skipped(subject)) is not None:
             return skipped
         name = (subject.revision.id, subject.variant)
@@ -229,7 +227,7 @@ class Workshop:
         return outcome
 
     def known_runnable(self, cell: Cell) -> Runnable | Failure | None:
-        """What a cell is known by, `None` when something is to be made yet. Makes nothing."""
+        """Return the runnable of a cell, or `None` if a build is missing. Builds nothing."""
         built = self.known_build(cell.subject)
         if not isinstance(built, Built):
             return built
@@ -238,17 +236,17 @@ class Workshop:
         return self.makings.runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
 
     def known_link(self, built: Built, link: Link) -> Prepared | None:
-        """What is known of a benchmark's build on a built subject, `None` unless it is made."""
+        """Return the known benchmark build on a built subject, or `None`."""
         outcome = self._known(link.key(self._builder, built))
         return outcome if isinstance(outcome, Prepared) else None
 
     def build(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
-        """Make a subject, or give what is known to come of it; one that is left out fails so."""
+        """Build a subject, or return its known outcome; a skipped revision fails."""
         skipped = self._skipped(subject)
         return skipped if skipped is not None else (yield from self.make(subject))
 
     def make(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
-        """Make a subject, also one that is left out, or give what is known to come of it."""
+        """Build a subject, skipped or not, or return its known outcome."""
         how = self.makings.recipe(subject)
         own = self.makings.own(subject)
         key = self._builder.key(own, how)
@@ -268,19 +266,19 @@ class Workshop:
         return outcome
 
     def need(self, subjects: Iterable[Subject]) -> None:
-        """Keep the builds of subjects that are used later from being removed to make room."""
+        """Protect the builds of subjects that are used later from removal for disk space."""
         asked = (subject for subject in subjects if self._skipped(subject) is None)
         self._builder.need((self.makings.own(subject), self.makings.recipe(subject)) for subject in asked)
 
     @property
     def hands(self) -> int:
-        """How many subjects are made at once."""
+        """Number of parallel builds."""
         return self._builder.hands
 
     def ahead(self, subjects: Iterable[Subject]) -> Generator[Event, None, None]:
-        """Make subjects several at once where the builder can; does nothing where it makes one at a time.
+        """Build subjects in parallel if the builder can; do nothing if it builds one at a time.
 
-        All of it has come to its end afterwards: while something is measured, nothing is built.
+        All builds have ended when this returns: nothing is built during a measurement.
         """
         if self._builder.hands > 1:
             fresh = [each for each in subjects if not isinstance(self.known_build(each), Failure)]
@@ -290,7 +288,7 @@ class Workshop:
                 yield from self.make(subject)
 
     def confirm(self, witnesses: Iterable[Subject] = ()) -> Generator[Event, None, None]:
-        """Compare what went on in used trees with clean builds, each of the witnesses too.
+        """Compare builds from reused trees with clean builds, and those of each witness too.
 
         Raises `StaleBuilds` when they differ.
         """
@@ -298,21 +296,21 @@ class Workshop:
         yield from self._news()
 
     def recall(self) -> None:
-        """Read all that the store knows of builds at once, for who only looks from now on; it is not asked again."""
+        """Read all builds from the store at once, for a caller that only reads; later calls do not query it again."""
         self._recalled = self._store.builds()
 
     def forget(self) -> None:
-        """Forget what was made: it is looked at again, and what was taken back is made again."""
+        """Forget all builds: they are read from the store again, and reverted builds are repeated."""
         self._made.clear()
 
     def _news(self) -> Generator[Event, None, None]:
         yield from (BuilderSaid(text=text) for text in self._builder.news())
 
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
-        """Make a cell's subject and its benchmark, linked with a seed if one is given, or say what failed.
+        """Build a cell's subject and benchmark, linked with a seed if `layout` is not 0, or return the failure.
 
-        A layout from 1 on has the runnable of the build as linked. Raises `ValueError` where nothing says how to
-        relink the cell. Several layouts cost less when `relink` makes them together first.
+        Each layout uses the runnable of the build as linked. Raises `ValueError` if no recipe says how to
+        relink the cell. Several layouts cost less when `relink` links them together first.
         """
         built = yield from self.build(cell.subject)
         linked = yield from self._linked(cell, built)
@@ -332,13 +330,13 @@ class Workshop:
         return replace(relinked, runnable=linked.runnable)
 
     def can_relink(self, cell: Cell) -> bool:
-        """Whether the study says how to link what a cell runs in another order."""
+        """Whether the recipe says how to link the cell's program in another order."""
         return bool(self.makings.recipe(cell.subject).relink or self._study.benchmarks[cell.benchmark].relink)
 
     def relink(self, cells: Iterable[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
-        """Link the subjects of cells with several seeds in one visit to the objects of each; `ready` finds them then.
+        """Link the subjects of cells with several seeds, in one pass over the objects of each, for `ready` to use.
 
-        Does nothing for cells whose recipe does not relink, and for subjects that cannot be built.
+        Does nothing for cells whose recipe cannot relink, and for subjects that cannot be built.
         """
         for subject in dict.fromkeys(cell.subject for cell in cells):
             if self.makings.recipe(subject).relink:
@@ -349,7 +347,7 @@ class Workshop:
     def _relink(
         self, subject: Subject, built: Built, layouts: Sequence[int]
     ) -> Generator[Event, None, Mapping[int, Built | Failure]]:
-        """Return the outcome of each layout; after a failure the others may be missing."""
+        """Return the outcome of each layout; layouts after a failure may be missing."""
         how = self.makings.recipe(subject)
         keys = {layout: self._builder.layout_key(built, how, layout) for layout in layouts}
         found: dict[int, Built | Failure] = {}
@@ -375,7 +373,7 @@ class Workshop:
     def _linked(
         self, cell: Cell, built: Built | Failure, *, layout: int = 0
     ) -> Generator[Event, None, Ready | Failure]:
-        """Make a benchmark on a built subject, or give what is known to come of it."""
+        """Run the benchmark build on a built subject, or return its known outcome."""
         if isinstance(built, Failure):
             return built
         link = self.makings.link(cell, layout=layout)
@@ -398,7 +396,7 @@ class Workshop:
         return Ready(cell=cell, runnable=runnable, prepared=outcome, layout=layout, content=runnable.key)
 
     def _compare_layouts(self, linked: Ready, relinked: Ready) -> Iterator[RelinkedAlike]:
-        """Tell once when several layouts came out the same, as they do when relinking has no effect."""
+        """Report once that several layouts have equal files, so that relinking has no effect."""
         known = self._contents.setdefault(linked.runnable.key, {})
         if relinked.layout in known:
             return
@@ -408,7 +406,7 @@ class Workshop:
             yield RelinkedAlike(subject=cell.subject, benchmark=cell.benchmark, layouts=tuple(sorted(known)))
 
     def lay_out(self, subject: Subject, directory: str) -> Workplace:
-        """Put a subject's tree, repaired, below a directory, for its recipe to be gone through by hand."""
+        """Write a subject's tree, repaired, below a directory, so that a person can run its recipe."""
         return self._builder.lay_out(self.makings.own(subject), self.makings.recipe(subject), directory)
 
     def _skipped(self, subject: Subject) -> Failure | None:
@@ -444,7 +442,7 @@ class Workshop:
 
 
 def _differ(known: Built | Prepared | Failure, outcome: Built | Prepared | Failure) -> bool:
-    """Whether what is known of a build is no longer so: it was removed or taken back, and made again."""
+    """Whether a known build is out of date: it was removed or reverted, and built again."""
     if isinstance(known, Failure) or isinstance(outcome, Failure):
         return type(known) is not type(outcome)
     if isinstance(known, Prepared) and isinstance(outcome, Prepared):
@@ -458,17 +456,17 @@ Result = TypeVar("Result")
 def afresh(
     session: Session, work: Callable[[], Generator[Event, None, Result]]
 ) -> Generator[Event, None, Result]:
-    """Do work, and once more from its start each time that builds which it used were taken back.
+    """Run work, and repeat it from the start each time that builds which it used were wrong.
 
-    What is right is kept, samples too: they are named by what was measured. It comes to an end, since each
-    time the recipe of such builds is from then on followed in clean trees only.
+    Correct results stay, and samples too, because their keys name what was measured. The repetition ends,
+    because perftrail then uses clean trees only for the recipe of such builds.
     """
     while True:
         try:
             return (yield from work())
         except StaleBuilds as stale:
             yield BuilderSaid(
-                text=f"{len(stale.keys)} builds may hold stale objects, as a check against a clean build shows: "
-                "they are made again in clean trees; measurements of those that come out the same stay"
+                text=f"{len(stale.keys)} builds may contain stale objects, because they differ from a clean build: "
+                "perftrail repeats them in clean trees; samples of builds that do not change stay valid"
             )
             session.workshop.forget()

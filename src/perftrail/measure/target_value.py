@@ -1,4 +1,4 @@
-"""The value of a target from one measurement at each point it needs."""
+"""Evaluate a target from one measurement at each point that it needs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def logarithm(target: Target, found: Mapping[Point, Measurement]) -> float | Failure:
-    """Evaluate a target over one measurement at each of its points; give its natural logarithm."""
+    """Return the natural logarithm of a target, from one measurement at each of its points."""
 
     def lookup(reference: Reference) -> float:
         values = found[reference.point].values
         if reference.name not in values:
-            raise ExpressionError(0, f"no figure of {reference.name} could be had")
+            raise ExpressionError(0, f"no value of {reference.name} is available")
         return values[reference.name]
 
     try:

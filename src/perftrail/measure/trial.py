@@ -1,6 +1,6 @@
-"""One start of a trial: its exact environment, what comes before and after it, and the figures.
+"""Run one trial of `perftrail measure`: its environment, hooks, process and metrics.
 
-`measure`: start what the course asks for, tell it what came of it, until it has enough.
+`Trier` starts an entry once. `Measure` repeats starts until the trial has enough samples.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from perftrail.stats.trial import Findings, Outlook, Start
 
 
-_HIDDEN = "; the sandbox hides home directories, /run and /tmp: --readable PATH shows what is needed of them"
+_HIDDEN = "; the sandbox hides home directories, /run and /tmp: --readable PATH makes a path visible"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noticed:
-    """A process that ran, and what was noticed of the machine meanwhile: words that mark it, and figures."""
+    """A process that ran, with the noise flags and machine metrics observed meanwhile."""
 
     ran: Ran
     flags: tuple[str, ...] = ()
@@ -57,23 +57,23 @@ class Noticed:
 
 
 Clock = Callable[[], float]
-"""Seconds that only ever go on."""
+"""A monotonic clock, in seconds."""
 
 Notice = Callable[[Callable[[], Ran]], Noticed]
-"""Runs what it is given, once, and says what else went on; the way in for whoever watches the machine."""
+"""Runs a process once, and returns what else ran on the machine; the hook of the noise observer."""
 
 
 def notice_nothing(run: Callable[[], Ran]) -> Noticed:
-    """Watch nothing."""
+    """Observe nothing."""
     return Noticed(ran=run())
 
 
 class CommandFailed(NoAnswer):
-    """A command of a trial failed, or one that was to prepare it."""
+    """A command of a trial failed, or one of its hooks."""
 
 
 class Trier:
-    """Starts the entries of a trial, and what each has before and after it."""
+    """Starts the entries of a trial, with the hooks of each."""
 
     def __init__(
         self,
@@ -90,9 +90,10 @@ class Trier:
         self._set_up: list[Entry] = []
 
     def start(self, start: Start) -> Taken:
-        """Start an entry once. Raises `CommandFailed` when it fails, or what should prepare it does.
+        """Start an entry once. Raises `CommandFailed` when the command or its prepare hook fails.
 
-        A tolerant trial takes any exit for a run; what ran out of time or memory, or never ran, is none.
+        A tolerant trial accepts any exit code, but not a timeout, a memory limit, or a program that never
+        ran.
         """
         began = self._clock()
         entry = self._entry(start.entry)
@@ -116,7 +117,7 @@ class Trier:
         )
 
     def clean_up(self) -> None:
-        """Run the cleanup of every entry that was set up; raises `CommandFailed` after all had their turn."""
+        """Run the cleanup of every entry that was set up; raises `CommandFailed` after all have run."""
         done, self._set_up = self._set_up, []
         failures = []
         for entry in done:
@@ -132,13 +133,13 @@ class Trier:
         return shell if number == len(self._trial.entries) and shell else self._trial.entries[number]
 
     def _once(self, entry: Entry) -> None:
-        """Set an entry up before its first start."""
+        """Run an entry's setup before its first start."""
         if not any(entry is known for known in self._set_up):
             self._set_up.append(entry)
             self._aside(entry.setup, f"--setup of {quoted(entry.name)}")
 
     def _aside(self, arguments: tuple[str, ...], named: str) -> None:
-        """Run something that is not measured."""
+        """Run a hook, which is not measured."""
         if not arguments:
             return
         surroundings = self._trial.surroundings
@@ -158,7 +159,7 @@ class Trier:
         around = self._trial.surroundings
         environment = dict(around.environment)
         if around.padding_bytes:
-            # The same for all starts of a unit: what it does to both sides of a pair cancels.
+            # The same for all starts of a unit: its effect on both sides of a pair cancels.
             seed = seed_of("unit", self._trial.seed, unit)
             drawn = circumstances(seed, padding_bytes=around.padding_bytes).environment
             environment = {**drawn, **environment}
@@ -175,7 +176,7 @@ class Trier:
         )
 
     def _failure(self, ended: Ended, program: str) -> str:
-        """Say why a start failed, nothing when it did not."""
+        """Return why a start failed; empty if it did not."""
         around = self._trial.surroundings
         match ended:
             case Exited(code=0):
@@ -185,11 +186,11 @@ class Trier:
             case Signalled(signal=number):
                 return f"killed by signal {number}"
             case TimedOut():
-                return f"did not end within {duration(around.timeout_seconds or 0.0)} and was killed"
+                return f"timed out after {duration(around.timeout_seconds or 0.0)} and was killed"
             case OutOfMemory():
                 limit = around.memory_limit_bytes
-                allowed = "there is for it" if limit is None else f"its {quantity(float(limit), 'B')}"
-                return f"wanted more memory than {allowed} and was killed"
+                allowed = "available" if limit is None else f"its {quantity(float(limit), 'B')}"
+                return f"needed more memory than {allowed} and was killed"
             case NotStarted():
                 what = quoted(program) if ended.stage == "exec" else ended.stage
                 return f"cannot be started: {what}: {os.strerror(ended.errno)}"
@@ -199,14 +200,14 @@ class Trier:
                 assert_never(ended)
 
     def _refusal(self, entry: Entry, failure: str, ended: Ended) -> str:
-        """The message for a failed command, with what to do about it."""
+        """Return the message for a failed command, with the remedy."""
         said = f"{quoted(entry.name)}: {failure}"
         if isinstance(ended, NotStarted) and " " in entry.arguments[0]:
-            return f"{said}; after -- every word is an argument: leave out the -- to have one text split"
+            return f"{said}; after -- every word is an argument: omit the -- to split one text into words"
         if isinstance(ended, NotStarted):
             return said if self._trial.surroundings.sandbox is None else f"{said}{_HIDDEN}"
         shown = (
-            "" if self._trial.surroundings.output else "; its output was dropped, --output inherit shows it"
+            "" if self._trial.surroundings.output else "; its output was discarded; --output inherit shows it"
         )
         if isinstance(ended, Exited | Signalled):
             return f"{said}; -i measures it anyway{shown}"
@@ -214,7 +215,7 @@ class Trier:
 
 
 def _flags(ran: Ran, *, failed: bool) -> tuple[str, ...]:
-    """Words that limit what the figures mean."""
+    """Return flags that limit what the values mean."""
     flags = []
     if failed:
         flags.append("failed")
@@ -225,14 +226,14 @@ def _flags(ran: Ran, *, failed: bool) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """A start ended; what it gave, and how much is left."""
+    """An event: a start ended, with its result and the remaining number of starts."""
 
     taken: Taken
     outlook: Outlook
 
 
 class Measure:
-    """Measures a trial. `findings` may be asked at any time, also after an interruption."""
+    """Measures a trial. Call `findings` at any time, also after an interruption."""
 
     def __init__(
         self,
@@ -247,9 +248,9 @@ class Measure:
         self._course = Course(trial)
 
     def events(self) -> Generator[Tried, None, Findings]:
-        """Measure, telling of each start; give what was found.
+        """Measure, yield an event for each start, and return the findings.
 
-        Raises `CommandFailed` when a command fails. However it ends, what was set up is cleaned up.
+        Raises `CommandFailed` when a command fails. Cleanup always runs for entries that were set up.
         """
         try:
             while (start := self._course.ask()) is not None:
@@ -261,15 +262,15 @@ class Measure:
         return self.findings()
 
     def findings(self) -> Findings:
-        """What was found so far."""
+        """Return the findings so far."""
         return findings(self._course, self.trial)
 
 
 @contextmanager
 def open_measure(trial: Trial) -> Iterator[Measure]:
-    """Give a trial a launcher and somebody who watches the machine; both are gone afterwards.
+    """Yield the measurement of a trial, with a launcher and a noise observer that close on exit.
 
-    Raises `SandboxError` when it asks for a sandbox and none can be had.
+    Raises `SandboxError` when the trial needs a sandbox and none is available.
     """
     remove_leftovers()
     with ExitStack() as stack:

@@ -1,6 +1,6 @@
-"""What failures have in common: one trouble each, the stretch of history that has it, and what may be done.
+"""Group failures with a common cause, and suggest remedies for the study file.
 
-What may help a stretch of history that fails for one cause: lines to paste into the study file.
+A `Trouble` is one cause with the range of revisions that it affects. `remedies` returns lines to paste.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Revisions that were looked at one after the other; an end is `None` where the history was looked at no further.
+    """Consecutive revisions that were tried; an end is `None` where no further revision was tried.
 
-    `before` and `after` are the next ones that were looked at beside it: the true ends lie between.
+    `before` and `after` are the nearest other revisions that were tried: the true ends lie between.
     """
 
     first: Revision
@@ -33,16 +33,16 @@ class Stretch:
 
     @property
     def range(self) -> str:
-        """The stretch as a study file has it; open at the ends of the history."""
+        """The range as a study file writes it; open at the ends of the history."""
         return f"{self.first.short if self.before else ''}..{self.last.short if self.after else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A failure that several subjects have in common: its stage, what it says, and the first one's log.
+    """A failure that several subjects share: its stage, its message, and the first subject's log.
 
-    `line` is the most telling line in the first subject's own words: hostile text. `stretch` is where they are
-    neighbours and others that were tried do not fail so.
+    `line` is the first line of the log excerpt of the first subject: untrusted text. `stretch` is present if
+    the subjects are neighbours and other tried revisions do not fail in this way.
     """
 
     failure: Failure
@@ -52,16 +52,16 @@ class Trouble:
 
     @property
     def oldest(self) -> bool:
-        """Whether all of these, and nothing else that was tried, come before what does not fail so."""
+        """Whether the failing revisions are older than every other revision that was tried."""
         return self.stretch is not None and self.stretch.before is None
 
     @property
     def more(self) -> tuple[str, ...]:
-        """The telling lines after the first."""
+        """The lines of the log excerpt after the first."""
         return tuple(self.failure.message.strip().splitlines()[1:])
 
     def as_json(self) -> dict[str, Json]:
-        """The trouble as `check --json` prints it."""
+        """Return the trouble as `check --json` prints it."""
         return {
             "stage": self.failure.stage,
             "line": self.line,
@@ -75,7 +75,7 @@ class Trouble:
 
 
 def common(tried: Sequence[Subject], failures: Mapping[Subject, Failure]) -> tuple[Trouble, ...]:
-    """Put failures together that are one and the same trouble, the one that most subjects have first."""
+    """Group equal failures, the group with the most subjects first."""
     groups: dict[tuple[str, str], list[Subject]] = {}
     for subject in tried:
         if subject in failures:
@@ -94,7 +94,7 @@ def common(tried: Sequence[Subject], failures: Mapping[Subject, Failure]) -> tup
 
 
 def alike(line: str) -> str:
-    """Give a line without what may differ where one trouble is told twice: places, numbers, ids.
+    """Return a line without the parts that differ between equal failures: paths, numbers, ids.
 
     >>> alike("/tmp/b/0f3a9c1e77/tree/src/a.c:12:5: error: 'x' undeclared")
     "a.c:#:#: error: 'x' undeclared"
@@ -105,8 +105,8 @@ def alike(line: str) -> str:
 
 
 _DIFFERS = (
-    # What differs between builds of one trouble: where it lies, what a compiler calls its temporary files, what
-    # it is called by content, counts.
+    # Builds with one trouble differ in paths, in the compiler's temporary file names, in content
+    # names, and in counts.
     (re.compile(r"(?:[\w.@+-]*/)+([\w.@+-]+)"), r"\1"),
     (re.compile(r"\bcc\w{6}\.(?=[os]\b)"), "#."),
     (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b"), "#"),
@@ -116,7 +116,7 @@ _DIFFERS = (
 
 
 def _stretch(tried: Sequence[Revision], failing: set[Revision]) -> Stretch | None:
-    """Give the stretch that some of the revisions are; `None` when they are all or not neighbours."""
+    """Return the range that these revisions form, or `None` if they are all revisions or not neighbours."""
     places = [place for place, revision in enumerate(tried) if revision in failing]
     first, last = places[0], places[-1]
     if len(places) == len(tried) or len(places) != last - first + 1:
@@ -130,7 +130,7 @@ def _stretch(tried: Sequence[Revision], failing: set[Revision]) -> Stretch | Non
 
 
 def gist(line: str) -> str:
-    """Give what a line complains of, without the place where it does.
+    """Return a line's complaint, without its position.
 
     >>> gist("/usr/bin/ld: /tmp/ccexOEQC.o:(.bss+0x0): multiple definition of `x'; y.o: first defined here")
     "multiple definition of `x'"
@@ -145,7 +145,7 @@ _GIST = re.compile(
 
 
 def _telling(failure: Failure) -> str:
-    """The first of the lines that tell why something failed; they come with the most telling first."""
+    """Return the first line of the log excerpt; the most relevant line comes first."""
     lines: Iterable[str] = failure.message.strip().splitlines()
     return next(iter(lines), f"failed at {failure.stage}")
 
@@ -157,19 +157,19 @@ _TWICE = re.compile(r"multiple definition of")
 _WARNING = re.compile(r"\[-W(?:error[=,])?(?:-W)?([a-z][a-z0-9+-]*)\]")
 _CXX = re.compile(r"\.(?:cc|cpp|cxx|c\+\+|C|hpp|hh)\b")
 _ELSEWHERE = re.compile(r"cannot find -l|No space left|Killed|command not found|: not found$")
-"""What no change of the tree mends: a library or a tool is lacking, or the machine is too small."""
+"""Failures that no change of the tree repairs: a missing library or tool, or too little memory or disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """One way to go on: what it does, and the lines that say so in a study file."""
+    """One remedy: what it does, and the lines that add it to a study file."""
 
     does: str
     lines: tuple[str, ...]
 
 
 def remedies(trouble: Trouble, recipe: Recipe) -> tuple[Remedy, ...]:
-    """Give what may help against a trouble that is one stretch; nothing where it is none."""
+    """Return remedies for a trouble that affects one range; empty if there are none."""
     if trouble.stretch is None:
         return ()
     return tuple(_remedies(trouble, trouble.stretch, recipe))
@@ -178,30 +178,28 @@ def remedies(trouble: Trouble, recipe: Recipe) -> tuple[Remedy, ...]:
 def _remedies(trouble: Trouble, stretch: Stretch, recipe: Recipe) -> Iterator[Remedy]:
     range_ = f"range = {toml(stretch.range)}"
     if trouble.failure.stage == "relink":
-        yield Remedy(
-            does="measure them as their recipe links them", lines=("[[build.when]]", range_, "relink = []")
-        )
+        yield Remedy(does="measure them without relinking", lines=("[[build.when]]", range_, "relink = []"))
         return
     if trouble.failure.stage == "build" and not _ELSEWHERE.search(trouble.line):
         does, line = _repair(trouble.line, recipe)
         yield Remedy(does=does, lines=("[[build.when]]", range_, line))
     reason = gist(trouble.line)
     reason = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"
-    yield Remedy(does="leave them out", lines=("[[source.skip]]", range_, f"reason = {toml(reason)}"))
+    yield Remedy(does="skip them", lines=("[[source.skip]]", range_, f"reason = {toml(reason)}"))
 
 
 def _repair(line: str, recipe: Recipe) -> tuple[str, str]:
-    """Say what may mend a build that fails with a line, and the key that does it."""
+    """Return what may repair a build that fails with a line, and the study file's key for it."""
     if found := _HEADER.search(line):
         name = found[1]
         if ".." not in name.split("/"):
             inside = "{ " + toml(f"compat/{name}") + " = " + toml(f"include/{name}") + " }"
-            return "put the missing header where they look for it", f"overlay = {inside}"
+            return "add the missing header where the build looks for it", f"overlay = {inside}"
     name = "CXXFLAGS" if _CXX.search(line) else "CFLAGS"
     flag = "-fcommon" if _TWICE.search(line) else ""
     if not flag and (warning := _WARNING.search(line)):
         flag = f"-Wno-error={warning[1]}"
     if flag:
         flags = f"{recipe.env.get(name, '-O2')} {flag}".strip()
-        return "compile them as compilers did then", f"env = {{ {name} = {toml(flags)} }}"
-    return "mend them with a patch of yours", 'patch = ["fixes/old.patch"]'
+        return "compile with the defaults of older compilers", f"env = {{ {name} = {toml(flags)} }}"
+    return "repair them with a patch", 'patch = ["fixes/old.patch"]'

@@ -1,9 +1,9 @@
-"""Units of a comparison: what pairs of adjacent invocations say of several subjects.
+"""Units of a comparison: log metrics of several subjects from blocks of adjacent invocations.
 
-One pair is a block: each subject started once at each point, one directly after another, with one draw. Whatever the
-store holds from elsewhere, as samples of a search, of a run at another hour, or from before there were blocks, is no
-pair. Without relinking, a pair is a unit. With relinking, all pairs of a layout are one unit: more of them say more of
-that layout, not of the change.
+One pair is a block: each subject starts once at each point, directly after another, with one draw. Other
+samples in the store, of a search or of another run, are not pairs. Without relinking, a pair is a unit. With
+relinking, all pairs of a layout are one unit: more of them give information about that layout, not about the
+change.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from perftrail.stats.comparison import Rule
 
 PATIENCE = 6
-"""Number of pairs after which it is known whether the machine is always busy."""
+"""Number of pairs after which perftrail decides whether the machine is always noisy."""
 
 Side = TypeVar("Side", bound=str)
-"""What tells the subjects of a comparison from each other: ``old`` and ``patched``, ``base`` and ``head``."""
+"""The names of the subjects of a comparison: ``old`` and ``patched``, ``base`` and ``head``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit(Generic[Side]):
-    """The natural logarithm of one figure of each side, and how many of its pairs were taken in noise.
+    """The natural logarithm of one metric for each side, and the number of its noisy pairs.
 
-    `layout` is the one of all its pairs, 0: as the recipe links it.
+    `layout` is the layout of all its pairs, 0: as the recipe links it.
     """
 
     logs: Mapping[Side, float]
@@ -57,10 +57,10 @@ class _Block:
 
 
 class Units(Generic[Side]):
-    """Everything that is known of one benchmark's pairs; points may be dropped, never added again.
+    """All pairs of one benchmark. Points may be dropped, and are never added again.
 
-    `relinked`: only pairs of relinked builds count, else only those of builds as their recipe links them.
-    `pairs_per_layout` is how many pairs a layout has before the next one comes.
+    With `relinked`, only pairs of relinked builds count, else only pairs of builds as their recipe links
+    them. `pairs_per_layout` is the number of pairs before the next layout.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Units(Generic[Side]):
         bench.recall([ready for each in readies.values() for ready in each])
 
     def ready(self, side: Side, point: Point) -> Ready:
-        """What is started for somebody at a point."""
+        """Return what a side starts at a point."""
         return self._readies[side][point]
 
     @property
@@ -95,7 +95,7 @@ class Units(Generic[Side]):
         return tuple(point for point in self.points if point not in self.dropped)
 
     def next(self) -> int:
-        """Give the ordinal of a new pair, which nothing in it has had."""
+        """Return an unused ordinal for a new pair."""
         known = (
             ordinal
             for ready in self.alive
@@ -106,35 +106,35 @@ class Units(Generic[Side]):
 
     @property
     def taken(self) -> int:
-        """How many pairs were started, as a whole."""
+        """Number of complete pairs that were started."""
         return len(self._blocks())
 
     @property
     def done(self) -> int:
-        """How many units there are, if none of their pairs is cancelled."""
+        """Number of units, if none of their pairs is cancelled."""
         return len({each.layout for each in self._complete(self._blocks())}) if self.relinked else self.taken
 
     def full(self, rule: Rule) -> bool:
-        """Whether a rule's most units were started, those that replace noisy ones too."""
+        """Whether the rule's maximum number of units was started, including replacements of noisy ones."""
         return self.done >= 2 * rule.most + PATIENCE
 
     def layouts(self) -> Mapping[int, int]:
-        """How many pairs were started of each layout."""
+        """Number of pairs that were started with each layout."""
         found: dict[int, int] = defaultdict(int)
         for block in self._blocks():
             found[block.layout] += 1
         return found
 
     def started(self) -> int:
-        """How many starts the pairs are made of; one build's count once."""
+        """Number of starts in the pairs; those of equal builds count once."""
         return len({ready.runnable.key for ready in self.alive}) * self.taken
 
     def of(self, target: Target) -> list[Unit[Side]]:
-        """Evaluate a figure in every unit that has one of each side.
+        """Evaluate a metric in every unit that has a value for each side.
 
-        A noisy pair is cancelled, and another one takes its place. Where more than half of the pairs before it were
-        noisy, the machine is busy all the time, and it counts. Flags alone decide that, when the pair was taken, and
-        never again: the set of pairs does not depend on what they say, or on when somebody asks.
+        A noisy pair is cancelled, and another pair replaces it. If more than half of the earlier pairs were
+        noisy, the machine is always noisy, and the pair counts. That decision depends only on flags and is
+        final. The set of pairs therefore does not depend on their values, or on the time of the call.
         """
         pairs = [unit for unit in self._evaluated(target) if isinstance(unit, Unit)]
         pairs = [
@@ -145,23 +145,23 @@ class Units(Generic[Side]):
         return [_mean(each) for each in self._by_layout(pairs)] if self.relinked else pairs
 
     def discarded(self, target: Target) -> int:
-        """How many pairs of a figure were cancelled for noise."""
+        """Number of pairs of a metric that were cancelled for noise."""
         quiet = [not unit.noisy for unit in self._evaluated(target) if isinstance(unit, Unit)]
         return len(quiet) - sum(counted(quiet))
 
     def why_nothing(self, target: Target) -> str:
-        """Say why a figure has no value in any pair."""
+        """Return why a metric has no value in any pair."""
         failures = (each.message for each in self._evaluated(target) if isinstance(each, Failure))
         return next(failures, "could not be measured")
 
     def why_broken(self, ready: Ready) -> Failure | None:
-        """Why starting something again is pointless: its first start failed, or most did."""
+        """Return why further starts are pointless: the first start failed, or most did."""
         outcomes = self._bench.known(ready).values()
         failures = [each.failure for each in outcomes if isinstance(each, FailedInvocation)]
         return failures[0] if 2 * len(failures) > len(outcomes) else None
 
     def seconds(self, target: Target) -> float:
-        """What the starts took that a figure is read from, all sides together."""
+        """Return the seconds of the starts that give a metric, over all sides."""
         wanted = set(target.points)
         return sum(
             each.seconds
@@ -171,7 +171,7 @@ class Units(Generic[Side]):
         )
 
     def seconds_each(self) -> float:
-        """What one start takes, from those there are; zero when there is none yet."""
+        """Return the mean seconds of one start so far; zero before the first."""
         seconds = [each.seconds for ready in self.alive for each in self._bench.known(ready).values()]
         return sum(seconds) / len(seconds) if seconds else 0.0
 
@@ -180,7 +180,7 @@ class Units(Generic[Side]):
         return (self._pair(target, block) for block in (() if gone else self._blocks()))
 
     def _pair(self, target: Target, block: _Block) -> Unit[Side] | Failure:
-        """Evaluate a figure in one pair, or say why it has none."""
+        """Evaluate a metric in one pair, or return why it has no value."""
         logs: dict[Side, float] = {}
         flags: set[str] = set()
         for side in self.sides:
@@ -196,7 +196,7 @@ class Units(Generic[Side]):
         return Unit(logs=logs, noisy=int(weight(flags) == 0.0), layout=block.layout)
 
     def _by_layout(self, pairs: Iterable[Unit[Side]]) -> list[list[Unit[Side]]]:
-        """Group the pairs of each layout that has all that it gets."""
+        """Group the pairs of each layout that has all of its pairs."""
         complete = {each.layout for each in self._complete(self._blocks())}
         found: dict[int, list[Unit[Side]]] = defaultdict(list)
         for each in pairs:
@@ -205,7 +205,7 @@ class Units(Generic[Side]):
         return list(found.values())
 
     def _complete(self, blocks: Sequence[_Block]) -> list[_Block]:
-        """The blocks of layouts that have their pairs: more of them, or another layout came after."""
+        """Return the blocks of complete layouts: they have all pairs, or another layout followed."""
         if not blocks or not self.relinked:
             return list(blocks)
         last = blocks[-1].layout
@@ -213,7 +213,7 @@ class Units(Generic[Side]):
         return [each for each in blocks if not (is_open and each.layout == last)]
 
     def _blocks(self) -> tuple[_Block, ...]:
-        """The whole blocks, in the order in which they were taken; read again when there are more outcomes."""
+        """The complete blocks, in the order of measurement; read again when there are more outcomes."""
         alive = [(side, point) for point in self.alive_points for side in self.sides]
         known = {at: self._bench.known(self._readies[at[0]][at[1]]) for at in alive}
         state = (self.relinked, tuple(alive), tuple(map(len, known.values())))
@@ -245,7 +245,7 @@ class Units(Generic[Side]):
 
 
 def counted(quiet: Sequence[bool]) -> list[bool]:
-    """Say which pairs count: quiet ones, and noisy ones after at least `PATIENCE` of which more than half were noisy.
+    """Return which pairs count: quiet ones, and noisy ones after `PATIENCE` pairs or more, mostly noisy.
 
     >>> counted([True, False, True]), counted([False] * 8)[-3:]
     ([True, False, True], [False, True, True])
@@ -259,7 +259,7 @@ def counted(quiet: Sequence[bool]) -> list[bool]:
 
 
 def _mean(pairs: Sequence[Unit[Side]]) -> Unit[Side]:
-    """The pairs of one layout as one unit."""
+    """Return the pairs of one layout as one unit."""
     return Unit(
         logs={side: fmean(each.logs[side] for each in pairs) for side in pairs[0].logs},
         pairs=len(pairs),

@@ -1,1 +1,6 @@
-"""The parts of `show`: what was measured, and what the figures along an axis or the history say."""
+"""Analyse the stored samples of a study, for `show`, `report`, `compare` and the dashboard.
+
+- `measured`, `rows`, `pairs`, `samples`: read samples, as metrics of subjects at points, and as pairs.
+- `changes`, `growth`, `scaling`, `claims`, `gate`: change points, growth along an axis, scaling, verdicts.
+- `show`, `outlook`, `selection`: everything `show` prints, the remaining work, and filters.
+"""

@@ -1,6 +1,6 @@
-"""At which revisions a metric changed, from the samples along a history.
+"""Find the revisions at which a metric changed, from the samples along a history.
 
-Of many revisions, those that are worth a section of their own: both ends, and what a search named.
+`worth_telling` selects the revisions that deserve a section in a report: both ends, and culprits of searches.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class HistoryChange:
     """A change point of the metric of `row`, which is the first measured with the new level.
 
-    `candidates` are the revisions that may have made it, oldest first: the row's own, and those between it and
-    the one measured before, `previous`. `earliest` and `latest` bound where it is with 95 %.
+    `candidates` are the revisions that may have caused it, oldest first: the row's own, and those after
+    `previous`, the one measured before. `earliest` and `latest` bound the position with 95 % confidence.
     """
 
     row: Row
@@ -41,7 +41,7 @@ class HistoryChange:
     point: ChangePoint
 
     def as_json(self) -> dict[str, Json]:
-        """The change as `show --json` prints it with its row."""
+        """Return the change as `show --json` prints it with its row."""
         return {
             "previous": self.previous.id,
             "revisions": [revision.id for revision in self.candidates],
@@ -58,7 +58,7 @@ class HistoryChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrelatedSeries:
-    """A series whose neighbours surely resemble each other; `row` is its last one."""
+    """A series with significant correlation between neighbours; `row` is its last one."""
 
     row: Row
     correlation: Correlation
@@ -66,24 +66,24 @@ class CorrelatedSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryChanges:
-    """The change points of several series, series by series, and the series whose neighbours are correlated."""
+    """The change points of several series, series by series, and the series with correlated neighbours."""
 
     points: tuple[HistoryChange, ...] = ()
     correlated: tuple[CorrelatedSeries, ...] = ()
 
     @property
     def alerts(self) -> tuple[HistoryChange, ...]:
-        """The changes that are worth someone's attention."""
+        """The changes that deserve attention."""
         return tuple(each for each in self.points if each.point.alert)
 
     @property
     def ranked(self) -> tuple[HistoryChange, ...]:
-        """The changes by rank: the largest compared with the noise first."""
+        """The changes by rank: the largest relative to the noise first."""
         return tuple(sorted(self.points, key=lambda each: -each.point.size))
 
 
 def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> HistoryChanges:
-    """Find the change points of every metric in every variant at every point, each in the order of history.
+    """Return the change points of every metric in every variant at every point, each in the order of history.
 
     `revisions` are the whole history, measured or not.
     """
@@ -91,9 +91,9 @@ def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> Histo
 
 
 def looked_for(revisions: Sequence[Revision], parts: Iterable[Iterable[Row]], engine: Engine) -> LookedFor:
-    """Let an engine find the change points that `history_changes` returns.
+    """Start an engine on the change points that `history_changes` returns.
 
-    All rows of a series are in the same part: its points are searched while the next part is read.
+    All rows of a series are in the same part: the engine searches one part while the next is read.
     """
     positions = {revision.id: position for position, revision in enumerate(revisions)}
     return LookedFor(
@@ -113,13 +113,13 @@ def _begin(positions: Mapping[str, int], rows: Iterable[Row], engine: Engine) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookedFor:
-    """The change points of several series, each under way; `revisions` are the whole history."""
+    """The change points of several series, while the engine computes them; `revisions` are the whole history."""
 
     revisions: Sequence[Revision]
     begun: tuple[_Begun, ...]
 
     def outcome(self) -> HistoryChanges:
-        """Wait for all of them."""
+        """Wait for all change points, and return them."""
         found = [(each, each.found.outcome()) for each in self.begun]
         return HistoryChanges(
             points=tuple(
@@ -144,14 +144,14 @@ class LookedFor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begun:
-    """Rows by position, and the changes among their levels; `lasts` is where a level ends, by its first."""
+    """Rows by position, and the changes among their levels; `lasts` maps the start of each level to its end."""
 
     along: Mapping[int, Row]
     lasts: Mapping[int, int]
     found: Pending[Changes]
 
     def placed(self, changes: Changes) -> Iterator[ChangePoint]:
-        """Place each point after the last revision of the level before it."""
+        """Yield each point, placed after the last revision of the level before it."""
         for point in changes.points:
             yield replace(
                 point,
@@ -161,9 +161,9 @@ class _Begun:
 
 
 def _begun(along: Mapping[int, Row], engine: Engine) -> _Begun:
-    """Let an engine find the change points of rows by position, of which neighbours may share their samples.
+    """Start an engine on the change points of rows by position; neighbours may share their samples.
 
-    Equal artefacts are one level, or one odd sample would count for each of them.
+    Equal artefacts are one level. Otherwise one outlier would count once for each of them.
     """
     positions, rows = list(along), list(along.values())
     levels = stretches([row.runnables for row in rows])
@@ -174,14 +174,14 @@ def _begun(along: Mapping[int, Row], engine: Engine) -> _Begun:
     columns = SampleColumns(
         positions=np.array(firsts),
         counts=np.fromiter(map(len, samples), np.int64),
-        # of zero or less, which has no ratio to others, there is no logarithm
+        # The logarithm of a value at or below zero does not exist.
         logs=np.log(values, out=np.full_like(values, np.nan), where=values > 0.0),
     )
     return _Begun(along=along, lasts=lasts, found=engine.begin(changes_of, columns))
 
 
 def stretches(runnables: Sequence[frozenset[str]]) -> list[range]:
-    """Put neighbours that share their samples together; give the places of each such stretch.
+    """Group neighbours that share their samples; return the range of positions of each group.
 
     >>> one, other = frozenset({"a"}), frozenset({"b"})
     >>> stretches([one, one, other, one])
@@ -192,11 +192,11 @@ def stretches(runnables: Sequence[frozenset[str]]) -> list[range]:
 
 
 FEW = 3
-"""So many revisions are all told of."""
+"""Up to this number of revisions, a report describes all of them."""
 
 
 def answers_of(record: SearchRecord) -> tuple[Mapping[str, Json], ...]:
-    """What a search answered, one for each metric; nothing before it has ended."""
+    """Return a search's answers, one for each metric; empty before the search has ended."""
     if record.answer is None:
         return ()
     several = record.answer.get("metrics")
@@ -206,7 +206,7 @@ def answers_of(record: SearchRecord) -> tuple[Mapping[str, Json], ...]:
 
 
 def culprit_ids(records: Iterable[SearchRecord]) -> frozenset[str]:
-    """Name the culprits of some searches: of a range, its last revision."""
+    """Return the ids of the culprits of some searches; for a range, its last revision."""
     found: set[str] = set()
     for record in records:
         for answer in answers_of(record):
@@ -219,7 +219,7 @@ def culprit_ids(records: Iterable[SearchRecord]) -> frozenset[str]:
 
 
 def worth_telling(measured: Sequence[Revision], records: Iterable[SearchRecord]) -> tuple[Revision, ...]:
-    """Choose of measured revisions, oldest first: all of a few, else the first, the last and the culprits."""
+    """Select from measured revisions, oldest first: all if they are few, else the first, the last and the culprits."""
     if len(measured) <= FEW:
         return tuple(measured)
     named = culprit_ids(records)

@@ -1,4 +1,4 @@
-"""Judges a study's claims by what was measured: ratios of pairs, exponents of growth, how far something goes."""
+"""Judge a study's claims from samples: ratios of pairs, exponents of growth, and the reach along an axis."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ClaimVerdict(StrEnum):
-    """What becomes of a claim."""
+    """Verdict on a claim."""
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
@@ -46,9 +46,9 @@ class ClaimVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """One variant against another: the geometric mean of the ratios at the points that both have.
+    """Ratio of one variant to another: the geometric mean of the ratios at their common points.
 
-    `disturbed`: samples taken while something else was at work are among them; `decides`: not where those are times.
+    `disturbed`: noisy samples are included; `decides`: false if those samples are times.
     """
 
     comparison: Comparison
@@ -59,7 +59,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The exponent of a metric's growth with its 95 % interval, from so many values between two ends of the axis."""
+    """The exponent of a metric's growth with its 95 % interval, from the values between two ends of the axis."""
 
     exponent: Interval
     values: int
@@ -69,7 +69,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The largest value of an axis that gave figures, and what happened at the first beyond it that was tried."""
+    """The largest value of an axis that gave a metric, and the outcome of the next larger value that was tried."""
 
     largest: float
     refused: float | None
@@ -81,7 +81,7 @@ Evidence = Ratio | Power | Reach
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A claim, what was found, and what becomes of it; `reason` says why nothing was found."""
+    """A claim, the evidence and the verdict; `reason` says why there is no evidence."""
 
     name: str
     claim: Claim
@@ -90,7 +90,7 @@ class Judgement:
     reason: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """The judgement as `show --claims --json` prints it."""
+        """Return the judgement as `show --claims --json` prints it."""
         return {
             "name": self.name,
             "says": self.claim.says,
@@ -101,9 +101,9 @@ class Judgement:
 
 
 def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgement, ...]:
-    """Judge every claim of a study on its last revision that was measured here; ratios share an error of 1 %.
+    """Judge every claim of a study on its last revision measured here; the family-wise error rate is 1 %.
 
-    `measured` is what was read of the study already.
+    `measured` is what was already read of the study.
     """
     known = MeasuredHere(view) if measured is None else measured
     last = next((cell.subject.revision for cell, _ in reversed(known.cells)), None)
@@ -112,7 +112,7 @@ def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgemen
 
 
 def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None) -> ClaimedRows:
-    """Read what the claims are about at a revision, all of it at once."""
+    """Read all rows that the claims need at a revision, at once."""
     asked = [each for each in view.study.claims.values() if (each.ratio or each.exponent) and not each.cannot]
     metrics = dict.fromkeys(claimed_figure(view.study, each.metric).name for each in asked)
     found: dict[tuple[str, str, str], list[Row]] = {}
@@ -124,7 +124,7 @@ def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bench:
-    """What was measured of one revision, and how each way of judging looks at it."""
+    """The samples of one revision, with one method for each kind of claim."""
 
     view: View
     measured: MeasuredHere
@@ -143,7 +143,7 @@ class _Bench:
         return Judgement(name=name, claim=claim, verdict=verdict_of(claim, found), evidence=found)
 
     def _failure(self, claim: Claim) -> Failure | None:
-        """Why one of a claim's variants cannot be had at all: its build failed."""
+        """Return the failed build of one of a claim's variants, or `None`."""
         for variant in filter(None, (claim.variant, claim.against)):
             if self.revision is not None:
                 known = self.view.workshop.known_build(Subject(revision=self.revision, variant=variant))
@@ -186,7 +186,7 @@ class _Bench:
         )
 
     def _rows(self, claim: Claim, variant: str, benchmark: str, metric: str) -> list[Row]:
-        """The rows of a variant at the points that count, of a derived metric too."""
+        """Return the rows of a variant at the claim's points, derived metrics included."""
         return [row for row in self.rows.get((benchmark, metric, variant), ()) if _belongs(row.point, claim)]
 
     def _power(self, claim: Claim, benchmark: str, metric: str) -> Power | str:
@@ -194,15 +194,13 @@ class _Bench:
         curves = grown(self.view.study.benchmarks[benchmark], found, claim.along)
         if len(curves) != 1:
             return (
-                "too few values to tell how it grows"
-                if not curves
-                else "the claim's at leaves several curves"
+                "too few values to fit its growth" if not curves else "the claim's at matches several curves"
             )
         [(curve, growth)] = curves
         return Power(exponent=growth.exponent, values=len(curve), first=curve.xs[0], last=curve.xs[-1])
 
     def _reach(self, claim: Claim, benchmark: str, metric: str) -> Reach | str:
-        """The largest value that gave figures; beyond one that was refused, others may have been skipped."""
+        """Return the largest value that gave a metric; beyond a refused one, others may have been skipped."""
         mine = self._samples(claim, claim.variant, benchmark, metric)
         had = [_place(point, claim) for point, samples in mine.items() if samples.values]
         if not had:
@@ -240,7 +238,7 @@ def _belongs(point: Point, claim: Claim) -> bool:
 
 
 def verdict_of(claim: Claim, found: Evidence) -> ClaimVerdict:
-    """Say what becomes of a claim, given what was found."""
+    """Return the verdict on a claim from its evidence."""
     match found:
         case Ratio(comparison=effect):
             enough = found.decides and effect.pairs >= effect.needed_pairs
@@ -249,7 +247,7 @@ def verdict_of(claim: Claim, found: Evidence) -> ClaimVerdict:
         case Power(exponent=exponent):
             low, high, band = exponent.low, exponent.high, read_band(claim.exponent)
         case Reach():
-            # where nothing was refused, it may go further than was tried
+            # Without a refusal, it may reach further than the values that were tried.
             low, high = found.largest, math.inf if found.refused is None else found.largest
             band = read_band(claim.reaches)
         case _:

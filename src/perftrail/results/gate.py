@@ -1,4 +1,4 @@
-"""What a comparison of two revisions came to: every figure's verdict, and whether the gate trips."""
+"""Result of comparing two revisions: a verdict on each metric, and whether the gate fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perftrail.stats.estimate import Estimate
 
 FailOn = Literal["never", "slower", "unclear", "any"]
-"""What trips the gate: nothing; a worse figure; also one that stays unclear; whatever is not the same."""
+"""What trips the gate: nothing; a worse metric; also an unclear one; any difference."""
 
 WORST_FIRST = (Verdict.SLOWER, Verdict.UNCLEAR, Verdict.SAME, Verdict.FASTER)
 
@@ -30,13 +30,13 @@ SideName = Literal["base", "head"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One metric at one point: where each revision lies, and how the head compares with the base.
+    """One metric at one point: its estimates at both revisions, and the comparison of head with base.
 
-    `comparison` is `None` where there is nothing to compare, and `note` says why. `one_build`: both revisions are
-    the same build there, so that nothing had to be measured. It stands on `pairs`; of these, `noisy` ones were taken in
-    noise, because the machine was busy all the time, and `discarded` others were not used for that. `layouts` are those
-    that the pairs are of, 0 where both are compared as their recipe links them. `ratios` are head/base of what was
-    compared: the pairs, or each layout's mean; all the starts took `seconds`.
+    `comparison` is `None` if there is nothing to compare, and `note` says why. `one_build`: both revisions
+    have the same build, so nothing was measured. The comparison uses `pairs`. Among these, `noisy` pairs were
+    used although noisy, because the machine was always noisy; `discarded` pairs were not used. `layouts` is
+    the number of layouts of the pairs, 0 if both builds are compared as their recipe links them. `ratios` are
+    head/base of each pair, or of each layout's mean. All the starts took `seconds`.
     """
 
     target: Target
@@ -54,7 +54,7 @@ class Row:
 
     @property
     def verdict(self) -> Verdict:
-        """How the head compares: ``slower`` is for the worse, in whichever direction the metric is better."""
+        """Verdict on the head: ``slower`` means worse, in whichever direction the metric is better."""
         if self.one_build:
             return Verdict.SAME
         if self.comparison is None:
@@ -67,14 +67,14 @@ class Row:
 
     @property
     def word(self) -> str:
-        """The verdict as people say it of this metric: memory is not slower, it is worse."""
+        """The verdict in the words of this metric: memory is not slower, it is worse."""
         if self.target.unit == "s" and self.target.better == "lower":
             return str(self.verdict)
         return {"slower": "worse", "faster": "better"}.get(str(self.verdict), str(self.verdict))
 
     @property
     def size(self) -> float:
-        """How much worse it is in logarithms, below zero for the better; zero where that is not known."""
+        """How much worse the head is in logarithms, below zero if better; zero if unknown."""
         if self.comparison is None:
             return 0.0
         worse = math.log(self.comparison.effect)
@@ -82,33 +82,33 @@ class Row:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Sort rows by it, the worst first: what is worse for sure before what only may be."""
+        """Sort key of rows, the worst first: a sure regression before a possible one."""
         return WORST_FIRST.index(self.verdict), -round(self.size, 9)
 
     @property
     def read(self) -> bool:
-        """Whether a verdict could be read at all: there were pairs enough, or nothing to compare."""
+        """Whether there is a verdict: enough pairs, or nothing to compare."""
         return self.one_build or (
             self.comparison is not None and self.comparison.minimum_detectable is not None
         )
 
     @property
     def least(self) -> float:
-        """How large the change is at least, by the interval's bound, in logarithms; zero where it may be none."""
+        """Lower bound of the change in logarithms, from the interval; zero if there may be none."""
         if self.comparison is None:
             return 0.0
         return max(math.log(self.comparison.low), -math.log(self.comparison.high), 0.0)
 
     @property
     def basis(self) -> Literal["", "builds", "layouts"]:
-        """What a sure difference is one of: of these two builds, or over layouts of both; empty without one."""
+        """What a sure difference applies to: these two builds, or all layouts of both; empty without one."""
         if self.verdict not in (Verdict.SLOWER, Verdict.FASTER):
             return ""
         return "layouts" if self.layouts else "builds"
 
     @property
     def bound(self) -> float:
-        """How far the two may lie apart, as far as the interval tells: a share."""
+        """Upper bound of the difference from the interval, as a fraction."""
         if self.comparison is None:
             return 0.0 if self.one_build else math.inf
         return max(self.comparison.high - 1.0, 1.0 - self.comparison.low)
@@ -116,7 +116,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A side that could not be made or measured: where (of the study), and why."""
+    """A side that failed to build or to run: where in the study, and why."""
 
     side: SideName
     variant: str
@@ -126,24 +126,25 @@ class Lost:
 
     @property
     def place(self) -> str:
-        """Name where it is lost, as narrowly as it is; nothing where it is everywhere."""
+        """The place of the failure, as narrowly as known; empty if it is everywhere."""
         named = f"{self.benchmark} {self.point}".strip()
         return f"{named} ({self.variant})".strip() if self.variant != "plain" else named
 
     @property
     def title(self) -> str:
-        """Name what is lost: the place, or where it is everywhere what went wrong there."""
+        """The title of the failure: its place, or its stage if it is everywhere."""
         return self.place or self.failure.stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A comparison of a head with a base: its rows the worst first, and what trips.
+    """A comparison of a head with a base: its rows, the worst first, and whether the gate trips.
 
-    All verdicts share an error of ``1 - confidence``. `threshold` is the relative change worth telling. `invocations`
-    are the starts that the figures use, `fresh` those that were made now, in `seconds`. `layout_noise` is
-    how far builds of this history lie apart that change nothing, `None` where that is not known. `notes` say
-    what limits the answer. `repeat` and `hunt` are the commands that do it again and that look for the culprit.
+    The family-wise error rate of all verdicts is ``1 - confidence``. `threshold` is the smallest relative
+    change worth reporting. `invocations` are those that the metrics use; `fresh` were started now, in
+    `seconds`. `layout_noise` is the spread between builds of this history without a change, `None` if
+    unknown. `notes` limit the answer. `repeat` and `hunt` are the commands that repeat the comparison and
+    search for the culprit.
     """
 
     title: str
@@ -166,7 +167,7 @@ class Gate:
     hunt: str = ""
 
     def trips(self, row: Row) -> bool:
-        """Whether a row trips the gate. A sure difference trips only when its bound is as large as is worth telling."""
+        """Whether a row trips the gate. A sure difference trips only if its bound reaches the threshold."""
         worth = self.is_worth(row)
         match self.fail_on:
             case "never":
@@ -179,7 +180,7 @@ class Gate:
                 return row.verdict is Verdict.UNCLEAR or (row.verdict is not Verdict.SAME and worth)
 
     def is_worth(self, row: Row) -> bool:
-        """Whether a row's change is for sure as large as is worth telling."""
+        """Whether a row's change is sure to reach the threshold."""
         return row.least >= math.log1p(self.threshold) - EXACT
 
     @property
@@ -189,14 +190,14 @@ class Gate:
 
     @property
     def verdict(self) -> Verdict:
-        """All verdicts in one word: the one that matters most."""
+        """The most important verdict of all rows."""
         told = {row.verdict for row in self.rows}
         order = (Verdict.SLOWER, Verdict.UNCLEAR, Verdict.FASTER, Verdict.SAME)
         return next((each for each in order if each in told), Verdict.UNCLEAR)
 
     @property
     def broken(self) -> tuple[Lost, ...]:
-        """What the head lost that the base has: it does not build there, or does not run."""
+        """What works at the base and not at the head: it does not build, or does not run."""
         there = {(each.variant, each.benchmark, each.point) for each in self.lost if each.side == "base"}
         return tuple(
             each
@@ -206,18 +207,18 @@ class Gate:
 
     @property
     def answered(self) -> bool:
-        """Whether the comparison has an answer: some verdict could be read, and nothing of the head is broken."""
+        """Whether the comparison has an answer: at least one verdict, and no broken head."""
         return any(row.read for row in self.rows) and not self.broken
 
     @property
     def exit_code(self) -> int:
-        """3 when the gate trips, 1 where there is no answer, else 0."""
+        """Exit code: 3 if the gate trips, 1 without an answer, else 0."""
         if self.tripped:
             return 3
         return 0 if self.answered else 1
 
     def as_json(self) -> dict[str, Json]:
-        """The comparison as `compare --json` prints it."""
+        """Return the comparison as `compare --json` prints it."""
         return {
             "verdict": str(self.verdict),
             "tripped": bool(self.tripped),

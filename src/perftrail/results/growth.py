@@ -1,6 +1,6 @@
-"""What the samples along a benchmark's numeric parameters say: how metrics grow, and which subject wins where.
+"""Fit how metrics grow along a benchmark's numeric parameters, and find which subject wins at which values.
 
-A curve along an axis as plain data.
+`Along` is one curve; `as_json` returns it as plain data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def as_json(along: Along) -> dict[str, Json]:
-    """Return a curve as `show --json` prints it; what is unknown is null."""
+    """Return a curve as `show --json` prints it; unknown values are null."""
     return {
         "axis": along.axis,
         "metric": along.metric,
@@ -84,7 +84,7 @@ def _over_time(found: OverTime) -> dict[str, Json]:
 
 
 def rivals_json(rivals: Rivals) -> dict[str, Json]:
-    """Give which of two curves is lower where, and where they cross, as `show --json` prints it with the first."""
+    """Return where each of two curves is lower and where they cross, as `show --json` prints it with the first."""
     variants = [each.subject.variant for each in (rivals.first, rivals.second)]
     return {
         "variant": variants[1],
@@ -105,23 +105,23 @@ def rivals_json(rivals: Rivals) -> dict[str, Json]:
 
 
 LEAST_VALUES = 4
-"""An axis with fewer values says nothing of growth."""
+"""An axis needs at least this number of values to show growth."""
 
 DURATIONS = ("seconds", "minutes", "duration", "iterations", "rounds", "repetitions", "repeats")
-"""Axes along which only the time grows, not what is asked for at a time: memory that grows is a leak."""
+"""Axes along which only the time grows, not the size of a request: memory that grows along them is a leak."""
 
 MEMORY = "peak_memory"
 INSTRUCTIONS = "instructions"
 RESOLUTION_BYTES = 131072.0
-"""The kernel counts a process's pages in batches for each CPU: its figure is no closer than this."""
+"""The kernel counts a process's pages in batches for each CPU, so its value has this resolution."""
 
 MOST_COMPARED = 6
-"""So many curves at most are compared with each other."""
+"""Maximum number of curves that are compared with each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A value of the axis that was given up: at which stage, and the limit in seconds or bytes."""
+    """A value of the axis that failed: the stage, and the limit in seconds or bytes."""
 
     x: float
     stage: str
@@ -132,8 +132,8 @@ class Refused:
 class Along:
     """One metric of one subject along one axis, all other parameters fixed.
 
-    `host` is the row of the largest value measured. `skipped` were not started, since smaller ones were given up.
-    `work` is how the instructions of the same command grow, of a time whose study counts them.
+    `host` is the row of the largest value measured. `skipped` values were not started after smaller ones
+    failed. `work` is the growth of the same command's instructions, for a time whose study counts them.
     """
 
     host: Row
@@ -151,11 +151,11 @@ class Along:
 
     @property
     def subject(self) -> Subject:
-        """The subject that was measured."""
+        """The subject of the samples."""
         return self.host.subject
 
     def as_json(self) -> dict[str, Json]:
-        """The curve as `show --json` prints it with its row."""
+        """Return the curve as `show --json` prints it with its row."""
         return as_json(self)
 
 
@@ -170,7 +170,7 @@ class Rivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growths:
-    """The curves of `told` revisions of all that were `measured` so, and those of the last compared with each other."""
+    """The curves of `told` revisions among all `measured` ones, and comparisons of the last revision's curves."""
 
     curves: tuple[Along, ...] = ()
     rivals: tuple[Rivals, ...] = ()
@@ -178,11 +178,11 @@ class Growths:
     measured: tuple[Revision, ...] = ()
 
     def at(self, row: Row) -> tuple[Along, ...]:
-        """The curves that end at a row."""
+        """Return the curves that end at a row."""
         return tuple(each for each in self.curves if each.host is row)
 
     def as_json(self, row: Row) -> list[Json]:
-        """The curves that end at a row as `show --json` prints them, each with those that it is compared with."""
+        """Return the curves that end at a row as `show --json` prints them, each with its comparisons."""
         return [
             {
                 **each.as_json(),
@@ -200,10 +200,10 @@ def growth_along(
     measured: MeasuredHere | None = None,
     choose: Callable[[Sequence[Revision]], Sequence[Revision]] = tuple,
 ) -> Growths:
-    """Analyse every numeric axis of at least four values; memory too, unless `metrics` chooses.
+    """Analyse every numeric axis with at least four values; memory too, unless `metrics` selects.
 
-    `measured` is what was read of the study already; `choose` picks of the revisions with such an axis, in the order
-    of history, those that are worth the work.
+    `measured` is what was already read of the study. `choose` selects the revisions to analyse from those
+    with such an axis, in the order of history.
     """
     axes = {name: _axes(benchmark) for name, benchmark in view.study.benchmarks.items()}
     if not any(axes.values()):
@@ -237,7 +237,7 @@ def growth_along(
 
 
 def grown(benchmark: Benchmark, found: Iterable[Row], axis: str) -> tuple[tuple[Curve, Growth], ...]:
-    """Say how what is in rows of one benchmark grows along an axis that was asked for, be it of threads."""
+    """Return the growth of one benchmark's rows along a requested axis, which may count threads."""
     curves = (
         _curve(benchmark, {float(row.point[axis]): row for row in group}) for group in _groups(found, axis)
     )
@@ -245,7 +245,7 @@ def grown(benchmark: Benchmark, found: Iterable[Row], axis: str) -> tuple[tuple[
 
 
 def _with_work(view: View, curves: Sequence[Along], along: Along) -> Along:
-    """Add how the instructions grow to a curve of time: a benchmark of their own counts those of a command."""
+    """Add the growth of the instructions to a curve of time, if another benchmark counts the same command's."""
     if along.unit != "s":
         return along
     command = view.study.benchmarks[along.host.benchmark].command
@@ -270,7 +270,7 @@ def _axes(benchmark: Benchmark) -> list[str]:
 
 
 def _groups(found: Iterable[Row], axis: str) -> list[list[Row]]:
-    """Rows that differ only in the axis."""
+    """Group rows that differ only in the axis."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in found:
         if axis in row.point.names and not isinstance(row.point[axis], str):
@@ -279,13 +279,13 @@ def _groups(found: Iterable[Row], axis: str) -> list[list[Row]]:
 
 
 def _place(axis: str, group: Sequence[Row]) -> tuple[str, str, Point, str]:
-    """What a curve is of, whichever subject's it is."""
+    """Return the identity of a curve without its subject."""
     first = group[0]
     return first.benchmark, axis, first.point.without((axis,)), first.metric
 
 
 def _tells(axis: str, group: Sequence[Row]) -> bool:
-    """Whether rows that differ only in an axis are a curve; of threads, `scaling` tells but for memory."""
+    """Whether rows that differ only in an axis form a curve; along threads, only memory does (see `scaling`)."""
     measured = {float(row.point[axis]) for row in group if row.values}
     return len(measured) > 1 and (axis not in THREAD_AXES or group[0].unit == "B")
 
@@ -329,7 +329,7 @@ def _along(
 
 
 def _curve(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Curve:
-    """The levels of rows that differ only in an axis, and the limit beyond them where that bounds the metric."""
+    """Return the levels of rows that differ only in an axis, and a limit beyond them if it bounds the metric."""
     metric = next(iter(by_x.values())).metric
     limits = (each for each in _refused(benchmark, by_x) if _bounds(each, metric))
     return curve_of(
@@ -354,12 +354,12 @@ def _refused(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Iterable[Refuse
 
 
 def _bounds(refused: Refused, metric: str) -> bool:
-    """Whether a limit bounds a metric: wall time is what a timeout ends, the tree's memory what a limit ends."""
+    """Whether a limit bounds a metric: a timeout bounds wall time, a memory limit the tree's memory."""
     return (refused.stage, metric) in {("timeout", "wall"), ("memory", "peak_memory_tree")}
 
 
 def _rivals(curves: Sequence[Along]) -> Iterable[Rivals]:
-    """Compare the variants of the last revision that has any."""
+    """Compare the variants of the last revision with curves."""
     places: dict[tuple[str, str, Point, str], list[Along]] = {}
     for each in curves:
         places.setdefault((each.host.benchmark, each.axis, each.fixed, each.metric), []).append(each)

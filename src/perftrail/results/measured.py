@@ -1,8 +1,8 @@
-"""Everything that was measured of a study on this machine: its cells looked up once, their samples read once.
+"""Read all samples of a study on this machine: look up cells once, read samples once.
 
-What is known of all cells of a history at once: what is alike at every revision is worked out once.
-
-Making very many values at once without looking for cycles among them, which takes a third of the time.
+`Recollection` finds the runnables of all cells of a history from known builds, and shares work between
+revisions. `uncollected` and `kept_out` limit the garbage collector, which otherwise takes a third of the
+time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Like:
-    """A benchmark at a point in a variant, as it is at every revision; `link` is `None` where that differs."""
+    """A benchmark at a point in a variant, for every revision; `link` is `None` if it depends on the revision."""
 
     benchmark: str
     point: Point
@@ -40,7 +40,7 @@ class _Like:
 
 
 class Recollection:
-    """Looks cells up by what the store knows of builds. Makes nothing."""
+    """Finds the runnables of cells from the builds in the store. Builds nothing."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -48,7 +48,7 @@ class Recollection:
         self._known: dict[tuple[str, int], tuple[Recipe, list[_Like]]] = {}
 
     def cells(self, revisions: Sequence[Revision]) -> Iterator[tuple[Cell, str]]:
-        """Give every cell of some revisions that is made, with the key of its runnable."""
+        """Yield every built cell of some revisions, with the key of its runnable."""
         for subject in subjects(self._view.study, revisions):
             built = self._view.workshop.known_build(subject)
             if isinstance(built, Built):
@@ -77,7 +77,7 @@ class Recollection:
             return self._likes_of(subject, how)
         name = (subject.variant, id(how))
         if name not in self._known:
-            # the recipe is kept along, or another could get its id
+            # Keep a reference to the recipe, because its id could otherwise be reused.
             self._known[name] = (how, self._likes_of(subject, how))
         return self._known[name][1]
 
@@ -95,7 +95,7 @@ class Recollection:
         return likes
 
     def _differs(self, cell: Cell, how: Recipe) -> bool:
-        """Whether what a benchmark is built of names the revision, or the tree of another source."""
+        """Whether the inputs of a benchmark build contain the revision, or another source's tree."""
         study = self._view.study
         lines = study.benchmarks[cell.benchmark].build
         parts = study.variants[cell.subject.variant].run.parts.values()
@@ -104,7 +104,7 @@ class Recollection:
 
 
 class MeasuredHere:
-    """The cells of a study that were measured, in the order of `history`, each with the key of its runnable."""
+    """The measured cells of a study, in the order of `history`, each with the key of its runnable."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -120,30 +120,30 @@ class MeasuredHere:
 
     @cached_property
     def by_subject(self) -> Mapping[Subject, Mapping[tuple[str, Point], str]]:
-        """The key of the runnable of each benchmark at each point, subject by subject."""
+        """The key of the runnable of each benchmark at each point, by subject."""
         found: dict[Subject, dict[tuple[str, Point], str]] = {}
         for cell, key in self.cells:
             found.setdefault(cell.subject, {})[cell.benchmark, cell.point] = key
         return found
 
     def of(self, benchmark: str) -> Sequence[tuple[Cell, str]]:
-        """Give the cells of one benchmark alone."""
+        """Return the cells of one benchmark."""
         return self._of.get(benchmark, ())
 
     @property
     def read(self) -> Collection[Samples]:
-        """Everything that was read so far."""
+        """All samples that were read so far."""
         return self._samples.values()
 
     def samples(self, benchmark: str, metrics: Collection[str]) -> Mapping[str, Samples]:
-        """Give the samples of a benchmark's cells in at least these metrics, by runnable; none of what never ran.
+        """Return the samples of a benchmark's cells with at least these metrics, by runnable; only cells that ran.
 
-        What was read of other benchmarks is among them.
+        The result also contains samples of other benchmarks that were read before.
         """
         return self.all_samples({benchmark: metrics})
 
     def all_samples(self, wanted: Mapping[str, Collection[str]]) -> Mapping[str, Samples]:
-        """Give the samples of several benchmarks, each in at least its metrics: those that lack the same, at once."""
+        """Return samples of several benchmarks, each with at least its metrics, in as few queries as possible."""
         asked: dict[frozenset[str], list[str]] = {}
         for name, metrics in wanted.items():
             lacking = frozenset(metrics) - self._metrics.get(name, frozenset())
@@ -157,7 +157,7 @@ class MeasuredHere:
         return self._samples
 
     def _add(self, read: Mapping[str, Samples]) -> None:
-        """Keep what was read with what is known of the same runnables."""
+        """Merge samples that were just read with known samples of the same runnables."""
         again = {key: _joined(self._samples[key], read[key]) for key in self._samples.keys() & read.keys()}
         self._samples.update(read)
         self._samples.update(again)
@@ -168,10 +168,10 @@ def _joined(one: Samples, other: Samples) -> Samples:
 
 
 COSTLY_SECONDS = 1.0
-"""Looking through what was made in less CPU time than this holds nobody up."""
+"""A collection of objects made in less CPU time than this delays no other thread noticeably."""
 
 ALL_EVERY = 100
-"""After so many costly makings everything is looked through once, for what each leaves of cycles is lost till then."""
+"""Number of costly calls before a full collection, because the cycles of each call are lost until then."""
 
 _NEVER = 1_000_000_000
 _costly = count(1)
@@ -179,7 +179,7 @@ _costly = count(1)
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Keep the garbage collector from running meanwhile; what has no cycle is freed all the same."""
+    """Disable the garbage collector meanwhile; objects without cycles are still freed."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -191,11 +191,11 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def kept_out() -> Iterator[None]:
-    """Make values that stay for long, in a process whose other threads must not be held up by the collector.
+    """Create long-lived values without blocking other threads in the garbage collector.
 
-    Meanwhile it looks at what is young alone, and later never at what was made here: walking over the values of ten
-    million samples takes more than a second, in which no other thread runs. They are freed as soon as nobody
-    has them. Only one thread may be in here at a time.
+    Meanwhile only young objects are collected, and objects created here are never scanned: scanning the
+    values of ten million samples takes more than a second, in which no other thread runs. They are freed with
+    their last reference. Only one thread may use this at a time.
     """
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, _NEVER)
@@ -213,7 +213,7 @@ def kept_out() -> Iterator[None]:
 
 
 def crumble(pieces: list[list[object]], *, at_once: int = 500) -> None:
-    """Free what only some lists have, so many at a time: all at once, no other thread would run until it is done."""
+    """Free objects that only these lists reference, in steps of `at_once`, so that other threads can run."""
     for piece in pieces:
         while piece:
             del piece[-at_once:]

@@ -1,4 +1,4 @@
-"""What is left of a plan: which cells, how many starts of each, and about how long they take."""
+"""Estimate the remaining work of a plan: cells, invocations of each, and their time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Subject
 
     Like = tuple[str, str, Point]
-    """What cells of different revisions have in common: the variant, the benchmark and the point."""
+    """Key of similar cells of different revisions: the variant, the benchmark and the point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """At least, and at most."""
+    """A minimum and a maximum."""
 
     least: float
     most: float
@@ -32,9 +32,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """How many starts are done and how many left, and how long these take; `None` as long as nothing says.
+    """Completed and remaining invocations, and the remaining time; `None` if nothing is known about it.
 
-    So many points are `unseen`: they were started at no revision, and the time is that of others, if need be
+    `unseen` points were not started at any revision. Their time is that of other points, if necessary of
     smaller ones.
     """
 
@@ -45,7 +45,7 @@ class Left:
 
 
 class Outlook:
-    """Where the cells of a plan stand. Of a cell that is put again, only what it changes is worked out anew."""
+    """The state of a plan's cells. Updating a cell recomputes only what it changes."""
 
     def __init__(self, benchmarks: Mapping[str, Benchmark]) -> None:
         self._benchmarks = benchmarks
@@ -58,11 +58,11 @@ class Outlook:
 
     @property
     def left_out(self) -> AbstractSet[Cell]:
-        """The cells that are not started, since smaller ones ran into a limit."""
+        """The cells that are not started because smaller ones reached a limit."""
         return self._left_out
 
     def put(self, cell: Cell, standing: Standing) -> None:
-        """Take in where a cell stands, for the first time or again."""
+        """Set the state of a cell, for the first time or again."""
         if cell not in self._shares:
             self._beside.setdefault((cell.subject, cell.benchmark), []).append(cell)
         least, most = (0, 0) if cell in self._left_out else standing.left
@@ -80,7 +80,7 @@ class Outlook:
         return self._shares[cell].most > 0
 
     def give_up(self, cell: Cell) -> tuple[Cell, ...]:
-        """Leave out what is larger than a cell that ran into a limit, where the study says so; give what that is."""
+        """Skip the cells larger than one that reached a limit, where the study says so; return them."""
         if not (self._benchmarks[cell.benchmark].give_up and self._shares[cell].gave_up):
             return ()
         beside = self._beside[cell.subject, cell.benchmark]
@@ -91,7 +91,7 @@ class Outlook:
         return beyond
 
     def left(self) -> Left:
-        """Say what is left of all cells."""
+        """Return the remaining work of all cells."""
         open_likes = {like: each for like, each in self._unseen.items() if each.most}
         usual = self._usual.seconds(open_likes)
         every = (self._seen, *open_likes.values())
@@ -128,7 +128,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """What one cell adds: starts done and left, and what one takes, `None` before the first."""
+    """One cell's invocations, done and left, and the seconds of one, `None` before the first."""
 
     done: int
     least: int
@@ -139,7 +139,7 @@ class _Share:
 
 @dataclass(slots=True)
 class _Sum:
-    """Of several cells: the starts and the time; `open` are those that want any."""
+    """The invocations and the time of several cells; `open` is the number of cells with invocations left."""
 
     done: int = 0
     open: int = 0
@@ -159,7 +159,7 @@ class _Sum:
 
 
 class _Usual:
-    """What starts take where any was made: medians over the cells that are alike."""
+    """Usual seconds of an invocation: medians over similar cells."""
 
     def __init__(self) -> None:
         self._known: dict[Like, list[float]] = {}
@@ -175,9 +175,9 @@ class _Usual:
         del own[bisect_left(own, seconds)]
 
     def seconds(self, wanted: Iterable[Like]) -> Mapping[Like, float]:
-        """Give what is usual for each, else the longest of those it is larger than, else that of its benchmark.
+        """Return the usual seconds: of the cell, else the longest of smaller ones, else of its benchmark.
 
-        Of nothing where nothing was started.
+        A key is missing if nothing of its benchmark was started.
         """
         medians = {like: own[len(own) // 2] for like, own in self._known.items() if own}
         if not medians:

@@ -1,6 +1,7 @@
-"""Values of two subjects that were taken in the same blocks, and which of them tell something.
+"""Compare subjects with a reference by pairs of values from the same blocks.
 
-Subjects held against a reference, in pairs: at every point, and over all points of a benchmark together.
+`paired` builds the pairs and `telling_over` chooses the usable ones. `shifts` compares at every point, and
+over all points of a benchmark.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ if TYPE_CHECKING:
 
 
 Blocks = tuple[str, ...]
-"""The names of the blocks of the samples that a value is read from."""
+"""The names of the blocks of a value's samples."""
 
 BUSY = "unclear: the machine was busy"
-"""What is said where pairs decide nothing, see `decides`."""
+"""The verdict of pairs that decide nothing, see `decides`."""
 
 ENOUGH_QUIET_PAIRS = 10
-"""So many pairs that nothing disturbed are used alone; of fewer, the disturbed ones are used, too."""
+"""At least this number of quiet pairs is used without the noisy ones; otherwise all pairs are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Values of two subjects in the same blocks, both above zero; `quiet`: nothing else disturbed either."""
+    """Values of two subjects in the same blocks, both above zero; `quiet`: neither sample was noisy."""
 
     first: float
     second: float
@@ -48,7 +49,7 @@ class Pair:
 
 
 def paired(first: Mapping[Blocks, Marked], second: Mapping[Blocks, Marked]) -> list[Pair]:
-    """Pair the values of two subjects block by block, in the order of the first subject's."""
+    """Pair the values of two subjects by block, in the order of the first subject's."""
     return [
         Pair(
             first=first[at].value,
@@ -62,28 +63,28 @@ def paired(first: Mapping[Blocks, Marked], second: Mapping[Blocks, Marked]) -> l
 
 
 def telling_over(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
-    """Choose the pairs of some points that nothing disturbed, if they are enough and each point has any, else all."""
+    """Select the quiet pairs of some points, if they are enough and every point has some; else all pairs."""
     quiet = [[pair for pair in pairs if pair.quiet] for pairs in points]
     enough = all(quiet) and sum(map(len, quiet)) >= ENOUGH_QUIET_PAIRS
     return quiet if enough else [list(pairs) for pairs in points]
 
 
 def values_of(points: Sequence[Sequence[Pair]]) -> list[list[tuple[float, float]]]:
-    """Give the values of the pairs of some points, as they are compared."""
+    """Return the values of the pairs of some points, in the form for comparison."""
     return [[(pair.first, pair.second) for pair in pairs] for pairs in points]
 
 
 def decides(unit: str, pairs: Iterable[Pair]) -> bool:
-    """Whether pairs of values with this unit decide anything: not times taken while something else was at work."""
+    """Whether pairs of values with this unit are valid evidence: noisy times are not."""
     return unit != "s" or all(pair.quiet for pair in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """How far a subject lies from a reference in one metric of a benchmark: at one point, or over several.
+    """Difference of a subject from a reference in one metric of a benchmark, at one point or over several.
 
-    Over several points the effect is the geometric mean of the points' own. `row` is the subject's, at the first of
-    the points. `decides`: not where a time was taken while something else was at work.
+    Over several points the effect is the geometric mean of the points' effects. `row` is the subject's, at
+    the first point. `decides` is false for times from noisy samples.
     """
 
     reference: Subject
@@ -94,28 +95,28 @@ class Shift:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict, less being faster; unclear where the samples decide nothing."""
+        """The verdict, with lower values being faster; unclear if the samples decide nothing."""
         return self.comparison.verdict if self.decides else Verdict.UNCLEAR
 
     @property
     def differs(self) -> bool:
-        """Whether the two differ for sure."""
+        """Whether the two differ significantly."""
         return self.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
     @property
     def words(self) -> str:
-        """The verdict as people read it; what differs says so by its figure."""
+        """The verdict in words; empty for a difference, which its effect describes."""
         found = self.comparison
         if self.differs:
             return "more" if found.effect > 1.0 else "less"
         if not self.decides:
             return BUSY
         if found.minimum_detectable is None:
-            return f"unclear: too few pairs, {found.needed_pairs} are needed"
+            return f"unclear: too few pairs; needs {found.needed_pairs}"
         return f"{self.verdict}; {percent(found.minimum_detectable)} would have been seen"
 
     def as_json(self) -> dict[str, Json]:
-        """The shift as plain data."""
+        """Return the difference as plain data."""
         found = self.comparison
         return {
             "against": self.reference.variant,
@@ -130,7 +131,7 @@ class Shift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifts:
-    """How far subjects lie from a reference: `at` each point, and `over` the points of each benchmark.
+    """Differences of subjects from a reference: `at` each point, and `over` the points of each benchmark.
 
     A benchmark with one point is in both.
     """
@@ -140,7 +141,7 @@ class Shifts:
 
 
 def sides(rows: Sequence[Row], variants: Sequence[str]) -> Iterator[tuple[Row, Row]]:
-    """Give each row that has values with its reference's: the first variant at its revision, or the first revision."""
+    """Yield each row with its reference: the first variant at its revision, or the first revision."""
     references: dict[tuple[object, ...], Row] = {}
     for row in rows:
         if not row.values:
@@ -152,7 +153,7 @@ def sides(rows: Sequence[Row], variants: Sequence[str]) -> Iterator[tuple[Row, R
 
 
 def shifts(view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]) -> Shifts:
-    """Compare rows with their references by pairs of the same block; all comparisons share one report's error."""
+    """Compare rows with their references by pairs of the same block, with one family-wise error rate."""
     told = [_Told(first=first, row=row, pairs=found) for first, row, found in _paired(view, measured, rows)]
     groups: dict[tuple[object, ...], list[_Told]] = {}
     for each in told:
@@ -165,9 +166,9 @@ def shifts(view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]) 
 
 
 def by_benchmark(view: View, measured: MeasuredHere, rows: Sequence[Row]) -> tuple[Shift, ...]:
-    """Hold the variants against the first one, benchmark by benchmark, at the last revision measured.
+    """Compare the variants with the first one, by benchmark, at the last revision measured.
 
-    Nothing where there are no two of both, and where nothing says that samples were taken in turns.
+    Empty if fewer than two variants have samples, and if no samples were interleaved.
     """
     variants = tuple(view.study.variants)
     if len(variants) < 2 or not measured.cells or view.study.walked.kind == "samples":
@@ -181,7 +182,7 @@ def by_benchmark(view: View, measured: MeasuredHere, rows: Sequence[Row]) -> tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """A row, its reference's, and the pairs of both."""
+    """A row, its reference, and their pairs."""
 
     first: Row
     row: Row
@@ -198,7 +199,7 @@ def _paired(
 
 
 def _shift(group: Sequence[_Told], *, comparisons: int) -> Shift:
-    """Compare at the points of a group together."""
+    """Compare over the points of a group together."""
     used = telling_over([each.pairs for each in group])
     return Shift(
         reference=group[0].first.subject,

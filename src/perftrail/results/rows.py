@@ -1,6 +1,6 @@
-"""What the store holds of a study: each metric of each subject at each point, with its interval.
+"""Read stored metrics: each metric of each subject at each point, with its interval.
 
-A figure with its interval as plain data, the same wherever JSON is printed.
+`interval_json` returns an estimate with its interval as plain data, the same for every JSON output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def interval_json(value: float, low: float, high: float) -> dict[str, Json]:
-    """Give a figure and the ends of its interval.
+    """Return an estimate and the ends of its interval.
 
     >>> interval_json(1.0, 0.9, 1.1)
     {'value': 1.0, 'low': 0.9, 'high': 1.1}
@@ -44,12 +44,13 @@ NOTHING = Samples()
 
 @dataclass(kw_only=True, unsafe_hash=True)
 class Row:
-    """One metric of one subject at one point: values, or none and the number of failures; not to be changed.
+    """One metric of one subject at one point: values, or none and the number of failures. Do not modify.
 
-    It is not frozen, only because each takes longer to make then, and a report has hundreds of thousands.
+    It is not frozen only because frozen instances take longer to create, and a report has hundreds of
+    thousands.
 
-    `noise` says which samples were marked as taken in noise, and whether they were left out; else empty.
-    `values` are those that the estimate uses, `runnables` the keys of what gave them: neighbours with the same
+    `noise` says which samples were noisy, and whether they were discarded; else it is empty. `values` are
+    those that the estimate uses, and `runnables` are the keys of their runnables: neighbours with the same
     ones share their samples. `stages` are those at which invocations failed.
     """
 
@@ -67,11 +68,11 @@ class Row:
 
     @cached_property
     def estimate(self) -> Estimate | None:
-        """The median of the values with its interval; `None` where there are none. Of many rows few are asked."""
+        """Median of the values with its interval, `None` without values; computed only when it is read."""
         return estimate(self.values) if self.values else None
 
     def as_json(self) -> dict[str, Json]:
-        """The row as `show --json` prints it."""
+        """Return the row as `show --json` prints it."""
         found = self.estimate
         return {
             "revision": self.subject.revision.id,
@@ -102,10 +103,11 @@ def rows(
     beside: Sequence[str] = (),
     measured: MeasuredHere | None = None,
 ) -> tuple[Row, ...]:
-    """Give every metric of every cell that was measured here, in the order of history.
+    """Return every metric of every cell that was measured here, in the order of history.
 
-    `metrics` chooses by name; without it, each benchmark's declared ones are shown, or ``wall``. Those `beside` them
-    have rows only where there are values or failures. `measured` is what was read of the study already.
+    `metrics` selects by name; without it, each benchmark's declared metrics are shown, or ``wall``. Metrics
+    in `beside` have rows only if they have values or failures. `measured` is what was already read of the
+    study.
     """
     known = MeasuredHere(view) if measured is None else measured
     plain = _Plain(view, known, metrics, beside)
@@ -115,7 +117,7 @@ def rows(
 def rows_by_benchmark(
     view: View, measured: MeasuredHere, metrics: Sequence[str], beside: Sequence[str]
 ) -> Iterator[Sequence[Row]]:
-    """Give the same rows benchmark by benchmark, each made when it is asked for; the derived ones come last."""
+    """Yield the same rows by benchmark, each created on demand; derived metrics come last."""
     plain = _Plain(view, measured, metrics, beside)
     for name in view.study.benchmarks:
         yield tuple(plain.rows(measured.of(name)))
@@ -123,14 +125,14 @@ def rows_by_benchmark(
 
 
 def in_order(measured: MeasuredHere, parts: Sequence[Sequence[Row]]) -> tuple[Row, ...]:
-    """Put what `rows_by_benchmark` gave into the order in which `rows` gives it."""
+    """Sort the output of `rows_by_benchmark` into the order of `rows`."""
     *plain, derived = parts
     places = {id(cell.subject): place for place, (cell, _) in enumerate(measured.cells)}
     return (*sorted(chain.from_iterable(plain), key=lambda row: places[id(row.subject)]), *derived)
 
 
 class _Plain:
-    """The rows of metrics that were measured; their samples are read at once."""
+    """Rows of metrics that were measured; their samples are read at once."""
 
     def __init__(
         self, view: View, measured: MeasuredHere, metrics: Sequence[str] | None, beside: Sequence[str]
@@ -145,7 +147,7 @@ class _Plain:
         self._held = measured.all_samples(self._wanted)
 
     def rows(self, cells: Iterable[tuple[Cell, str]]) -> Iterator[Row]:
-        """Give the rows of cells in their order."""
+        """Yield the rows of cells in their order."""
         for cell, key in cells:
             samples = self._held.get(key)
             if samples is None:
@@ -174,7 +176,7 @@ class _Plain:
 
 
 def _flags(samples: Samples, metric: str) -> tuple[str, ...]:
-    """The flags of the samples that have a value of a metric; of all, where none has."""
+    """Return the flags of the samples that have a value of a metric; of all samples if none has."""
     if not samples.flags:
         return ()
     taken = samples.values.get(metric) or samples.flags
@@ -182,33 +184,33 @@ def _flags(samples: Samples, metric: str) -> tuple[str, ...]:
 
 
 def units_of(benchmark: Benchmark, metrics: Sequence[str] | None) -> dict[str, str]:
-    """The units of the metrics that are shown of a benchmark."""
+    """Return the units of a benchmark's metrics that are shown."""
     known: dict[str, Metric | MeasuredMetric] = {**benchmark.measured, **benchmark.metrics}
     return {name: known[name].unit for name in metrics or benchmark.leading if name in known}
 
 
 def marked(samples: Samples, metric: str) -> dict[int, Marked]:
-    """Give the values of a metric by the round they were taken in, with their samples' flags."""
+    """Return the values of a metric by ordinal, with their samples' flags."""
     values = samples.values.get(metric, {})
     return {at: Marked(value=value, flags=samples.flags.get(at, ())) for at, value in values.items()}
 
 
 def by_round(view: View, measured: MeasuredHere, row: Row) -> dict[int, Marked]:
-    """Give the values that a row's estimate chooses from by their ordinal, with their flags."""
+    """Return the values that a row's estimate selects from, by ordinal, with their flags."""
     return {at: value for at, (_, value) in _placed(view, measured, row).items()}
 
 
 def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ...], Marked]:
-    """Give the values that lie in a block, in the order taken, by the blocks of the samples they are read from.
+    """Return the values that are in a block, in the order of measurement, by their samples' blocks.
 
-    Values of two subjects with the same blocks ran directly one after another. Samples of a search, of a run at another
-    hour, and of versions that kept no blocks are in no block that both subjects have.
+    Values of two subjects with the same blocks ran directly one after another. Samples of a search, of
+    another run, and of versions without blocks are in no block that both subjects have.
     """
     return {blocks: value for blocks, value in _placed(view, measured, row).values() if all(blocks)}
 
 
 def _placed(view: View, measured: MeasuredHere, row: Row) -> dict[int, tuple[tuple[str, ...], Marked]]:
-    """Give each value of a row by its ordinal, with the blocks of its samples; no block is empty."""
+    """Return each value of a row by ordinal, with the blocks of its samples; an empty name means no block."""
     if row.metric in view.study.derived:
         targets = derived_targets(view.study, row.metric, row.subject.variant)
         target = next(each for each in targets if each.open_point == row.point)
@@ -252,7 +254,7 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
 
 
 def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, Marked]:
-    """Evaluate a target for each round that every point has; a mark of any point is the value's."""
+    """Evaluate a target for each ordinal that every point has; a flag of any point applies to the value."""
     held = _held(measured, subject, target)
     rounds = [{at for values in each.values.values() for at in values} for each in held.values()]
     found: dict[int, Marked] = {}
@@ -270,7 +272,7 @@ def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict
 
 
 def _held(measured: MeasuredHere, subject: Subject, target: Target) -> dict[Point, Samples]:
-    """Give the samples that a target is evaluated from, by point."""
+    """Return the samples that a target is evaluated from, by point."""
     used = {reference.name for reference in references(target.expression)}
     samples, keys = measured.samples(target.benchmark, used), measured.by_subject[subject]
     return {point: samples.get(keys.get((target.benchmark, point), ""), NOTHING) for point in target.points}

@@ -1,4 +1,4 @@
-"""How the study's benchmarks scale with threads, from what the store holds."""
+"""Analyse how benchmarks scale with threads, from stored samples."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from perftrail.stats.scaling import Scaling
 
 THREAD_AXES = ("threads", "n_threads", "jobs", "workers")
-"""The parameters that say how many threads or processes share the work."""
+"""Parameters that count the threads or processes that share the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadScaling:
-    """How one subject scales along `axis`; `point` is of the fewest threads, the other parameters stand."""
+    """How one subject scales along `axis`; `point` has the fewest threads and all other parameters."""
 
     subject: Subject
     benchmark: str
@@ -39,11 +39,11 @@ class ThreadScaling:
 
     @property
     def place(self) -> tuple[Subject, str, Point, str]:
-        """Of which row this is told: of the fewest threads."""
+        """Identity of the row with this scaling: the one with the fewest threads."""
         return (self.subject, self.benchmark, self.point, self.scaling.metric)
 
     def as_json(self) -> dict[str, Json]:
-        """The scaling as `show --json` prints it; an infinite bound is null."""
+        """Return the scaling as `show --json` prints it; an infinite bound is null."""
         plain = asdict(self.scaling)
         told = {"axis": self.axis, **plain, "peak": self.scaling.peak and asdict(self.scaling.peak)}
         found = _finite({**told, "contention": asdict(self.contention)})
@@ -53,7 +53,7 @@ class ThreadScaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadScalings:
-    """How subjects scale, in the order of history: those of `told` revisions of all that were `measured` so."""
+    """How subjects scale, in the order of history: those of `told` revisions among all `measured` ones."""
 
     found: tuple[ThreadScaling, ...] = ()
     told: tuple[Revision, ...] = ()
@@ -66,10 +66,10 @@ def thread_scalings(
     measured: MeasuredHere | None = None,
     choose: Callable[[Sequence[Revision]], Sequence[Revision]] = tuple,
 ) -> ThreadScalings:
-    """Tell how each subject scales where a benchmark has a parameter that counts threads. Makes nothing.
+    """Analyse each subject's scaling where a benchmark has a parameter that counts threads. Measures nothing.
 
-    `measured` is what was read of the study already; `choose` picks of the revisions with a thread axis those that are
-    worth the work.
+    `measured` is what was already read of the study. `choose` selects the revisions to analyse from those
+    with a thread axis.
     """
     groups = [group for group in _groups(view, measured) if len(group.counts) > 1]
     revisions = tuple(dict.fromkeys(group.subject.revision for group in groups))
@@ -81,7 +81,7 @@ def thread_scalings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """What differs only in the count of its threads: the point and the samples of each count."""
+    """Samples that differ only in the number of threads: the point and the samples of each number."""
 
     subject: Subject
     benchmark: str
@@ -91,7 +91,7 @@ class _Group:
 
 def _groups(view: View, measured: MeasuredHere | None) -> Iterable[_Group]:
     axes = {name: axis for name, each in view.study.benchmarks.items() if (axis := thread_axis(each))}
-    if not axes or view.study.walked.kind == "samples":  # where others measured, processors are not known
+    if not axes or view.study.walked.kind == "samples":  # the processors of imported samples are unknown
         return ()
     known = MeasuredHere(view) if measured is None else measured
     held = {name: known.samples(name, _metrics(view.study.benchmarks[name])) for name in axes}
@@ -134,12 +134,12 @@ def _scaled(view: View, group: _Group) -> ThreadScaling | None:
 
 
 def thread_axis(benchmark: Benchmark) -> str | None:
-    """Name the parameter that counts threads; None where none does."""
+    """Return the parameter that counts threads, or `None`."""
     return next((name for name in THREAD_AXES if name in benchmark.parameters), None)
 
 
 def scaled_metric(benchmark: Benchmark) -> str:
-    """Name the first declared time or throughput (a unit in s, or by the second), else the wall time."""
+    """Return the first declared time or throughput (a unit in s, or per second), else the wall time."""
     for name, metric in benchmark.metrics.items():
         by_second = metric.unit.endswith("/s") and metric.better == "higher"
         if by_second or (metric.unit == "s" and metric.better == "lower"):
@@ -148,13 +148,14 @@ def scaled_metric(benchmark: Benchmark) -> str:
 
 
 def processors(machine: Machine) -> Processors:
-    """Return how many processors this machine lets us use; a quota of a control group may be the tighter limit.
+    """Return the number of processors that perftrail may use, or the tighter quota of a control group.
 
-    A virtual machine may hide that processors share a core, so its cores are known only where it shows that some do.
+    A virtual machine may hide shared cores, so its cores are known only if it reports that some processors
+    share one.
     """
     logical = machine.facts.get("logical_cpus", "")
     limits = [float(logical)] if logical.isdecimal() else []
-    with suppress(ValueError):  # no quota, or one that is no number
+    with suppress(ValueError):  # no quota, or one that is not a number
         limits.append(float(machine.facts.get("cpu_quota", "")))
     count = max(1, int(min(limits, default=1.0)))
     cores = machine.facts.get("physical_cores", "")
@@ -171,7 +172,7 @@ def _metrics(benchmark: Benchmark) -> frozenset[str]:
 
 
 def _by_ordinal(samples: Samples, *, least: int) -> dict[int, Mapping[str, float]]:
-    """Give the values by ordinal: of the unmarked samples where they are enough, else of all."""
+    """Return the values by ordinal: of the quiet samples if they are enough, else of all."""
     taken = {at for values in samples.values.values() for at in values}
     quiet = {at for at in taken if weight(samples.flags.get(at, ())) > 0.0}
     chosen = quiet if enough_quiet(len(quiet), least=least) else taken
@@ -182,7 +183,7 @@ def _by_ordinal(samples: Samples, *, least: int) -> dict[int, Mapping[str, float
 
 
 def _finite(value: object) -> Json:
-    """Make plain data of what JSON can hold."""
+    """Return a number that JSON supports, or null."""
     if isinstance(value, dict):
         return {str(name): _finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):

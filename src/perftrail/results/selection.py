@@ -1,7 +1,4 @@
-"""Part of a plan, as `--only` chooses it.
-
-Which figures of a study a comparison is about.
-"""
+"""Select cells of a plan with `--only`, and the targets of a comparison with `--benchmark` and `--metric`."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class Selection:
     rules: tuple[tuple[str, str], ...] = ()
 
     def wants(self, cell: Cell) -> bool:
-        """Whether a cell belongs to the selection. A parameter that a benchmark lacks does not exclude it."""
+        """Whether the selection includes a cell. A parameter that a benchmark lacks does not exclude it."""
         return all(
             any(_matches(cell, name, pattern) for other, pattern in self.rules if other == name)
             for name in {name for name, _ in self.rules}
@@ -37,7 +34,7 @@ class Selection:
 
 
 def select(study: Study, texts: Sequence[str]) -> Selection:
-    """Read ``NAME=PATTERN`` or ``NAME=PATTERN,PATTERN`` rules. Raises `UsageError` for a name the study lacks."""
+    """Parse ``NAME=PATTERN`` or ``NAME=PATTERN,PATTERN`` rules. Raises `UsageError` for a name the study lacks."""
     names = {"revision", "variant", "benchmark"}
     for benchmark in study.benchmarks.values():
         names.update(benchmark.parameters)
@@ -53,7 +50,7 @@ def select(study: Study, texts: Sequence[str]) -> Selection:
 
 
 def _matches(cell: Cell, name: str, pattern: str) -> bool:
-    """Whether a cell is what a rule asks for: its whole pattern, which a label with commas needs, or one of several."""
+    """Whether a rule includes a cell, with its whole pattern (a label may contain commas) or one of several."""
     return any(_matches_one(cell, name, each) for each in (pattern, *pattern.split(",")))
 
 
@@ -72,20 +69,21 @@ def _matches_one(cell: Cell, name: str, pattern: str) -> bool:
 
 
 TIMES = ("wall", "cpu")
-"""What is compared of a benchmark that declares nothing: noise shows less in the one, waiting only in the other."""
+"""Metrics of a benchmark that declares none: CPU time is less noisy, and wall time includes waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The figures that are wanted: of benchmarks that match a pattern, of metrics by name; empty is all there are."""
+    """The wanted metrics: of benchmarks that match a pattern, by metric name; empty selects all."""
 
     benchmarks: tuple[str, ...] = ()
     metrics: tuple[MetricReference, ...] = ()
 
     def of(self, study: Study, benchmark: str, variant: str) -> tuple[Target, ...]:
-        """Give the wanted figures of a benchmark in a variant at every point.
+        """Return the wanted targets of a benchmark in a variant at every point.
 
-        Without metrics named they are those that the benchmark declares, or else its times, and what is derived.
+        Without metric names, these are the benchmark's declared metrics, or else its times, and derived
+        metrics.
         """
         if self.benchmarks and not any(fnmatchcase(benchmark, pattern) for pattern in self.benchmarks):
             return ()
@@ -105,13 +103,13 @@ class Choice:
 
 
 def leading_metrics(study: Study, benchmark: str) -> tuple[str, ...]:
-    """Name what is derived from a benchmark's metrics, and those that it declares, or else its time."""
+    """Return the metrics derived from a benchmark, and those that it declares, or else its time."""
     derived = [name for name, each in study.derived.items() if each.benchmark == benchmark]
     return (*derived, *study.benchmarks[benchmark].leading)
 
 
 def choose(study: Study, *, benchmarks: tuple[str, ...], metrics: tuple[str, ...]) -> Choice:
-    """Read what the command line wants. Raises `UsageError` for what the study has not."""
+    """Parse the command line's selection. Raises `UsageError` for names that the study lacks."""
     for pattern in benchmarks:
         if not any(fnmatchcase(name, pattern) for name in study.benchmarks):
             raise UsageError(
@@ -135,7 +133,7 @@ def choose(study: Study, *, benchmarks: tuple[str, ...], metrics: tuple[str, ...
 
 
 def _fits(study: Study, wanted: MetricReference, target: Target) -> bool:
-    """Whether a figure lies at the parameters that were named."""
+    """Whether a target is at the parameters that were named."""
     there = target.open_point.as_dict()
     try:
         fixed = {

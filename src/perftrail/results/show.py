@@ -1,4 +1,4 @@
-"""`show`: what was measured of a study and what it comes to, and how its searches went."""
+"""Collect everything that `show` prints: samples, analyses and searches."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """All that was measured here, and what it says along the history and along each axis.
+    """All rows that were measured here, with their analyses along the history and along each axis.
 
-    `pins` are the revisions at which the other sources were used.
+    `pins` are the revisions of the other sources.
     """
 
     view: View
@@ -41,23 +41,23 @@ class Shown:
     pins: Pins
 
     def scalings(self) -> ThreadScalings:
-        """Tell how the subjects scale with their threads: of many revisions, those that are worth telling."""
+        """How subjects scale with their threads, at the revisions that deserve a section."""
         known = searches(self.view)
         return thread_scalings(
             self.view, measured=self.measured, choose=lambda revisions: worth_telling(revisions, known)
         )
 
     def growths_told(self) -> tuple[Revision, ...]:
-        """Choose the revisions whose growth is worth telling of, in the order of history."""
+        """The revisions whose growth deserves a section, in the order of history."""
         return worth_telling(self.growths.measured, searches(self.view))
 
     @property
     def by_benchmark(self) -> tuple[Shift, ...]:
-        """How far variants lie from the first one, benchmark by benchmark."""
+        """Differences of variants from the first one, by benchmark."""
         return by_benchmark(self.view, self.measured, self.rows)
 
     def as_json(self) -> list[Json]:
-        """Every row as `show --json` prints it, with what begins, ends or is fitted at it."""
+        """Return every row as `show --json` prints it, with the changes and fits at it."""
         begun = {
             change.row: {**change.as_json(), "rank": rank}
             for rank, change in enumerate(self.changes.ranked, start=1)
@@ -86,7 +86,7 @@ class Shown:
 
 @uncollected()
 def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
-    """Read what was measured here and analyse it; `metrics` chooses by name. Makes and measures nothing."""
+    """Read and analyse the samples of this machine; `metrics` selects by name. Builds and measures nothing."""
     measured = MeasuredHere(view)
     found = rows(view, metrics=metrics, measured=measured)
     return Shown(
@@ -100,10 +100,10 @@ def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
 
 
 def searches(view: View) -> tuple[SearchRecord, ...]:
-    """Give every search of this machine, ended or not, the one begun last at the end."""
+    """Return every search of this machine, ended or not, the latest last."""
     return tuple(record for record in view.store.searches() if record.machine == view.machine.id)
 
 
 def steps(view: View, record: SearchRecord) -> Sequence[StepRecord]:
-    """Give the steps of a search."""
+    """Return the steps of a search."""
     return view.store.steps(record.key, record.machine)

@@ -1,4 +1,11 @@
-"""Where it changed: a guide that finds where to look, and a certificate that decides. Pure."""
+"""Search for the revisions that changed a metric. Pure: no clock, no disk.
+
+- `question`, `answer`, `words`: what a search is asked and answers, and sentences about it.
+- `search`, `many`, `merges`, `failing`: ask/tell searches for one metric, several, a merge, a failure.
+- `evidence`, `noise`, `posterior`, `ramp`: samples, and the belief about changes.
+- `policy`, `forecast`: which samples or builds to request next, and what builds cost.
+- `certificate`, `conclusion`: tests that confirm a change, and the final answer.
+"""
 
 from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict
 from perftrail.search.certificate import Certificate, Summary

@@ -1,4 +1,4 @@
-"""What a search asks for, and what it answers."""
+"""Requests and answers of a search."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """Run the builds of these positions once each in this order, as one batch; build first what is not built.
+    """Run the builds of these positions once each in this order, as one batch; build missing ones first.
 
-    `certificate` marks a block of a certificate. `layout` is the seed with which all of them are relinked, 0 for
-    the builds as they are.
+    `certificate` marks a block of a certificate. `layout` is the seed for relinking all of them, 0 for
+    the builds as linked by the recipe.
     """
 
     order: tuple[int, ...]
@@ -30,7 +30,7 @@ class Measure:
 
 
 class Verdict(StrEnum):
-    """What the search found out."""
+    """Verdict of a search."""
 
     FOUND = "found"
     """One revision is the culprit."""
@@ -50,7 +50,7 @@ class Kind(StrEnum):
     STEP = "step"
     """From one revision to the next."""
     RAMP = "ramp"
-    """Little by little, over many revisions."""
+    """Gradually, over many revisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +66,10 @@ class Effect:
 class Change:
     """One change: the candidates for its culprit, ascending, and its size.
 
-    `confidence` is the posterior probability that the culprit is among `positions`; of a ramp they are the
-    revisions that it spans, and `confidence` is the probability that it is not a step. `before` and `after` are
-    levels in the metric's own unit. They and `effect` are `None` where nothing usable lies on one of the sides.
-    `certificate` is what certified the change.
+    `confidence` is the posterior probability that the culprit is among `positions`. For a ramp, `positions`
+    are the revisions that it spans, and `confidence` is the probability that it is not a step. `before` and
+    `after` are levels in the metric's own unit. They and `effect` are `None` if one side has no usable
+    revision. `certificate` is the certificate that confirmed the change.
     """
 
     positions: tuple[int, ...]
@@ -94,9 +94,9 @@ class Outlier:
 class Suspicion:
     """A change that the samples suggest and no certificate confirmed.
 
-    `positions` are its candidates, `confidence` their posterior probability. `evidence` is the certificate's, of
-    `needed`; `blocks_left` forecasts how many more blocks that takes, `None` where it gains nothing. `possible` is
-    the largest change that is not excluded, as a ratio minus one.
+    `positions` are its candidates, `confidence` their posterior probability. `evidence` is the certificate's,
+    of `needed`. `blocks_left` forecasts the number of further blocks, `None` if the evidence does not grow.
+    `possible` is the largest change that is not excluded, as a ratio minus one.
     """
 
     positions: tuple[int, ...]
@@ -112,11 +112,11 @@ class Answer:
     """The end of a search.
 
     `confidence` is the posterior probability that the verdict is right; for `unclear` that of the likeliest
-    statement. `minimum_detectable` is the smallest relative change that would have been detected, infinite when
-    nothing was measured; for `none` no change of that size exists between the ends. `reason` says why the search
-    ended here. `certificate` is that of `none`; each change has its own. `below` is a change that exists for sure
-    and is smaller than the threshold. `suspected` are changes that could not be certified. `outliers` are builds
-    that no change explains.
+    statement. `minimum_detectable` is the smallest relative change that would have been detected, infinite
+    when nothing was measured; for `none` no change of that size exists between the ends. `reason` says why
+    the search ended here. `certificate` is that of `none`; each change has its own. `below` is a change that
+    exists for sure and is smaller than the threshold. `suspected` are changes that could not be certified.
+    `outliers` are builds that no change explains.
     """
 
     verdict: Verdict
@@ -132,13 +132,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """Nothing more is to be measured."""
+    """The search is settled and needs no more samples."""
 
     answer: Answer
 
 
 Action = Measure | Settled
-"""What a search asks for."""
+"""A request of a search."""
 
 
 def nothing_usable(reason: str) -> Answer:

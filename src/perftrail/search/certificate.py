@@ -1,9 +1,9 @@
-r"""Decide by fresh randomised blocks whether a claimed change is real, where it is, and whether it is alone.
+r"""Test by fresh randomised blocks whether a claimed change is real, where it is, and whether it is the only one.
 
 A block runs four builds once each, in random order: the old end O, the last build before the change L, the
-first after it H, the new end N. If two builds are equal in effect, exchanging their names only changes the sign of
-their difference in a block, whatever the machine did meanwhile. So bets on that sign are a test martingale
-(`stats.comparison`), and looking after each block costs nothing.
+first after it H, the new end N. If two builds are equal in effect, exchanging their names only changes the
+sign of their difference in a block, whatever the machine did meanwhile. So bets on that sign are a test
+martingale (`stats.comparison`), and an interim analysis after each block does not increase the error.
 Simulated error rates and costs: docs/explanation/searching.md.
 """
 
@@ -33,41 +33,41 @@ ALONE_LEVEL = 0.05
 """The error allowed to each of the four statements that make a change the only one."""
 
 REJECTION_LEVEL = 0.005
-"""The error allowed to the statement that another change lies between an end and the claimed one."""
+"""The error allowed to the statement that another change exists between an end and the claimed one."""
 
 SMALL_LEVEL = 0.01
-"""The error allowed to the statement that a change that does not show is below the threshold."""
+"""The error allowed to the statement that a change without visible effect is below the threshold."""
 
 PROMISING = 20.0
-"""Evidence from which on it is likely that a few more blocks make it enough."""
+"""Evidence above which a few more blocks are likely to be enough."""
 
 MOST_FOR_SMALL = 20
-"""Maximum blocks to see whether ends that are equal within the threshold differ by less."""
+"""Maximum number of blocks to show that ends that are equal within the threshold differ by less."""
 
 MOST_BLOCKS = 64
 MOST_BLOCKS_ONCE_LOCATED = 12
 FORECAST_FROM = 16
 FORECAST_NONE_FROM = 32
-"""From this block on (the second for ends that are claimed to be equal), a claim that would need twice
-`MOST_BLOCKS` at its present pace is given up."""
+"""From this block on (the second for ends that are claimed to be equal), a claim is given up if it would need twice
+`MOST_BLOCKS` at its present pace."""
 
 EXACT_BLOCKS = 3
-"""Blocks of a counted metric, which repeats itself."""
+"""Number of blocks of a counted metric, which is deterministic."""
 
 EXACT_SPREAD = 0.1
-"""A counted metric decides where its values scatter by less than this share of the difference."""
+"""A counted metric decides if its values scatter by less than this share of the difference."""
 
 
 class State(StrEnum):
-    """What the blocks so far say of a claim."""
+    """Status of a claim after the blocks so far."""
 
     OPEN = "open"
     LOCATED = "located"
-    """The change lies between the inner two builds, or the ends are equal within the threshold."""
+    """The change is between the inner two builds, or the ends are equal within the threshold."""
     REJECTED = "rejected"
-    """Another change lies outside the inner two builds, or the inner two differ by less than the threshold."""
+    """Another change is outside the inner two builds, or the inner two differ by less than the threshold."""
     FUTILE = "futile"
-    """The blocks allowed have not decided it."""
+    """The allowed number of blocks has not decided it."""
 
 
 NO_BOUNDS = Bounds(low=-math.inf, high=math.inf)
@@ -75,11 +75,11 @@ NO_BOUNDS = Bounds(low=-math.inf, high=math.inf)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a certificate rests on, for the answer.
+    """The evidence of a certificate, for the answer.
 
-    `error` bounds how often evidence as strong comes up where the inner two builds are equal (for ends that are
-    equal: where they differ by the threshold). `layouts` counts the layouts drawn, 1 where the builds were measured
-    as they are. `alone` is whether no other change above `margin` is left between the ends; `possible` is the
+    `error` bounds the probability of such strong evidence if the inner two builds are equal (for ends that
+    are equal: if they differ by the threshold). `layouts` counts the drawn layouts, 1 if the builds were
+    measured as linked. `alone`: no other change above `margin` is left between the ends; `possible` is the
     largest one that is not excluded, as a ratio minus one. `rejected` names earlier claims that failed.
     """
 
@@ -93,13 +93,14 @@ class Summary:
 
 
 class Certificate:
-    """The blocks of one claim, and what they say of it.
+    """The blocks of one claim, and their test.
 
-    `builds` are the positions O, L, H, N in this order, a position twice where two of them are one build; for the
-    claim that nothing changed they are the two ends. `direction` is +1 or -1: the claimed sign of the change.
-    `level` is the error allowed to the claim, `threshold` the smallest change worth finding and `scale` the spread
-    of samples, layouts included where they are drawn, both in logarithms. A change of at most `resolution`, the
-    metric's own step, is not shown by any sample. A `counted` metric repeats itself and needs no bets.
+    `builds` are the positions O, L, H, N in this order, a position twice if two of them are one build. For
+    the claim that nothing changed they are the two ends. `direction` is +1 or -1: the claimed sign of the
+    change. `level` is the error allowed to the claim. `threshold` is the smallest change worth finding and
+    `scale` the spread of samples, layouts included if they are drawn, both in logarithms. No sample shows a
+    change of at most `resolution`, the metric's own step. A `counted` metric is deterministic and needs no
+    bets.
     """
 
     def __init__(
@@ -138,18 +139,18 @@ class Certificate:
 
     @property
     def blocks(self) -> int:
-        """How many blocks were taken."""
+        """Number of blocks so far."""
         return self._blocks
 
     @property
     def evidence(self) -> float:
-        """The wealth of the bets that the claimed change exists, and what it takes is ``1 / level``."""
+        """The wealth of the bets that the claimed change exists; ``1 / level`` is needed."""
         inner = self._of(self.inner) * self._direction
         return math.exp(min(current_log_wealth(inner, self._scale), 50.0)) if len(inner) else 1.0
 
     @property
     def inner(self) -> tuple[int, int]:
-        """The two builds between which the change is claimed to be, or the two ends."""
+        """The two builds that the claim places the change between, or the two ends."""
         return self._pairs[len(self._pairs) // 2]
 
     def tell(self, values: Mapping[int, float], *, layout: int = 0, invocations: int = 0) -> None:
@@ -165,18 +166,18 @@ class Certificate:
                 self._differences[one, other].append(values[other] - values[one])
 
     def extend(self) -> None:
-        """Allow as many blocks again, for a claim that is made once more."""
+        """Allow the same number of blocks again, for a repeated claim."""
         self._allowed = 2 * MOST_BLOCKS
         self._known = None
 
     @property
     def state(self) -> State:
-        """What the blocks so far say."""
+        """Status after the blocks so far."""
         return self._read().state
 
     @property
     def needed(self) -> tuple[int, ...]:
-        """The builds that the next block runs, each once; none when it is decided."""
+        """The builds that the next block runs, each once; empty when the claim is decided."""
         return self._read().needed
 
     @property
@@ -212,7 +213,7 @@ class Certificate:
         return Bounds(low=min(each.low for each in outer), high=max(each.high for each in outer))
 
     def summary(self) -> Summary:
-        """Say what the claim rests on."""
+        """Return the evidence of the claim."""
         read = self._read()
         left = self.outside()
         return Summary(
@@ -267,7 +268,7 @@ class Certificate:
         )
 
     def _may_show_small_change(self) -> bool:
-        """Whether a few more blocks are likely to show that the ends differ, by less than the threshold."""
+        """Whether a few more blocks are likely to show a difference of the ends below the threshold."""
         differences = self._of(self.inner)
         if self._counted or not 0 < len(differences) < MOST_FOR_SMALL:
             return False
@@ -316,7 +317,7 @@ class Certificate:
         return bool(shown >= math.log(1 / self.level))
 
     def _is_smaller(self, change: Floats, log_evidence: float) -> bool:
-        """Whether the claimed change does not show, and is below the threshold."""
+        """Whether the claimed change has no visible effect, and is below the threshold."""
         if self._counted:
             return len(change) >= EXACT_BLOCKS and float(change.max()) < self._threshold
         if len(change) == 0 or log_evidence >= 0:
@@ -337,7 +338,7 @@ class Certificate:
         return pace * 2 * MOST_BLOCKS < math.log(len(STAKES) / self.level)
 
     def _spread_ratio(self) -> float | None:
-        """Return how many times the later build's values scatter as much as the earlier's; `None` with too few."""
+        """Return the ratio of the later build's spread to the earlier's; `None` with too few values."""
         one, other = (np.array(self._values[build]) for build in self.inner)
         if self.inner[0] == self.inner[1] or min(len(one), len(other)) < 6:
             return None
@@ -354,7 +355,7 @@ class _Reading:
 
 
 def blocks_left(evidence: float, blocks: int, level: float) -> int | None:
-    """Forecast how many more blocks a claim takes at its present pace; `None` where it gains nothing."""
+    """Forecast the number of further blocks at the present pace; `None` if the evidence does not grow."""
     pace = (math.log(max(evidence, 1e-300)) + math.log(len(STAKES))) / max(blocks, 1)
     if pace <= 0:
         return None

@@ -1,4 +1,4 @@
-"""The answer of a search: what its certificates confirmed, what they did not, and what they leave possible."""
+"""Build the answer of a search: confirmed changes, unconfirmed ones, and what remains possible."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from perftrail.search.ramp import Ramp
 
 LEAST_SAMPLES = 3
-"""A build with fewer samples is not called an outlier: they might be outliers themselves."""
+"""A build with fewer samples is not called an outlier: its samples might be outliers themselves."""
 
 _LEAST_BUILDS = 3
-"""With fewer builds on a side it cannot be seen which of them is unlike the others."""
+"""With fewer builds on a side, an outlier among them cannot be identified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Claim:
     """A likely change, narrowed to neighbouring gaps of the posterior's builds.
 
     `before` and `after` are the positions around them, `direction` the sign of the change, `confidence` the
-    posterior probability that the change is there.
+    posterior probability that the change exists.
     """
 
     change: Likely
@@ -47,7 +47,7 @@ class Claim:
 
 
 Claimed = tuple[Claim, tuple[int, ...], "Certificate | None"]
-"""A claim, the possible culprits in its gaps, and its certificate, `None` where there were too many claims."""
+"""A claim, the possible culprits in its gaps, and its certificate, `None` if there were too many claims."""
 
 
 def no_change(
@@ -66,7 +66,7 @@ def no_change(
     below = _effect(certificate) if certificate.shows_small_change() else None
     whole = low == 0 and high == question.revisions - 1
     if not whole:
-        reason += "; what lies beyond the outermost revisions that could be built is not known"
+        reason += "; revisions beyond the outermost ones that could be built are unknown"
     return Answer(
         verdict=Verdict.NONE if whole else Verdict.UNCLEAR,
         changes=(),
@@ -88,9 +88,9 @@ def conclude(
     none: Certificate | None,
     reason: str,
 ) -> Answer:
-    """Return the answer from the claims made; `none` is the certificate of the ends, if there was one.
+    """Return the answer from the claims; `none` is the certificate of the ends, if there was one.
 
-    `reason` says why the search ended; empty where every claim was decided.
+    `reason` says why the search ended; empty if every claim was decided.
     """
     changes: list[Change] = []
     below: list[Effect] = []
@@ -137,7 +137,7 @@ def conclude_ramp(
     ramp: Ramp,
     certificate: Certificate | None,
 ) -> Answer:
-    """Return the answer that the level moves little by little, if the certificate shows that the ends differ."""
+    """Return the answer that the level changes gradually, if the certificate shows that the ends differ."""
     begin, end = ramp.span
     positions = tuple(range(begin + 1, end + 1))
     if certificate is None or certificate.state is not State.LOCATED:
@@ -170,7 +170,7 @@ def conclude_ramp(
         changes=changes,
         confidence=ramp.probability,
         minimum_detectable=_minimum_detectable(question, evidence, posterior),
-        reason="the level moves little by little over many revisions: no single one is the culprit",
+        reason="the level changes gradually over many revisions: no single one is the culprit",
         suspected=suspected,
     )
 
@@ -181,16 +181,16 @@ LAYOUTS_ENOUGH = 9
 
 def _reason(changes: Sequence[Change], suspected: Sequence[Suspicion], evidence: Evidence) -> str:
     if not changes and any(each.evidence >= each.needed for each in suspected):
-        return "builds differ, but the layout of their code may explain it: `[build] relink` would tell"
+        return "builds differ, but code layout may explain the difference; set [build] relink to find out"
     if not changes:
         return "no change could be certified"
     if suspected:
-        return "a further change is likely, and could not be certified"
+        return "a further change is likely, but could not be certified"
     if all(len(change.positions) == 1 for change in changes):
         return "the builds before and after the change were measured in random order"
     if all(position in evidence.unusable for change in changes for position in change.positions[:-1]):
-        return "only revisions that could not be built and run lie between the builds that were measured"
-    return "the revisions between those measured could not be told apart, or are not likely to build"
+        return "all revisions between the measured builds failed to build or run"
+    return "the revisions between the measured ones could not be separated, or are not likely to build"
 
 
 def _change(claim: Claim, positions: tuple[int, ...], certificate: Certificate, question: Question) -> Change:
@@ -238,10 +238,10 @@ def _suspicion(
 
 
 def _minimum_detectable(question: Question, evidence: Evidence, posterior: Posterior) -> float:
-    """Return the relative change between the ends that their samples would have shown at the confidence asked for.
+    """Return the relative change between the ends that their samples would show at the question's confidence.
 
-    With the ends' standard errors s0 and s1, ``exp(z sqrt(s0^2 + s1^2)) - 1``, z the normal quantile; each contains
-    the layout noise of one build.
+    With the ends' standard errors s0 and s1, ``exp(z sqrt(s0^2 + s1^2)) - 1``, z the normal quantile; each
+    contains the layout noise of one build.
     """
     ends = (posterior.positions[0], posterior.positions[-1])
     variance = sum(posterior.sigma**2 / max(evidence.count(end), 1) + posterior.tau**2 for end in ends)
@@ -249,10 +249,10 @@ def _minimum_detectable(question: Question, evidence: Evidence, posterior: Poste
 
 
 def outliers(question: Question, evidence: Evidence, changes: Sequence[Change]) -> tuple[Outlier, ...]:
-    """Return the builds whose middle samples all lie a threshold or more from their side's level.
+    """Return the builds whose middle samples all differ by the threshold or more from their side's level.
 
-    A side's level is the median of its builds' medians; builds with equal artefacts are one. What lies among the
-    candidates of a change is on no side.
+    A side's level is the median of its builds' medians; builds with equal artefacts are one. Candidates of a
+    change are on no side.
     """
     taken = sorted((change.positions[0], change.positions[-1]) for change in changes)
     bounds = [-1, *(bound for candidates in taken for bound in candidates), question.revisions]

@@ -1,13 +1,14 @@
-r"""Everything a search has been told: samples in batches, failed revisions, equal artefacts, boot sessions.
+r"""Record everything reported to a search: samples in batches, failed revisions, equal artefacts, boot sessions.
 
-The machine's level changes with time. So each batch of samples holds some of one reference build, the same in all
-batches, and is corrected by how far these lie from that build's usual level in that boot session. With r reference
-samples, their offset delta is ``N(a, sigma^2 / r)`` around the machine's own, ``a ~ N(0, omega^2)``: its posterior
-mean is the correction. An offset too large for that is the machine's if it shows twice, in one batch or in two
-neighbouring ones; then it is removed whole. Seen once it may as well be an outlier of the reference, and the batch
-says nothing. While the machine is calm, two batches share a reference: the second is corrected by its neighbours'
-offsets, and says nothing where these disagree. No order of time is modelled: drift, bursts, jumps and reboots are
-removed by design, because reference and build are measured next to each other.
+The machine's level changes with time. So each batch of samples includes some of one reference build, the same
+in all batches, and is corrected by their offset from that build's usual level in that boot session. With r
+reference samples, their offset delta is ``N(a, sigma^2 / r)`` around the machine's own, ``a ~ N(0,
+omega^2)``: its posterior mean is the correction. An offset too large for that is the machine's if it occurs
+twice, in one batch or in two neighbouring ones; then it is removed completely. If it occurs once it may be an
+outlier of the reference, and the batch is not used. While the machine is calm, two batches share a reference:
+the second is corrected by its neighbours' offsets, and is not used if these disagree. No order of time is
+modelled: drift, bursts, jumps and reboots are removed by design, because reference and build are measured
+next to each other.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 LARGE = 3.0
-"""An offset beyond this number of standard deviations is more than the machine's usual wandering."""
+"""An offset beyond this number of standard deviations exceeds the machine's usual drift."""
 
 _PAIRS_FROM = 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One sample: whose build, the natural logarithm of the value, and the layout it was linked in (0: as built).
+    """One sample: its build, the natural logarithm of the value, and its layout (0: as linked by the recipe).
 
-    `value` is `None` where the invocation failed; `noisy` marks one that other load disturbed.
+    `value` is `None` if the invocation failed; `noisy` marks a sample that other load disturbed.
     """
 
     position: int
@@ -56,9 +57,9 @@ class Sample:
 class Batch:
     """Samples that were taken directly one after another, in this order.
 
-    `seconds` is what all of them cost. `layout` is the seed with which their builds were relinked, which cost
-    `relink_seconds`; 0 for the builds as they are. `certificate` marks a block that a certificate asked for, in
-    random order.
+    `seconds` is the cost of all samples. `layout` is the seed with which their builds were relinked, at a
+    cost of `relink_seconds`; 0 for the builds as linked by the recipe. `certificate` marks a block that a
+    certificate asked for, in random order.
     """
 
     samples: tuple[Sample, ...]
@@ -74,7 +75,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A revision was built, which cost `seconds`; it is the same artefact as that of position `like`, if given."""
+    """A revision was built, at a cost of `seconds`; its artefact equals that of position `like`, if present."""
 
     position: int
     seconds: float = 0.0
@@ -83,12 +84,12 @@ class Built:
     def __post_init__(self) -> None:
         _check_seconds(f"position {self.position}", self.seconds)
         if self.position == self.like:
-            raise ValueError(f"position {self.position}: cannot be the same as itself")
+            raise ValueError(f"position {self.position}: like names the position itself")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unusable:
-    """A revision that could not be built or run. It says nothing about which side of the change it is on."""
+    """A revision that failed to build or run. This does not show on which side of the change it is."""
 
     position: int
     seconds: float = 0.0
@@ -106,7 +107,7 @@ class BootSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CannotRelink:
-    """The builds cannot be linked in other layouts after all, for this reason."""
+    """The builds cannot be linked in other layouts, for this reason."""
 
     reason: str
 
@@ -121,14 +122,14 @@ def _check_seconds(what: str, seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """A batch and the boot session it was taken in."""
+    """A batch and its boot session."""
 
     batch: Batch
     session: str
 
 
 class Evidence:
-    """The ledger of a search. Positions with equal artefacts are one build, named by the first of them."""
+    """The record of a search. Positions with equal artefacts are one build, named by the first of them."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -211,7 +212,7 @@ class Evidence:
             self.reference = first
 
     def build_of(self, position: int) -> int:
-        """Return the first of the positions whose artefact equals a position's; most often itself."""
+        """Return the first position with an artefact equal to a position's; usually the position itself."""
         return self._same.get(position, position)
 
     @property
@@ -223,7 +224,7 @@ class Evidence:
 
     @property
     def shares_reference(self) -> bool:
-        """Whether the next batch can do without the reference: the last one had it, and the machine was calm."""
+        """Whether the next batch needs no reference: the last one had it, and the machine was calm."""
         self._corrected()
         if not self._calm:
             return False
@@ -232,13 +233,13 @@ class Evidence:
 
     @property
     def unheard(self) -> int | None:
-        """A build of which all batches were disturbed, so that none of its samples counts; `None` without any."""
+        """A build without usable samples, because all of its batches were disturbed; `None` without any."""
         found = self._corrected()
         return min((build for build in self._sampled - self.unusable if build not in found), default=None)
 
     @property
     def batches(self) -> int:
-        """How many batches were taken."""
+        """Number of batches so far."""
         return len(self._batches)
 
     @property
@@ -251,7 +252,7 @@ class Evidence:
         return position in self.built or self.is_tried(position)
 
     def is_tried(self, position: int) -> bool:
-        """Whether a position's build has samples, or it is unusable: measuring it first is not left to do."""
+        """Whether a position's build has samples or is unusable, so that it needs no first measurement."""
         return position in self.unusable or self.build_of(position) in self._sampled
 
     @property
@@ -261,7 +262,7 @@ class Evidence:
         return count > 0 and sum(self._relinks) / count > 2 * self.seconds_per_sample
 
     def undithered_step(self, sigma: float) -> float:
-        """Return the metric's step, where samples scatter too little to average it out; else zero."""
+        """Return the metric's step, if samples scatter too little to average it out; else zero."""
         step = self.resolution
         return step if sigma < 0.4 * step else 0.0
 
@@ -277,7 +278,7 @@ class Evidence:
 
     @property
     def builds(self) -> int:
-        """How many revisions were attempted, failed ones included."""
+        """Number of revisions that were attempted, failed ones included."""
         return len(self.attempted)
 
     @property
@@ -326,11 +327,11 @@ class Evidence:
         return position not in self.unusable and self.build_of(position) in self._corrected()
 
     def count(self, position: int) -> int:
-        """How many samples a position's build has, in all layouts."""
+        """Number of samples of a position's build, in all layouts."""
         return sum(map(len, self.samples(position)))
 
     def samples(self, position: int) -> tuple[Floats, ...]:
-        """The corrected samples of a position's build, sorted: as it was linked first, then each other layout."""
+        """The corrected samples of a position's build, sorted: as linked by the recipe first, then each layout."""
         return self._corrected().get(self.build_of(position), ())
 
     def _corrected(self) -> dict[int, tuple[Floats, ...]]:
@@ -359,7 +360,7 @@ class Evidence:
         }
 
     def _corrections(self) -> list[float | None]:
-        """Return what to subtract from each batch; `None` for one that says nothing."""
+        """Return the correction to subtract from each batch; `None` for an unusable batch."""
         references = [self._reference_samples(kept) for kept in self._batches]
         sessions: dict[str, list[float]] = {}
         for kept, values in zip(self._batches, references, strict=True):
@@ -388,9 +389,9 @@ class Evidence:
     def _shared(
         self, at: int, moved: Sequence[float | None], offsets: Sequence[Floats], sigma: float
     ) -> float | None:
-        """Return a batch's offset; without the reference in it the mean of its neighbours' where these agree.
+        """Return a batch's offset; without a reference, the mean of its neighbours' offsets if these agree.
 
-        A certificate's block without the reference says nothing to the guide: its pairs need no correction.
+        The guide does not use a certificate's block without the reference: its pairs need no correction.
         """
         if len(offsets[at]) or self._batches[at].batch.certificate:
             return moved[at]
@@ -413,7 +414,7 @@ class Evidence:
         ]
 
     def _spread_within(self, references: Sequence[Sequence[float]]) -> float:
-        """Estimate the spread of samples of one build in one batch; from the reference's where there are none."""
+        """Estimate the spread of samples of one build in one batch; without such samples, from the reference's."""
         groups: list[list[float]] = []
         for kept in self._batches:
             by_build: dict[int, list[float]] = {}
@@ -429,9 +430,10 @@ class Evidence:
 
 
 def _usual_wandering(offsets: Sequence[Floats], sigma: float) -> float:
-    """Estimate omega, how far the machine's level moves between batches beyond the reference's noise.
+    """Estimate omega, the machine's drift between batches beyond the reference's noise.
 
-    The spread of few batches is taken lower than it looks, since a correction for nothing costs more than none.
+    The spread of few batches is estimated low on purpose, because an unnecessary correction costs more than
+    none.
     """
     if len(offsets) <= 4:
         return 0.0
@@ -448,7 +450,7 @@ def _neighbours(offsets: Sequence[Floats]) -> list[Floats]:
 
 
 def _offset(values: Floats, neighbours: Floats, *, sigma: float, usual: float) -> float | None:
-    """Return the machine's own offset in a batch, `None` where the reference's samples may be outliers."""
+    """Return the machine's own offset in a batch, `None` if the reference's samples may be outliers."""
     middle, noise = float(np.median(values)), sigma**2 / len(values)
     if abs(middle) <= LARGE * math.sqrt(usual**2 + noise):
         return middle * usual**2 / (usual**2 + noise)
@@ -459,8 +461,9 @@ def _offset(values: Floats, neighbours: Floats, *, sigma: float, usual: float) -
 def pooled_spread(groups: Sequence[Floats]) -> tuple[float, int]:
     """Estimate the spread of samples from differences within groups; return it with its degrees of freedom.
 
-    Each group's samples come sorted. The median of all pair differences over 0.954 (Shamos 1976): consistent for
-    normal noise at every number of samples, 86 % efficient, unmoved by up to 29 % of outliers. Zero with no pair.
+    Each group's samples are sorted. The median of all pair differences over 0.954 (Shamos 1976): consistent
+    for normal noise at every number of samples, 86 % efficient, robust to up to 29 % of outliers. Zero with
+    no pair.
     """
     pairs = []
     freedom = 0

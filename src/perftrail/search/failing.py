@@ -1,13 +1,13 @@
-"""Where a program began to fail: a search over tries that work or fail, now and then by chance.
+"""Search for the revision where a program began to fail, with tries that can also fail by chance.
 
-One change at an unknown position, from one unknown probability to fail to another. With w_p tries of position p
-that worked and f_p that failed,
+One change at an unknown position, from one unknown probability to fail to another. With w_p tries of position
+p that worked and f_p that failed,
 
 ``P(tries | culprit c, rates a, b) = prod_{p<c} a^f_p (1-a)^w_p prod_{p>=c} b^f_p (1-b)^w_p``
 
-summed over a grid of both rates, most of whose weight is on programs that never, or always, fail. Rates are capped
-on both sides, so one try never decides. Unlike in the Beta-Bernoulli search of git_bayesect, a revision whose
-failure is certain to come again is not asked for twice, and what a try costs counts.
+summed over a grid of both rates. Most of the grid's weight is on programs that never, or always, fail. Rates
+are capped on both sides, so one try never decides. Unlike the Beta-Bernoulli search of git_bayesect, the
+search does not repeat a revision whose failure is deterministic, and it considers the cost of a try.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 RATES = np.array([0.0005, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.9995])
-"""Probabilities to fail. The first and the last are the cap: so often, chance makes a fool of anything."""
+"""Probabilities to fail. The first and the last are the cap: the rate of failures, or successes, by mere chance."""
 
 _WEIGHTS = np.array([40.0, 4.0, 3.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 4.0, 40.0])
 _WEIGHTS /= _WEIGHTS.sum()
@@ -40,20 +40,21 @@ SMALLEST = 0.14
 """The smallest difference of two rates that counts as a change."""
 
 MOST_TRIES = 1000
-"""A search that so many tries did not settle is about rates that hardly differ."""
+"""A search that this many tries did not settle has rates that hardly differ."""
 
 _FOR_RATES = 0.1
-"""What a bit about the rates is worth beside one about the place."""
+"""Value of one bit about the rates, relative to one bit about the position."""
 
 _LITTLE = 1e-4
-"""Bits: what tells less than this is not worth a try."""
+"""Bits: a try with less information than this is not worth its cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """New tries of one revision: how many worked and how many failed, and what that cost.
+    """New tries of one revision: how many worked, how many failed, and their cost.
 
-    `final`: it failed so that another try would say the same, as when it cannot be built.
+    `final`: the failure is deterministic, for example a failed build, so another try would give the same
+    result.
     """
 
     position: int
@@ -66,14 +67,14 @@ class Tried:
     def __post_init__(self) -> None:
         if min(self.worked, self.failed) < 0 or self.worked + self.failed == 0:
             raise ValueError(
-                f"position {self.position}: {self.worked} tries worked, {self.failed} failed; tell one or more"
+                f"position {self.position}: {self.worked} tries worked, {self.failed} failed; report one or more"
             )
 
 
 class FailureSearch:
     """The search for the first revision that fails, or works again, as an ask/tell object.
 
-    The same news in the same order lead to the same question. Of the question, `threshold` is not used.
+    The same news in the same order lead to the same request. The question's `threshold` is not used.
     """
 
     def __init__(self, question: Question) -> None:
@@ -87,7 +88,7 @@ class FailureSearch:
         self._held: Chances | None = None
 
     def tell(self, news: Tried) -> None:
-        """Take tries in, asked for or not; raise `ValueError` for a position outside the history."""
+        """Record tries, asked for or not; raise `ValueError` for a position outside the history."""
         if not 0 <= news.position < self.question.revisions:
             raise ValueError(
                 f"position {news.position}: the history has positions 0 to {self.question.revisions - 1}"
@@ -103,7 +104,7 @@ class FailureSearch:
         self._held = None
 
     def ask(self) -> Measure | Settled:
-        """Say which revision to try next, or that the search is settled; the same until something is told."""
+        """Return the next revision to try, or the answer; the same until new results are added."""
         for end in (0, self.question.revisions - 1):
             if end not in self._tries:
                 return self._afford(end)
@@ -118,14 +119,14 @@ class FailureSearch:
         bits, costs = self._bits(held), self._costs()
         best = int(np.argmax(bits / costs))
         if self.invocations >= MOST_TRIES:
-            return self._end(f"{MOST_TRIES} tries did not tell before and after apart")
+            return self._end(f"{MOST_TRIES} tries did not separate before from after")
         if bits[best] < _LITTLE:
-            return self._end("more tries would tell next to nothing")
+            return self._end("more tries would give almost no information")
         return self._afford(best)
 
     @property
     def belief(self) -> Belief | None:
-        """What is believed now, `None` before two revisions were tried. The levels are P(works)."""
+        """The current belief, `None` before two revisions were tried. The levels are P(works)."""
         if len(self._tries) < 2:
             return None
         held = self._posterior
@@ -143,17 +144,17 @@ class FailureSearch:
 
     @property
     def builds(self) -> int:
-        """How many revisions were tried."""
+        """Number of revisions that were tried."""
         return len(self._tries)
 
     @property
     def invocations(self) -> int:
-        """How many tries were told, those included that did not get as far as an invocation."""
+        """Number of tries, including those that failed before an invocation."""
         return sum(map(sum, self._tries.values()))
 
     @property
     def seconds(self) -> float:
-        """How long building and trying took."""
+        """Seconds of all builds and tries."""
         return sum(map(sum, self._spent.values()))
 
     @property
@@ -163,15 +164,16 @@ class FailureSearch:
         return self._held
 
     def _bits(self, held: Chances) -> Floats:
-        """Return what one try of each position tells of which gap holds the culprit, in bits, (revisions,).
+        """Return the information of one try of each position about the gap with the culprit, in bits, (revisions,).
 
-        The mutual information of the outcome and the gap, each gap with its own mean rates; inside a gap, of
-        which part of it. What it tells of the rates counts a little: gaps with equal means differ by them.
+        It is the mutual information of the outcome and the gap, each gap with its own mean rates; inside a
+        gap, of the part of the gap. Information about the rates has a small weight: gaps with equal means
+        differ by them.
         """
         gap, share = self._places(held)
 
         def outcome(before: Floats, after: Floats, always: float) -> Floats:
-            """Sum something over the gaps, which lie before, around and after each position."""
+            """Sum a function over the gaps before, around and after each position."""
             earlier = np.concatenate([[0.0], np.cumsum(held.gaps * after)])[gap]
             later = np.cumsum((held.gaps * before)[::-1])[::-1][gap] - (held.gaps * before)[gap]
             around = held.gaps[gap] * (share * after[gap] + (1 - share) * before[gap])
@@ -187,7 +189,7 @@ class FailureSearch:
         return bits
 
     def _places(self, held: Chances) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return of each position the gap that it lies in, and how much of that gap is at or before it."""
+        """Return the gap of each position, and the share of that gap at or before the position."""
         everywhere = np.arange(self.question.revisions)
         gap = np.clip(np.searchsorted(held.positions, everywhere) - 1, 0, len(held.gaps) - 1)
         low, high = self._cumulative[held.positions[gap]], self._cumulative[held.positions[gap + 1]]
@@ -213,7 +215,7 @@ class FailureSearch:
         return Measure(order=(position,))
 
     def _end(self, reason: str) -> Settled:
-        """Answer with what is known: the narrowest range that holds the culprit, or that it is unclear."""
+        """Return the answer so far: the narrowest range that contains the culprit, or unclear."""
         if len(self._tries) < 2:
             return Settled(answer=_answer(Verdict.UNCLEAR, (), 0.0, reason))
         held = self._posterior
@@ -227,11 +229,11 @@ class FailureSearch:
     def _unchanged(self, held: Chances) -> Settled:
         worked, failed = np.sum(list(self._tries.values()), axis=0)
         if failed == 0:
-            reason = f"all {worked} tries worked, at both ends and wherever it was tried"
+            reason = f"all {worked} tries worked, at both ends and at all other tried revisions"
         elif worked == 0:
-            reason = f"all {failed} tries failed, at both ends and wherever it was tried"
+            reason = f"all {failed} tries failed, at both ends and at all other tried revisions"
         else:
-            reason = f"{failed} of {worked + failed} tries failed, as often before as after"
+            reason = f"{failed} of {worked + failed} tries failed, equally often before and after"
         return Settled(answer=_answer(Verdict.NONE, (), held.nothing, reason))
 
     def _located(self, held: Chances, gaps: range, reason: str) -> Settled:
@@ -262,11 +264,12 @@ def _average(seconds: list[float], guess: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chances:
-    """What is believed: of the K tried positions, of the gaps between them, of the rates to fail.
+    """The belief about the K tried positions, the gaps between them, and the failure rates.
 
     `gaps` (K-1,) is P(the culprit is in (p_k, p_k+1]), `nothing` that the rate never changed. `before` and
-    `after` (K-1,) are the mean rates given a gap, `always` the mean rate given no change. `chance` holds the
-    same three, of the entropy of a try at the rate instead of the rate: what would be left if it were known.
+    `after` (K-1,) are the mean rates given a gap, `always` the mean rate given no change. `chance` contains
+    the same three for the entropy of a try at the rate: the uncertainty that would remain if the rate were
+    known.
     """
 
     positions: npt.NDArray[np.int64]
@@ -279,7 +282,7 @@ class Chances:
 
 
 def infer_chances(question: Question, tries: Mapping[int, Sequence[int]], cumulative: Floats) -> Chances:
-    """Infer them from how many tries of each position worked and failed; needs two positions or more."""
+    """Infer the belief from the working and failed tries of each position; needs two positions or more."""
     positions = np.array(sorted(tries), dtype=np.int64)
     counts = np.array([tries[position] for position in positions.tolist()], dtype=np.float64)
     each = counts @ np.log(np.array([1.0 - RATES, RATES]))
@@ -295,7 +298,7 @@ def infer_chances(question: Question, tries: Mapping[int, Sequence[int]], cumula
     total = joint.sum(axis=(1, 2))
     gaps = (1 - question.no_change) * np.diff(cumulative[positions]) * height * total
     same = _WEIGHTS * np.exp(upto[-1] - peak)
-    # a change outside what was tried looks like none
+    # a change outside the tried positions looks like no change
     seen = float(cumulative[positions[-1]] - cumulative[positions[0]])
     nothing = (question.no_change + (1 - question.no_change) * (1 - seen)) * float(same.sum())
     evidence = float(gaps.sum()) + nothing
@@ -314,7 +317,7 @@ def infer_chances(question: Question, tries: Mapping[int, Sequence[int]], cumula
 
 
 def narrowest(held: Chances, probability: float) -> range:
-    """Return the neighbouring gaps with the fewest revisions that hold the culprit with a probability."""
+    """Return the neighbouring gaps with the fewest revisions that contain the culprit with a probability."""
     sums = np.concatenate([[0.0], np.cumsum(held.gaps)])
     best, size = range(len(held.gaps)), math.inf
     for start in range(len(held.gaps)):
@@ -325,7 +328,7 @@ def narrowest(held: Chances, probability: float) -> range:
 
 
 def mean(rates: Floats, weights: Floats) -> float:
-    """Give the weighted mean, or the plain one where nothing weighs anything."""
+    """Return the weighted mean, or the plain one if all weights are zero."""
     total = float(weights.sum())
     return float(rates @ weights / total) if total > 0 else float(rates.mean())
 

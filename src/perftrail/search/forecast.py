@@ -1,9 +1,9 @@
-r"""What the next build will cost, and how likely it fails, learnt from those so far.
+r"""Forecast the cost of the next build, and its probability to fail, from the builds so far.
 
 Broken ranges cluster: a two-state Markov chain along the history with a share f of unusable revisions and a
-correlation falling as ``lambda^distance``. f and lambda are marginalised over a small grid, weighed by the chain's
-likelihood of what was tried. Assumes the same f and lambda everywhere, and takes the tried ones as if drawn
-blindly.
+correlation falling as ``lambda^distance``. f and lambda are marginalised over a small grid, weighted by the
+chain's likelihood of the tried positions. Assumes the same f and lambda everywhere, and that the tried
+positions were chosen at random.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Indices = npt.NDArray[np.int64]
 
 ALREADY_BUILT = 1e-3
-"""A build that exists costs this share of a sample: not nothing, so that rates stay finite."""
+"""An existing build costs this share of a sample, above zero so that rates stay finite."""
 
 _LEAST_BUILDS = 4
 
@@ -36,7 +36,7 @@ _PRIOR = np.repeat(_SHARES_PRIOR / len(_LENGTHS), len(_LENGTHS))
 
 
 class Breakage:
-    """The chance that a revision cannot be used, from the tried positions (ascending) and whether each failed."""
+    """Probability that a revision is unusable, from the tried positions (ascending) and whether each failed."""
 
     def __init__(self, positions: npt.NDArray[np.int64], unusable: npt.NDArray[np.bool_]) -> None:
         self._positions = positions
@@ -109,9 +109,10 @@ def _turns_bad(fading: Floats, from_bad: npt.NDArray[np.bool_] | np.bool_) -> Fl
 class Costs:
     """Predicted seconds of builds and samples.
 
-    A build that exists costs nothing. An incremental build costs ``a + b * distance``, the distance being that to
-    the revision built before it in the same tree, as the question measures it; fitted to the builds so far by least
-    squares with both numbers kept at zero or more. Without distances, or before four builds, each costs the mean.
+    An existing build costs nothing. An incremental build costs ``a + b * distance``, with the distance to the
+    revision built before it in the same tree, as the question measures it. The fit is by least squares over
+    the builds so far, with both numbers at zero or more. Without distances, or before four builds, each costs
+    the mean.
     """
 
     def __init__(self, question: Question, evidence: Evidence) -> None:
@@ -139,7 +140,7 @@ class Costs:
         apart, seconds = np.abs(np.diff(places)), np.array([cost for _, cost in log[1:]])
         if np.ptp(apart) <= 0:
             return None
-        # A little of the mean as a prior, so that two unlike builds do not make a slope of their own.
+        # The mean is a weak prior, so that two different builds alone do not determine a slope.
         rows = np.column_stack([np.append(np.ones(len(apart)), 1.0), np.append(apart, apart.mean())])
         (start, rate), *_ = np.linalg.lstsq(rows, np.append(seconds, seconds.mean()), rcond=None)
         return (float(start), float(rate)) if start >= 0 and rate >= 0 else None

@@ -1,8 +1,8 @@
-"""Several metrics over one history: each has its own search, and all share builds, and invocations where they can.
+"""Search for changes of several metrics over one history, with shared builds and, if possible, invocations.
 
-What needs no build is measured first. Otherwise the revision is built that says most over all metrics that are not
-settled; a metric that would have one revision built takes another one that is there, or is about to be built for
-others, if that splits its candidates nearly as well.
+Positions without a missing build are measured first. Otherwise the search builds the revision with the most
+information over all metrics that are not settled. A metric that asks for another build uses an existing one,
+or one that others need, if that splits its candidates nearly as well.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from perftrail.search.question import Question
 
 SEARCHES = 0.5
-"""A build that splits the candidates of one search by this many bits may be replaced by a better one for all."""
+"""If a build splits the candidates of one search by this many bits, a better one for all may replace it."""
 
 AS_GOOD = 0.6
-"""The share of the bits that a position must give to replace another one."""
+"""The share of the bits that a position must reach to replace another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One batch, whose invocations give the metrics of these names."""
+    """One batch, whose invocations give the metrics with these names."""
 
     names: tuple[str, ...]
     measure: Measure
@@ -42,7 +42,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllSettled:
-    """Nothing more is to be measured for any metric."""
+    """All metrics are settled and need no more samples."""
 
     answers: Mapping[str, Answer]
 
@@ -50,10 +50,10 @@ class AllSettled:
 class ManySearch:
     """The searches for several metrics, or one, as one ask/tell object.
 
-    `together` names metrics that the same invocations give (time and memory of one benchmark): a sample of one is a
-    sample of all. A revision that could not be built is `Unusable` for all metrics; one that cannot be used
-    for one metric (its benchmark crashes) to that one only. Each question's budget is one for all: a build counts
-    once, and so do invocations that give several metrics.
+    `together` names metrics that the same invocations give (time and memory of one benchmark): a sample of
+    one is a sample of all. A revision that failed to build is `Unusable` for all metrics. One that is
+    unusable for one metric (its benchmark crashes) is `Unusable` for that one only. The questions' budgets
+    are one common budget: a build counts once, and so do invocations that give several metrics.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ManySearch:
     def tell(
         self, news: Built | Unusable | BootSession | CannotRelink, names: Iterable[str] | None = None
     ) -> None:
-        """Record news that concerns some metrics, or all."""
+        """Record news for some metrics, or for all."""
         for name in self._searches if names is None else names:
             self._searches[name].tell(news)
         self._next = None
@@ -82,7 +82,7 @@ class ManySearch:
         self._next = None
 
     def spend(self, seconds: float) -> None:
-        """Record what the whole search has cost so far; from the time budget on, no metric asks for more."""
+        """Record the total cost so far; above the time budget, no metric asks for more."""
         self._seconds = seconds
         self._next = None
 
@@ -93,7 +93,7 @@ class ManySearch:
         return self._next
 
     def builds_ahead(self, begun: Collection[int], count: int) -> tuple[int, ...]:
-        """Return up to `count` positions whose builds would say most while those `begun` are being built."""
+        """Return up to `count` positions with the most informative builds while those `begun` are being built."""
         visit = self.ask()
         if isinstance(visit, AllSettled):
             return ()
@@ -104,17 +104,17 @@ class ManySearch:
         return self._searches[name]
 
     def belief(self, name: str) -> Belief | None:
-        """What is believed of a metric, `None` before two revisions were measured for it."""
+        """Return the belief about a metric, `None` before two revisions were measured for it."""
         return self._searches[name].belief
 
     @property
     def builds(self) -> int:
-        """How many revisions were attempted for any metric, failed ones included."""
+        """Number of revisions that were attempted for any metric, failed ones included."""
         return len(self._attempted())
 
     @property
     def invocations(self) -> int:
-        """How many invocations the samples took, those that give several metrics counted once."""
+        """Number of invocations; those that give several metrics count once."""
         return sum(max(self._searches[name].evidence.invocations for name in group) for group in self._groups)
 
     def _attempted(self) -> frozenset[int]:
@@ -141,7 +141,7 @@ class ManySearch:
         return self._attempted() - broken
 
     def _best_to_build(self, wanted: Mapping[str, Measure], built: frozenset[int]) -> str:
-        """Return whose build says most per second over all metrics."""
+        """Return the metric whose build has the most information per second over all metrics."""
         beliefs = {name: self._searches[name].belief for name in wanted}
         fresh = {
             name: next(position for position in action.positions if position not in built)
@@ -159,7 +159,7 @@ class ManySearch:
         return (name, *(other for other in self._questions if other in group and other != name))
 
     def _share_budgets(self) -> None:
-        """Leave to each search what all the others have not spent."""
+        """Set the budget of each search to what the others have not spent."""
         builds, invocations = self.builds, self.invocations
         for name, search in self._searches.items():
             budget, own = self._questions[name].budget, search.evidence
@@ -185,7 +185,7 @@ def _groups(names: Iterable[str], together: Collection[frozenset[str]]) -> tuple
 
 
 def _gain(belief: Belief | None, place: int, wanted: int) -> float:
-    """Return the bits that a build gives one metric; none if what it wants itself is much better."""
+    """Return the bits that a build gives one metric; zero if the metric's own request is much better."""
     own = _split(belief, wanted)
     if place == wanted:
         return max(own, SEARCHES)
@@ -194,7 +194,7 @@ def _gain(belief: Belief | None, place: int, wanted: int) -> float:
 
 
 def _split(belief: Belief | None, place: int) -> float:
-    """Return the bits that knowing the side of a place would give, the candidates of a gap taken as equally likely."""
+    """Return the bits from knowing the side of a place, with equally likely candidates in a gap."""
     if belief is None:
         return 0.0
     positions = [position for position, _ in belief.at_or_before]

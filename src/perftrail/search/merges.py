@@ -1,9 +1,10 @@
-"""Inside a merge: where its change came from, and which revision of the branch made it.
+"""Search inside a merge for the origin of its change, and for the revision of the branch that made it.
 
-A branch with the merge's first parent before it and the merge after it is a line: the change lies between two
-neighbours on it. Between the last revision of the branch and the merge, only their combination has it. Between the
-first parent and the point where the branch left the trunk, the trunk moved since, and the branch did not. Nowhere:
-the first parent has the new level already. Else a revision of the branch made it.
+A branch with the merge's first parent before it and the merge after it is a line: the change is between two
+neighbours on it. Between the last revision of the branch and the merge: only their combination has the
+change. Between the first parent and the point where the branch left the trunk: the trunk changed since, and
+the branch did not. No change on the line: the first parent already has the new level. Otherwise a revision of
+the branch made it.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ _LOOK = 2
 
 
 class Origin(StrEnum):
-    """Where a merge's change came from."""
+    """Origin of a merge's change."""
 
     BRANCH = "branch"
     """A revision of a branch made it."""
     TRUNK = "trunk"
-    """The first parent has the new level already: the trunk made it, before the merge."""
+    """The first parent already has the new level: the trunk changed before the merge."""
     COMBINATION = "combination"
-    """No parent has it alone, or the merge undid what the trunk had done since the branch left it."""
+    """No parent has it alone, or the merge reverted a change of the trunk since the branch left it."""
     UNCLEAR = "unclear"
-    """It is not known."""
+    """Unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Where the change came from: which branch (from 0) if it was one, and why."""
+    """The origin of the change: the branch (from 0) if it was one, and the reason."""
 
     origin: Origin
     branch: int | None
@@ -57,17 +58,17 @@ class Found:
 class MergeSearch:
     """The search inside one merge, with the interface of `Search`.
 
-    `branches` holds for each parent but the first how many revisions it brings, at least one. The positions:
+    `branches` contains the number of revisions of each parent but the first, at least one. The positions:
 
     - 0 is the first parent;
     - for each branch in turn, one for the revision where it left the trunk (the merge base), then its own
       revisions, oldest first, the last of them the parent itself;
     - the last is the merge.
 
-    So ``question.revisions == 2 + sum(branches) + len(branches)``; a prior weighs these positions. Tell what
-    is known first: batches with the merge, the first parent, and merge bases that the search along the trunk has
-    measured. Where there is no merge base, or it is not to be built, tell it as `Unusable`. The settled answer's
-    changes are in these positions, and `found` is where the change came from.
+    So ``question.revisions == 2 + sum(branches) + len(branches)``; a prior weights these positions. First
+    report known results: batches with the merge, the first parent, and merge bases that the search along the
+    trunk has measured. Report a missing merge base, or one that cannot be built, as `Unusable`. The settled
+    answer's changes are in these positions, and `found` is the origin of the change.
     """
 
     def __init__(self, question: Question, *, branches: tuple[int, ...]) -> None:
@@ -99,18 +100,18 @@ class MergeSearch:
 
     @property
     def found(self) -> Found | None:
-        """Where the change came from, once the search is settled; `None` before."""
+        """The origin of the change, once the search is settled; `None` before."""
         action = self._settle()
         return action.found if isinstance(action, _Settled) else None
 
     @property
     def belief(self) -> Belief | None:
-        """What is believed of the branch that most likely carries the change, in positions of its line."""
+        """The belief about the branch that most likely contains the change, in positions of its line."""
         return max(self._lines, key=_Line.carries).search.belief
 
     @property
     def evidence(self) -> Evidence:
-        """Everything told so far."""
+        """Everything reported so far."""
         return self._evidence
 
     def _settle(self) -> Measure | _Settled:
@@ -147,32 +148,32 @@ class MergeSearch:
         places = {position for change in answer.changes for position in change.positions}
         if answer.verdict is Verdict.NONE or _cancel(answer, self.question):
             return Found(
-                origin=Origin.TRUNK, branch=None, reason="the first parent has the level of the merge already"
+                origin=Origin.TRUNK, branch=None, reason="the first parent already has the level of the merge"
             )
         if places and places <= set(range(line.base + 1, line.tip + 1)):
             return Found(
                 origin=Origin.BRANCH,
                 branch=self._lines.index(line),
-                reason="the branch has the new level before it is merged, and the old one where it leaves the trunk",
+                reason="the branch has the old level where it leaves the trunk, and the new level before the merge",
             )
         if places == {merge}:
             return Found(
                 origin=Origin.COMBINATION,
                 branch=None,
-                reason="neither the first parent nor the branch has the new level: only their combination",
+                reason="neither the first parent nor the branch has the new level: only their combination has it",
             )
         if places == {line.base}:
             return Found(
                 origin=Origin.COMBINATION,
                 branch=None,
-                reason="the trunk's level moved since the branch left it, and the merge has the one from before",
+                reason="the trunk's level changed after the branch left it, and the merge has the earlier level",
             )
         if not places:
             return Found(origin=Origin.UNCLEAR, branch=None, reason=answer.reason)
         return Found(
             origin=Origin.UNCLEAR,
             branch=None,
-            reason="the revisions that would tell the branch from the merge could not be told apart",
+            reason="the revisions that distinguish the branch from the merge could not be separated",
         )
 
 
@@ -199,7 +200,7 @@ class _Line:
         )
 
     def tell(self, news: News) -> None:
-        """Pass on what concerns this line."""
+        """Report news that concerns this line to its search."""
         match news:
             case Batch():
                 samples = tuple(
@@ -222,7 +223,7 @@ class _Line:
                 assert_never(news)
 
     def ask(self, spent: Evidence) -> Action:
-        """Ask this line's search, which may spend what the other branches have not."""
+        """Ask this line's search, whose budget is what the other branches have not spent."""
         own = self.search.evidence
         self.search.allow(
             self._budget.without(
@@ -245,19 +246,19 @@ class _Line:
                 assert_never(action)
 
     def carries(self) -> float:
-        """Return P(the change is at the branch's last revision or before) from what is known."""
+        """Return P(the change is at the branch's last revision or before), from the samples so far."""
         belief = self.search.belief
         share = None if belief is None else belief.after_the_change(len(self._places) - 2)
         return 0.5 if share is None else share
 
 
 def _cancel(answer: Answer, question: Question) -> bool:
-    """Whether several changes on a line undo each other, so that its ends do not differ."""
+    """Whether several changes on a line cancel, so that its ends do not differ."""
     sizes = [math.log(change.effect.value) for change in answer.changes if change.effect is not None]
     return len(sizes) > 1 and abs(sum(sizes)) < question.threshold_log / 2
 
 
 def _prior(revisions: int) -> tuple[float, ...]:
-    """Weigh the positions of a line: the merge base, the branch's revisions alike, the merge."""
+    """Return prior weights of a line's positions: the merge base, the branch's revisions alike, the merge."""
     each = (1 - COMBINED - MOVED) / revisions
     return (0.0, MOVED, *[each] * revisions, COMBINED)

@@ -1,12 +1,12 @@
-r"""How samples scatter: a robust noise model on a lattice of levels, and each build's likelihood under it.
+r"""Model how samples scatter: a robust noise model on a lattice of levels, and each build's likelihood under it.
 
-A sample of build i is ``x = m + u_i + e``: m is the level of the segment of the history that the build belongs to,
-``u_i ~ N(0, tau)`` once for each layout of a build (code placement), ``e`` the noise of the sample. With a small
-probability a build has any level at all, and with a share g a sample is anything at all (flat density; Huber 1964),
-so that neither one build nor one sample can decide. The shape of e (its spread relative to sigma, and g) belongs to
-the segment: a change may make a program noisier, or slower in some of its invocations only. sigma and tau are
-common to all builds, unknown, and marginalised over a grid; tau goes up to ten times the threshold. Assumes that
-samples of one build in one layout are independent given u.
+A sample of build i is ``x = m + u_i + e``: m is the level of the build's segment of the history, ``u_i ~ N(0,
+tau)`` once for each layout of a build (code placement), ``e`` the noise of the sample. With a small
+probability a build has an arbitrary level, and a share g of samples is arbitrary (flat density; Huber 1964),
+so that neither one build nor one sample can decide. The shape of e (its spread relative to sigma, and g)
+belongs to the segment: a change may make a program noisier, or slower in some of its invocations only. sigma
+and tau are common to all builds, unknown, and marginalised over a grid; tau goes up to ten times the
+threshold. Assumes that samples of one build in one layout are independent given u.
 """
 
 from __future__ import annotations
@@ -32,27 +32,26 @@ if TYPE_CHECKING:
 SPREADS = np.array([1.0, 1.0, 1.0, 4.0])
 GARBAGE = np.array([0.03, 0.2, 0.5, 0.05])
 SHAPES_PRIOR = np.array([0.96, 0.015, 0.01, 0.015])
-"""The shapes of a segment's noise: spread relative to sigma, share of samples that are anything, prior."""
+"""The shapes of a segment's noise: spread relative to sigma, share of arbitrary samples, prior."""
 
 PLAIN = 0
 HALVED = 2
-"""The numbers of the usual shape, and of the one in which half of the samples are elsewhere: its level says little
-of its mean."""
+"""The indices of the usual shape, and of the shape with half of the samples elsewhere: its level is not its mean."""
 
 GARBAGE_HEIGHT = 0.5
-"""The density of plain noise's garbage as a share of its peak, at most `MOST_GARBAGE`: it bounds what one sample
-says.
+"""The density of arbitrary samples under the usual shape as a share of its peak, at most `MOST_GARBAGE`: it bounds the
+influence of one sample.
 
-Where garbage is a large share of all samples its density is that of any level at all.
+If a large share of all samples is arbitrary, the density is that of an arbitrary level.
 """
 
 MOST_GARBAGE = 20.0
 
 ODD_BUILDS = 0.002
-"""The prior share of builds whose level has nothing to do with their segment's."""
+"""The prior share of builds whose level is unrelated to their segment's."""
 
 SIGMA_OFFSETS = np.array([-1.3, 0.0, 1.3])
-"""Where the grid of sigma lies, in standard errors of the estimate's logarithm."""
+"""The grid of sigma, in standard errors of the estimate's logarithm."""
 
 USUAL_LAYOUT = 0.003
 LAYOUT_SPREAD = 1.0
@@ -63,14 +62,14 @@ ANY_LAYOUT = 0.1
 
 COMPARABLE_LAYOUT = 1.0
 COMPARABLE_SHARE = 0.5
-"""Once a claim rests on it, this share of the prior is uniform up to a tau of this many thresholds."""
+"""If a claim depends on it, this share of the prior is uniform up to a tau of this many thresholds."""
 
 TAU_STEP = 2.5
 MOST_TAU = 10.0
 """tau goes up to this many thresholds, in a grid of this ratio."""
 
 RESOLUTION = 40.0
-"""No noise is taken to be smaller than the threshold over this."""
+"""Noise is assumed to be at least the threshold divided by this."""
 
 MOST_NODES = 320
 _RUNGS = 8
@@ -107,9 +106,9 @@ class Grid:
 
 
 def lay_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Grid:
-    """Lay the grid of sigma and tau around a robust estimate of the samples' spread.
+    """Return the grid of sigma and tau around a robust estimate of the samples' spread.
 
-    `cautious`: large layout noise is not taken to be unusual.
+    `cautious`: the prior does not treat large layout noise as unusual.
     """
     spread, freedom = pooled_spread(_comparable(evidence))
     least = question.threshold_log / (4.0 if freedom == 0 else RESOLUTION)
@@ -122,7 +121,7 @@ def lay_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Grid:
     count = 1 + max(0, math.ceil(math.log(most / least_tau) / math.log(TAU_STEP)))
     taus = least_tau * TAU_STEP ** np.arange(count)
     unusual = np.log(np.maximum(taus, USUAL_LAYOUT) / USUAL_LAYOUT) / LAYOUT_SPREAD
-    # Once a claim rests on it, the tail is that of Student's t with three degrees of freedom.
+    # If a claim depends on it, the tail is that of Student's t with three degrees of freedom.
     prior = (1 + unusual**2 / 3) ** -2 if cautious else np.exp(-0.5 * unusual**2)
     share = COMPARABLE_SHARE if cautious else ANY_LAYOUT
     uniform = (
@@ -138,7 +137,7 @@ def lay_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Grid:
 def _comparable(evidence: Evidence) -> list[Floats]:
     """Return the samples of each build in each layout.
 
-    The reference's are left out where possible: the corrections took their spread.
+    The reference's samples are omitted if possible: the corrections removed their spread.
     """
     builds = {evidence.build_of(position) for position in evidence.positions}
     groups = {build: evidence.samples(build) for build in sorted(builds)}
@@ -154,7 +153,7 @@ def _on_ladder(value: float, rungs: int = _RUNGS) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lattice:
-    """Levels at which densities are held, ascending (G,), with the weights of integrals over them (G,)."""
+    """Levels at which densities are evaluated, ascending (G,), with the weights of integrals over them (G,)."""
 
     nodes: Floats
     weights: Floats
@@ -162,9 +161,9 @@ class Lattice:
 
 
 def lay_lattice(question: Question, grid: Grid, groups: Sequence[Floats]) -> Lattice:
-    """Lay nodes close together near every build's likely levels, and further apart in between.
+    """Return nodes that are close together near every build's likely levels, and further apart in between.
 
-    `reach` is the length over which levels are possible beforehand: the density of a segment's level is 1/reach.
+    `reach` is the length of the prior range of levels: the density of a segment's level is 1/reach.
     """
     likely = np.unique(np.concatenate([likely_levels(values) for values in groups]))
     most = max(map(len, groups))
@@ -188,16 +187,16 @@ def lay_lattice(question: Question, grid: Grid, groups: Sequence[Floats]) -> Lat
 
 
 def likely_levels(values: Floats) -> Floats:
-    """Return where a build's own level may be: the middle ones and quartiles of its sorted samples, all of a few.
+    """Return the likely own levels of a build: middle samples and quartiles, or all of a few samples.
 
-    The mean of the two middle ones will not do: with as many outliers as good samples it is near neither.
+    The mean of the two middle ones is not suitable: with as many outliers as good samples it is near neither.
     """
     count = len(values)
     return values[[count // 4, (count - 1) // 2, count // 2, count - 1 - count // 4]]
 
 
 class Likelihoods:
-    """The likelihoods of builds on one lattice under one grid, each worked out once."""
+    """The likelihoods of builds on one lattice under one grid, each computed once."""
 
     def __init__(self, lattice: Lattice, grid: Grid) -> None:
         self.lattice = lattice
@@ -208,13 +207,13 @@ class Likelihoods:
         self._known: dict[tuple[bytes, float], Floats] = {}
 
     def fits(self, lattice: Lattice, grid: Grid) -> bool:
-        """Whether these likelihoods are those of that lattice and grid."""
+        """Whether these likelihoods belong to that lattice and grid."""
         return np.array_equal(lattice.nodes, self.lattice.nodes) and grid.is_like(self.grid)
 
     def of_segment(self, layouts: Sequence[Floats], *, odd: float = ODD_BUILDS) -> Floats:
-        """Return log p(a build's samples | its segment's level and shape), (S, Q, G); one array a layout.
+        """Return log p(a build's samples | its segment's level and shape), (S, Q, G); one array per layout.
 
-        `odd` is the prior probability that the build's level has nothing to do with its segment's.
+        `odd` is the prior probability that the build's level is unrelated to its segment's.
         """
         return sum((self._of_layout(values, odd) for values in layouts), np.zeros(()))
 
@@ -255,9 +254,9 @@ class Likelihoods:
 
 
 def _kernel(apart: Floats, width: float, weights: Floats) -> Floats:
-    """Return the weights with which levels b make the density at m, (b, m): a normal one around m."""
+    """Return the weights of levels b in the density at m, (b, m): a normal kernel around m."""
     kernel = np.exp(-0.5 * (apart / width) ** 2) * weights[:, None]
-    # A bell narrower than the nodes' distance stays whole; of one that reaches beyond the lattice a part is lost.
+    # A kernel narrower than the nodes' distance stays complete; the part beyond the lattice is lost.
     whole = np.maximum(kernel.sum(axis=0), width * math.sqrt(2 * math.pi))
     scaled: Floats = kernel / whole[None, :]
     return scaled

@@ -1,7 +1,7 @@
-"""What to measure next: the action that says most about where a change is, per second it costs.
+"""Choose the next action: the one with the most information about a change's position per second of cost.
 
 Greedy information gain is within a constant of the best policy for a step in noise (Waeber, Frazier and
-Henderson 2013; Jedynak, Frazier and Sznitman 2012); dividing by the expected cost is our addition.
+Henderson 2013; Jedynak, Frazier and Sznitman 2012); dividing by the expected cost is perftrail's addition.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ if TYPE_CHECKING:
     Indices = npt.NDArray[np.int64]
 
 SAMPLES = np.array([1, 2, 3, 5, 8, 12, 20])
-"""How many samples an action may take at once."""
+"""Numbers of samples that one action may take."""
 
 SHARES = 3
 """A batch of this number of samples shares the reference with the one before it, while the machine is calm."""
 
 MOST_CANDIDATES = 65
-"""How many positions inside one gap are weighed against each other."""
+"""Number of positions inside one gap that are compared with each other."""
 
 LEAST_BITS = 1e-3
-"""What would say less than this is not worth doing: twenty more samples, or one more build."""
+"""Actions with less information are not worth their cost: twenty more samples, or one more build."""
 
 OUTLIERS = 0.03
 
 STRANGE = 3.0
 ODD = 4.0
-"""At these distances from its side's level, in standard deviations, one or two samples are outliers, and a build with
-more samples is odd."""
+"""Distances from the side's level in standard deviations: one or two samples beyond them are outliers, and a build
+with more samples is odd."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 _POINTS = _HERMITE[0]
 _POINT_WEIGHTS = _HERMITE[1] / _HERMITE[1].sum()
 _BELOW_HALF = np.array([0.0, 0.02, 0.07, 0.15, 0.25, 0.35, 0.43, 0.47])
-# With the half itself: between two parts next to it the middle of a gap would look worse than either.
+# Includes one half: otherwise the middle of a gap would look worse than both neighbouring parts.
 _PARTS = np.concatenate([_BELOW_HALF, [0.5], 1 - _BELOW_HALF[::-1]])
 _LOST = np.where(SAMPLES == 1, OUTLIERS, np.where(SAMPLES == 2, OUTLIERS / 3, OUTLIERS / 10))
 
 
 def references(samples: int) -> int:
-    """Return how many samples of the reference go with `samples` of a build."""
+    """Return the number of reference samples for `samples` of a build."""
     return max(1, math.ceil(samples / 3) if samples > 3 else 1)
 
 
@@ -79,10 +79,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Positions (C,) with the number of samples that says most per second, its bits and cost.
+    """Positions (C,) with the most informative number of samples per second, its bits and cost.
 
-    `most` are the bits that the largest number of samples would give. `part` (C,) is the share of its gap's
-    probability at or before a position that is not built, `gap` (C,) that gap, -1 for a built one.
+    `most` are the bits of the largest number of samples. `part` (C,) is the share of the gap's
+    probability at or before a position that is not built; `gap` (C,) is that gap, -1 for a built position.
     """
 
     positions: Indices
@@ -94,7 +94,7 @@ class Options:
     part: Floats
 
     def best(self, left: Floats | None = None) -> Choice | None:
-        """Return the best per second; `left` (C,) is the share of each one's bits that others leave."""
+        """Return the best choice per second; `left` (C,) is the share of each one's bits that others leave."""
         bits = self.bits if left is None else self.bits * left
         useful = (self.most if left is None else self.most * left) >= LEAST_BITS
         if not useful.any():
@@ -110,7 +110,7 @@ class Options:
 
 
 def breakage(evidence: Evidence) -> Breakage:
-    """Learn from everything tried how likely a revision is to be unusable."""
+    """Return the probability model of unusable revisions, from everything tried."""
     tried = np.array(sorted({*evidence.positions, *evidence.unusable}), dtype=np.int64)
     return Breakage(
         tried, np.array([position in evidence.unusable for position in tried.tolist()], dtype=np.bool_)
@@ -120,9 +120,9 @@ def breakage(evidence: Evidence) -> Breakage:
 def more_samples(
     evidence: Evidence, posterior: Posterior, change: Likely, costs: Costs, *, redrawn: bool = False
 ) -> Options:
-    """Weigh further samples of builds that exist, by what they say of one change's place.
+    """Return the options of further samples of existing builds, by their information about one change's position.
 
-    `redrawn`: each batch is taken in a new layout, so that earlier samples do not say what it will be.
+    `redrawn`: each batch uses a new layout, so that earlier samples do not predict it.
     """
     rows = [
         row
@@ -135,7 +135,7 @@ def more_samples(
     means, variances = _predicted(evidence, posterior, change, np.array(rows), redrawn=redrawn)
     bits = _mutual(means, variances, _scatter_at(change, np.array(rows)), _weights(change)[None])[:, :, 0]
     seconds = np.broadcast_to(_seconds(evidence, costs), bits.shape)
-    # As good as the best rate in fewer rounds: weak signals need many samples whatever the order.
+    # Nearly the best rate in fewer rounds: weak signals need many samples in any order.
     rates = bits / seconds
     best = np.array([int(np.nonzero(row >= 0.93 * row.max())[0][-1]) for row in rates])
     every = np.arange(len(rows))
@@ -153,7 +153,7 @@ def more_samples(
 def new_builds(
     evidence: Evidence, posterior: Posterior, change: Likely, cumulative: Floats, costs: Costs
 ) -> Options:
-    """Weigh builds of revisions not tried yet, inside the gaps that may hold a change."""
+    """Return the options of building untried revisions, inside the gaps that may contain a change."""
     found: list[Options] = []
     sampled = np.array(sorted(evidence.sampled), dtype=np.int64)
     broken = breakage(evidence)
@@ -188,22 +188,22 @@ def new_builds(
 
 
 def shares(evidence: Evidence, samples: int) -> bool:
-    """Whether a batch of `samples` is taken without the reference, sharing that of the batch before."""
+    """Whether a batch of `samples` needs no reference, because it shares that of the batch before."""
     return samples <= SHARES and evidence.shares_reference
 
 
 def _seconds(evidence: Evidence, costs: Costs) -> Floats:
-    """Return what each number of samples costs with its references, (n,)."""
+    """Return the cost of each number of samples with its references, (n,)."""
     shared = (SAMPLES <= SHARES) & evidence.shares_reference
     seconds: Floats = (SAMPLES + np.where(shared, 0, _REFERENCES)) * costs.sample
     return seconds
 
 
 def left_to_say(options: Options, begun: Collection[int], posterior: Posterior, cumulative: Floats) -> Floats:
-    """Return the share of each option's bits that is left once other builds are `begun`, (C,).
+    """Return the share of each option's bits that is left while other builds are `begun`, (C,).
 
-    A build inside a gap that others cut already can only say which part of its piece holds the change: with k
-    builds of one gap at once log2(k + 1) bits instead of k.
+    In a gap that other builds already split, a build only shows which part of its piece contains the change:
+    k parallel builds of one gap give log2(k + 1) bits instead of k.
     """
     left = np.where(np.isin(options.positions, list(begun)), 0.0, 1.0)
     for gap in np.unique(options.gap[options.gap >= 0]).tolist():
@@ -237,7 +237,7 @@ def _joined(options: Sequence[Options]) -> Options:
 
 
 def _spread(low: int, high: int, cumulative: Floats) -> Indices:
-    """Positions strictly between two: all of them, or of many a uniform spread of the prior mass."""
+    """Return the positions strictly between two: all, or a uniform spread of the prior mass over many."""
     if high - low - 1 <= MOST_CANDIDATES:
         return np.arange(low + 1, high)
     targets = np.linspace(cumulative[low], cumulative[high], MOST_CANDIDATES + 2)[1:-1]
@@ -265,8 +265,8 @@ def _predicted(
 ) -> tuple[Floats, Floats]:
     """Return mean and variance of each build's own level under each hypothesis, given its samples, (rows, H).
 
-    A few samples far from a side are outliers if the build is on that side, and then say nothing. Of many the build
-    itself is odd: more would be like them, and say as little.
+    A few samples far from a side are outliers if the build is on that side, and are then not informative. If
+    there are many, the build itself is odd: more samples would be similar, and equally uninformative.
     """
     after = _is_after(change, rows)
     level = np.where(after, change.after.mean, change.before.mean)
@@ -287,10 +287,10 @@ def _predicted(
 
 
 def _split_information(posterior: Posterior, change: Likely, number: int) -> Floats:
-    """Return the bits that a build inside a gap would give, (parts, n).
+    """Return the bits of a build inside a gap, (parts, n).
 
-    `number` is the gap's hypothesis; the build leaves the share `_PARTS` of the gap's probability at or before
-    it, so that the hypothesis splits in two: the build is after the change, or before it.
+    `number` is the gap's hypothesis. The build leaves the share `_PARTS` of the gap's probability at or
+    before it, so that the hypothesis splits in two: the build is after the change, or before it.
     """
     layout = posterior.tau**2
     is_after = change.kept < change.kept[number]
@@ -309,9 +309,9 @@ def _split_information(posterior: Posterior, change: Likely, number: int) -> Flo
 def _mutual(means: Floats, variances: Floats, scatter: Floats, weights: Floats) -> Floats:
     r"""Return the mutual information (bits) of hypotheses and the mean of n samples, (C, n, W).
 
-    ``sum_h w_h E[log p_h(y) / sum_j w_j p_j(y)]`` with normal p, each expectation by Gauss-Hermite quadrature, for
-    each of the `weights` (W, H); `means`, `variances` and `scatter` are (C, H). When most samples are garbage
-    nothing is said.
+    ``sum_h w_h E[log p_h(y) / sum_j w_j p_j(y)]`` with normal p, each expectation by Gauss-Hermite
+    quadrature, for each of the `weights` (W, H); `means`, `variances` and `scatter` are (C, H). If most
+    samples are arbitrary the information is zero.
     """
     sd = np.sqrt(variances[:, None, :] + scatter[:, None, :] / (SAMPLES * (1 - OUTLIERS))[None, :, None])
     mean = means[:, None, :]

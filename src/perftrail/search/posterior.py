@@ -1,13 +1,13 @@
-r"""The posterior over any number of changes between built revisions.
+r"""Compute the posterior over any number of changes between built revisions.
 
-The level stays from one built revision to the next, or changes in the gap between them. With M(a, b) the marginal
-likelihood of the builds a..b as one segment (its level and the shape of its noise integrated out) and mu_k the
-prior mass of gap k, the evidence of c changes is
+The level is constant from one built revision to the next, or changes in the gap between them. With M(a, b)
+the marginal likelihood of the builds a..b as one segment (its level and the shape of its noise integrated
+out) and mu_k the prior mass of gap k, the evidence of c changes is
 
 ``sum over k_1 < ... < k_c of M(0, k_1) mu_k_1 M(k_1+1, k_2) mu_k_2 ... M(k_c+1, K-1)``
 
 computed forwards and backwards: a product-partition model (Barry and Hartigan 1992; Fearnhead 2006). The cost
-depends on the number of builds, not of revisions. It guides the search; what is claimed, the certificate decides.
+depends on the number of builds, not of revisions. It guides the search; only certificates confirm changes.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ ANOTHER = 0.15
 """The prior probability of one more change, once there is one."""
 
 EXCLUDED = 1e-8
-"""A noise that an earlier posterior found less likely than this is not considered again while the grid stays."""
+"""A noise that an earlier posterior found less likely than this is ignored until the grid changes."""
 
 RARE = 1e-5
-"""A noise less likely than this does not count even where only its tail matters."""
+"""A noise less likely than this is ignored even if only its tail matters."""
 
 MOST_CHANGES = 6
 
@@ -49,18 +49,18 @@ QUANTILES = (0.1587, 0.5, 0.8413)
 """The median, and one standard deviation of a normal density on both sides of it."""
 
 MATTERS = 1e-3
-"""A gap less likely than this is no hypothesis of the policy, and a noise less likely than this is left out."""
+"""The policy ignores gaps, and noises, that are less likely than this."""
 
 
 SHOWN = 0.95
-"""The candidates that are counted hold the culprit with this probability, if there is one."""
+"""The probability that the counted candidates contain the culprit, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One side of a change under each hypothesis, (H,): the mean sample, its variance, and the scatter of samples.
 
-    `mean` is the level where samples scatter around one, and their average where a share of them is elsewhere.
+    `mean` is the level if samples scatter around one, and their average if a share of them is elsewhere.
     `scatter` is the variance of a sample around its build's mean.
     """
 
@@ -71,12 +71,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likely:
-    """One change that is likely there, among the builds `first` to `last` of the posterior, both included.
+    """One likely change, among the builds `first` to `last` of the posterior, both included.
 
-    `gaps` (K-1,) is the probability that the change is in each gap between neighbouring builds, given that it is
-    there; `worth` the probability that it is there and at least as large as the threshold; `size` and `spread` are
-    mean and standard deviation of its logarithm. `kept` (H,) are the gaps that matter, the hypotheses of `before`
-    and `after`.
+    `gaps` (K-1,) is the probability of each gap between neighbouring builds, given that the change exists.
+    `worth` is the probability that it exists and is at least as large as the threshold. `size` and `spread`
+    are mean and standard deviation of its logarithm. `kept` (H,) are the gaps that matter, the hypotheses of
+    `before` and `after`.
     """
 
     first: int
@@ -93,7 +93,7 @@ class Likely:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further:
-    """One more change than the likely ones: how probable it is, and the gap where it most likely is."""
+    """One more change than the likely ones: its probability, and its most likely gap."""
 
     probability: float
     gap: int
@@ -104,11 +104,11 @@ class Posterior:
     """The belief of a search, for its policy and its answer.
 
     `positions` (K,) are the built ones; `counts` (C+1,) the probability of 0, 1, ... changes between them.
-    `guesses` are as many changes as are likely, at least one where there can be any; `changes` are those that are
-    there with more than even odds. `further` is the possible next one. `no_change` is the probability that no
-    change of the threshold or more lies between the builds. `level` is the first build's; `sigma` and `tau` are the
-    spread of samples and of layouts, `grid_sigma` the robust estimate of sigma. `noise` (S,) weighs the
-    combinations of sigma and tau, of which only those `kept` were considered.
+    `guesses` are the likely number of changes, at least one if there can be any; `changes` are those with
+    more than even odds. `further` is the possible next one. `no_change` is the probability that no change of
+    the threshold or more exists between the builds. `level` is the first build's; `sigma` and `tau` are the
+    spread of samples and of layouts, `grid_sigma` the robust estimate of sigma. `noise` (S,) weights the
+    combinations of sigma and tau; only those in `kept` were considered.
     """
 
     positions: tuple[int, ...]
@@ -149,8 +149,8 @@ def infer(
 ) -> Posterior:
     """Return the posterior given all samples; needs two usable positions.
 
-    `cautious`: large layout noise is not taken to be unusual. Likelihoods of an earlier posterior, `known`, are
-    used again where they fit, and noises that it excluded are left out.
+    `cautious`: the prior does not treat large layout noise as unusual. Likelihoods of an earlier posterior,
+    `known`, are reused if they fit, and noises that it excluded are omitted.
     """
     positions = evidence.positions
     builds = [evidence.build_of(position) for position in positions]
@@ -198,14 +198,14 @@ def infer(
 
 
 def _noises(grid: Grid, known: Posterior | None) -> Indices:
-    """Return the numbers of the grid's noises that an earlier posterior did not exclude."""
+    """Return the indices of the grid's noises that an earlier posterior did not exclude."""
     if known is None or not grid.is_like(known.likelihoods.grid):
         return np.arange(len(grid.sigma))
     return np.nonzero(known.noise > EXCLUDED * known.noise.max())[0]
 
 
 def _guesses(chain: _Chain, question: Question, joint: Floats, count: int) -> tuple[Likely, ...]:
-    """Return the likeliest `count` changes, or the only one that there may be where none is likelier."""
+    """Return the likeliest `count` changes, or the only possible one if none is likelier."""
     if len(joint) == 1:
         return ()
     found = chain.changes(question, max(count, 1), joint[max(count, 1)])
@@ -223,7 +223,8 @@ def _levels(
 ) -> Floats:
     """Return the log likelihood of each position's build under the noises kept, (K, S, Q, G).
 
-    An end that is unlike all the others cannot be told from a change next to it, and is one.
+    An end that differs from all other builds cannot be distinguished from a change next to it, and counts as
+    one.
     """
     ends = {builds[0], builds[-1]} if builds[0] != builds[-1] else set()
     by_build = {
@@ -234,9 +235,9 @@ def _levels(
 
 
 def _mass_between(prior: Floats, builds: Sequence[int]) -> Floats:
-    """Return the prior of a change in each gap: none between equal builds, whose share goes to the other gaps.
+    """Return the prior of a change in each gap: zero between equal builds, whose share goes to the other gaps.
 
-    Revisions that change nothing in the build make the others likelier, not a change less likely.
+    Revisions that do not change the build make the others likelier, not a change less likely.
     """
     mass = np.where(np.diff(builds) != 0, prior, 0.0)
     return mass * (prior.sum() / mass.sum()) if mass.sum() > 0 else mass
@@ -253,14 +254,15 @@ def _further(
         return None
     there = sum((each.gaps for each in guesses), np.zeros(len(others[0].gaps))) if count else 0.0
     apart = sum((each.gaps for each in others), np.zeros(len(others[0].gaps))) - there
-    # The least of them decides whether all of them are worth it.
+    # The smallest of them decides whether all of them are large enough.
     return Further(probability=more * min(each.worth for each in others), gap=int(np.argmax(apart)))
 
 
 class _Chain:
     """The marginal likelihoods of all segments, and the recursions over them.
 
-    `levels` (K, S, Q, G) are the logarithms of the builds' likelihoods; equal `builds` count once in a segment.
+    `levels` (K, S, Q, G) are the logarithms of the builds' likelihoods; equal `builds` count once in a
+    segment.
     """
 
     def __init__(
@@ -344,7 +346,7 @@ class _Chain:
         """Return the probability of each number of changes and each noise, (C+1, S)."""
         prior = [self._no_change + outside * (1 - self._no_change)]
         for count in range(1, self._most + 1):
-            # A set of changes can be drawn in `count!` orders.
+            # A set of changes has `count!` orders.
             share = (1 - ANOTHER) * ANOTHER ** (count - 1) * math.factorial(count)
             prior.append((1 - self._no_change) * share)
         logs = np.log(prior)[:, None] + np.array([row[-1] for row in self._forward])
@@ -445,7 +447,7 @@ class _Chain:
         for segment in segments:
             part = self._given(sums[len(segment) - 1])
             mixed = np.einsum("s,sqg->g", weight, part)
-            # Quantiles, because outliers make a second hump.
+            # Quantiles, because outliers add a second mode.
             low, level, high = np.interp(QUANTILES, np.cumsum(mixed) - mixed / 2, nodes).tolist()
             variance = max(((high - low) / 2) ** 2, usual / 1600)
             plain = 1.0 - float(weight @ part[:, HALVED].sum(axis=1))
@@ -475,11 +477,10 @@ def _log_sum(logs: Floats) -> Floats:
 class Belief:
     """A snapshot of the posterior.
 
-    `at_or_before` is, for each built position, ascending, the probability that the change searched for is at or
-    before it. `no_change` is the probability that nothing as large as the threshold changed. `candidates` counts
-    the revisions of the smallest range that holds 95 % of the culprit's probability. `before` and `after` are
-    levels in the metric's own unit. `sigma` and `tau` are the spread of samples and of layouts, relative (0.01 is 1
-    %).
+    `at_or_before` is, for each built position, ascending, the probability that the change is at or before it.
+    `no_change` is the probability that nothing as large as the threshold changed. `candidates` counts the
+    revisions of the smallest range with 95 % of the culprit's probability. `before` and `after` are levels in
+    the metric's own unit. `sigma` and `tau` are the spread of samples and of layouts, relative (0.01 is 1 %).
     """
 
     at_or_before: tuple[tuple[int, float], ...]
@@ -496,7 +497,7 @@ class Belief:
 
 
 def believe(posterior: Posterior) -> Belief:
-    """Take a snapshot of a posterior: of several changes, the one whose place is least sure."""
+    """Return a snapshot of a posterior: for several changes, the one with the least certain position."""
     if not posterior.guesses:
         level = math.exp(posterior.level)
         return Belief(
@@ -528,7 +529,7 @@ def _level(change: Likely, means: Floats) -> float:
 
 
 def narrowest(positions: Sequence[int], gaps: Floats, probability: float) -> range | None:
-    """Return the neighbouring gaps with the fewest revisions that hold a change with a probability."""
+    """Return the neighbouring gaps with the fewest revisions that contain a change with a probability."""
     best: range | None = None
     size = math.inf
     sums = np.concatenate([[0.0], np.cumsum(gaps)])

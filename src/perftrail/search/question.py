@@ -1,4 +1,4 @@
-"""The question of a search: a history's length, the change worth finding, what things cost and may cost."""
+"""Question of a search: a history's length, the threshold, costs and budget."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ EVEN = 0.1
 
 
 MISFIT = 1.0
-"""The share of the allowed risk that the posterior may use up; the rest is for noise unlike what it assumes."""
+"""The share of the allowed risk for the posterior; the rest is for noise that violates its assumptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """A first guess of what a build and a sample cost, in seconds; the search replaces it by what it measures.
+    """A first guess of the seconds of a build and a sample; the search replaces it by measured values.
 
-    Only the ratio of the two decides what is measured next: expensive builds make the search take more samples of
-    the builds it has.
+    Only the ratio of the two affects the next request: expensive builds make the search take more samples of
+    existing builds.
     """
 
     build: float = 10.0
@@ -40,7 +40,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What the search may spend in all; `None` is no limit."""
+    """Limits of the whole search; `None` is no limit."""
 
     invocations: int | None = None
     builds: int | None = None
@@ -58,9 +58,9 @@ class Budget:
     def refusal(
         self, *, builds: int, invocations: int, seconds: float, fresh: int = 0, more: int = 1
     ) -> str | None:
-        """Return why it does not allow `more` invocations and `fresh` builds now; `None` if it does.
+        """Return why the budget does not allow `more` invocations and `fresh` builds now; `None` if it does.
 
-        `builds`, `invocations` and `seconds` are spent already.
+        `builds`, `invocations` and `seconds` are already spent.
         """
         if self.seconds is not None and seconds >= self.seconds:
             return "the time budget is spent"
@@ -71,7 +71,7 @@ class Budget:
         return None
 
     def without(self, *, builds: int, invocations: int, seconds: float = 0.0) -> Budget:
-        """Return what is left for one search once others have spent so much, never less than nothing."""
+        """Return the budget left after others have spent this much, at least zero."""
         return Budget(
             builds=None if self.builds is None else max(0, self.builds - builds),
             invocations=None if self.invocations is None else max(0, self.invocations - invocations),
@@ -87,15 +87,16 @@ class Question:
     ``1..revisions-1``.
 
     `threshold` is the smallest relative change worth finding (0.05 is 5 %). `confidence` is that of the whole
-    answer. `prior` weighs each position as the culprit (length `revisions`, the first is not used; need not sum to
-    one), `None` weighs them uniformly. As weights may be wrong, a tenth of the probability is spread uniformly over
-    all that weigh above zero; zero excludes. `no_change` is the prior probability that nothing changed.
+    answer. `prior` weights each position as the culprit (length `revisions`, the first is not used; need not
+    sum to one), `None` is a uniform prior. As weights may be wrong, a tenth of the probability is spread
+    uniformly over all positions with a weight above zero; zero excludes. `no_change` is the prior probability
+    that nothing changed.
 
-    `thorough` also looks for changes that a later revision undid. `relinks`: builds can be linked in other layouts.
-    `counted`: the metric is a count that repeats itself. `built` are positions whose builds exist already and cost
-    nothing; `distance` is, for each position, the amount of change since the first, in any unit: it predicts what an
-    incremental build costs. `invocations_per_sample` is 1, or more for a metric that combines points. `seed` draws
-    the order of blocks.
+    `thorough` also searches for changes that a later revision reverted. `relinks`: builds can be linked in
+    other layouts. `counted`: the metric is a deterministic count. `built` are positions with existing builds,
+    which cost nothing. `distance` is, for each position, the amount of change since the first, in any unit:
+    it predicts the cost of an incremental build. `invocations_per_sample` is 1, or more for a metric that
+    combines points. `seed` draws the order of blocks.
     """
 
     revisions: int
@@ -151,7 +152,7 @@ class Question:
 
     @property
     def sure(self) -> float:
-        """How sure the posterior must be where only it tells layouts from changes."""
+        """The required certainty of the posterior if only it separates layouts from changes."""
         return 1 - (1 - self.confidence) * MISFIT
 
     @property

@@ -1,13 +1,13 @@
-r"""A change that came little by little: the level moves evenly from one position to another.
+r"""Detect a gradual change: the level changes evenly from one position to another.
 
-With a ramp from a to b, a build at position p has the level ``m0 + f (m1 - m0)``, f = (p - a) / (b - a) between 0
-and 1. The evidence
+With a ramp from a to b, a build at position p has the level ``m0 + f (m1 - m0)``, f = (p - a) / (b - a)
+between 0 and 1. The evidence
 
 ``sum_{a,b} p(a, b) sum_noise p(noise) integral p(m0) p(m1) prod_k l_k(m0 + f_k (m1 - m0))``
 
-is compared with that of any number of changes (`posterior`) between the same builds. p(a, b) is uniform in the
-place and in the logarithm of the width. Both integrals are sums over a few levels near those of the outermost
-builds.
+is compared with that of any number of changes (`posterior`) between the same builds. p(a, b) is uniform in
+the position and in the logarithm of the width. Both integrals are sums over a few levels near those of the
+outermost builds.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ PRIOR = 0.03
 """The prior probability that a change is a ramp."""
 
 LEAST_WIDTH = 8
-"""A ramp spans so many revisions at least; what is shorter is a step."""
+"""Minimum number of revisions of a ramp; a shorter one is a step."""
 
 LEAST_BUILDS = 5
-"""A ramp is not told from steps by fewer builds."""
+"""Minimum number of builds to distinguish a ramp from steps."""
 
 MOST_SAMPLES = 12
-"""A build is not sampled more often than this to tell a ramp from steps."""
+"""Maximum samples of a build to distinguish a ramp from steps."""
 
 SAMPLES = 2
 LEAST_GAIN = 0.05
@@ -57,8 +57,8 @@ _CANDIDATES = 33
 class Ramp:
     """The belief about one ramp among some builds.
 
-    `probability` is that of a ramp instead of steps. `begins` and `ends` (R,) are the positions a and b of each
-    hypothesis that matters, `before` and `after` its levels, `weight` its share.
+    `probability` is that of a ramp instead of steps. `begins` and `ends` (R,) are the positions a and b of
+    each hypothesis that matters, `before` and `after` its levels, `weight` its share.
     """
 
     probability: float
@@ -70,7 +70,7 @@ class Ramp:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The median positions between which the level moves."""
+        """The median positions of the beginning and the end of the ramp."""
         return int(_quantile(self.begins, self.weight)), int(_quantile(self.ends, self.weight))
 
     @property
@@ -86,9 +86,9 @@ class Ramp:
         return mean, (levels - mean[:, None]) ** 2 @ self.weight
 
     def telling_position(self, evidence: Evidence, posterior: Posterior) -> int | None:
-        """Return the position that best tells the ramp from the steps for what it costs; `None` if none does.
+        """Return the position that best separates the ramp from the steps per second; `None` if none does.
 
-        The gain is what samples there would change the logarithm of the odds by, if the level were the mean of the
+        The gain is the expected change of the log odds by samples there, if the level were the mean of the
         ramp:
         ``sum over segments P(segment) (level - mean)^2 / (2 variance)``.
         """
@@ -125,10 +125,11 @@ def find_ramp(
     noise: Floats,
     steps: float,
 ) -> Ramp | None:
-    """Return the belief about one ramp; `None` where the builds are too few or span less than one.
+    """Return the belief about one ramp; `None` if there are too few builds or they span less than one.
 
-    `levels` (K, S, Q, G) are the logarithms of the builds' likelihoods, `noise` (S,) the weight of each noise with
-    steps, which says which of them to consider; `steps` is the log evidence of any number of steps.
+    `levels` (K, S, Q, G) are the logarithms of the builds' likelihoods. `noise` (S,) is the weight of each
+    noise with steps, which selects the noises to consider. `steps` is the log evidence of any number of
+    steps.
     """
     begins, ends, prior = _places(positions)
     if len(positions) < LEAST_BUILDS or len(begins) == 0:
@@ -149,7 +150,7 @@ def find_ramp(
     top = float(logs.max())
     if not math.isfinite(top):
         return None
-    # The noises left out take the same share of the ramp's evidence as of that of steps.
+    # The omitted noises have the same share of the ramp's evidence as of the steps' evidence.
     left_out = float(noise[kept].sum() / noise.sum())
     weight = np.exp(logs - top).sum(axis=2)
     place, number = np.nonzero(weight > _MATTERS * weight.max())
@@ -183,13 +184,13 @@ def _apart_from_steps(posterior: Posterior, places: Indices, mean: Floats) -> Fl
 def _logs_of_builds(lattice: Lattice, levels: Floats, level: Floats) -> Floats:
     """Return the log likelihood of all builds for each ramp, pair of levels and noise, (R, P, S).
 
-    `levels` (K, S, G) are the logarithms of the builds' likelihoods, `level` (R, K, P) is what each build has.
+    `levels` (K, S, G) are the logarithms of the builds' likelihoods, `level` (R, K, P) is each build's level.
     """
     nodes = lattice.nodes
     right = np.clip(np.searchsorted(nodes, level), 1, len(nodes) - 1)
     nearest = np.where(level - nodes[right - 1] < nodes[right] - level, right - 1, right)
     inside = (level >= nodes[0]) & (level <= nodes[-1])
-    # What lies off the lattice is as far from the build's samples as anything: its least likelihood.
+    # A level off the lattice is far from the build's samples: use the smallest likelihood.
     table = np.concatenate([levels, levels.min(axis=2, keepdims=True)], axis=2)
     place = np.where(inside, nearest, len(nodes))
     ramps, builds, pairs = place.shape
@@ -210,7 +211,7 @@ def _places(positions: Indices) -> tuple[Floats, Floats, Floats]:
             break
         knots = np.insert(knots, widest + 1, round((knots[widest] + knots[widest + 1]) / 2))
     if len(knots) > _KNOTS:
-        # Where builds crowd, around a culprit, two knots next to each other are as good as ten.
+        # Where builds are dense, around a culprit, two neighbouring knots are as good as ten.
         crowd = np.argsort(-np.minimum(np.diff(knots)[1:], np.diff(knots)[:-1]), kind="stable")
         knots = np.sort(np.concatenate([knots[[0, -1]], knots[1:-1][crowd[: _KNOTS - 2]]]))
     edges = np.concatenate([[low], (knots[1:] + knots[:-1]) / 2, [high]])
@@ -224,11 +225,11 @@ def _places(positions: Indices) -> tuple[Floats, Floats, Floats]:
 
 
 def _levels_near(levels: Floats, share: Floats, lattice: Lattice, grid: Grid) -> tuple[Floats, float]:
-    """Return a few levels about that of a build, and how far they are apart."""
+    """Return a few levels around that of a build, and their distance."""
     nodes, weights = lattice.nodes, lattice.weights
     density = share @ np.exp(levels - levels.max(axis=1, keepdims=True)) * weights
     density /= density.sum()
-    # Outliers make a second hump: the spread is that around the peak.
+    # Outliers add a second mode: the spread is that around the peak.
     centre = grid.centre
     near = np.abs(nodes - nodes[int(np.argmax(density))]) < 3 * centre
     mean = float(density[near] @ nodes[near] / density[near].sum())

@@ -1,12 +1,12 @@
-"""The search for what changed a metric: ask what to measure, tell the samples, until it is settled.
+"""Search for the revisions that changed a metric: ask what to measure, tell the samples, until it is settled.
 
-The guide (`posterior`, `policy`) says where to look; the certificate (`certificate`) decides. Once the guide has
-narrowed each likely change to one gap, fresh blocks of a certificate confirm it or send it back. Where no change is
-likely, a certificate shows that the ends are equal within the threshold. The guide uses the blocks' samples too; a
-certificate never uses the guide's.
+The guide (`posterior`, `policy`) chooses what to measure; the certificate (`certificate`) decides. Once the
+guide has narrowed each likely change to one gap, fresh blocks of a certificate confirm or reject it. If no
+change is likely, a certificate shows that the ends are equal within the threshold. The guide uses the blocks'
+samples too; a certificate never uses the guide's.
 
-Pure: no clock, no disk; random orders come from the question's seed. The same news in the same order lead to the
-same question where it is asked after each, so a search resumes when it gets all earlier results again.
+Pure: no clock, no disk; random orders come from the question's seed. The same news in the same order, with a
+request after each, lead to the same requests, so a search resumes when it receives all earlier results again.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ if TYPE_CHECKING:
 
 LARGE_ENOUGH = 0.5
 LARGE_ENOUGH_ALONE = 0.1
-"""A change that is likely there is searched for if it is as large as the threshold with this probability; the
-second if no other change is."""
+"""A likely change is searched for if it reaches the threshold with this probability; the second value applies if there
+is no other change."""
 
 FURTHER = 0.1
 FURTHER_THOROUGH = 0.01
-"""A further change of this probability is looked at with more samples; the second in a thorough search."""
+"""A further change of this probability gets more samples; the second value applies in a thorough search."""
 
 MOST_SAMPLES = 12
-"""No build is sampled more often than this only to see whether there is a further change."""
+"""Maximum samples of a build only to look for a further change."""
 
 TRUST = 0.95
-"""The guide hands a change to the certificate once it is in one gap with this probability."""
+"""The guide passes a change to the certificate once it is in one gap with this probability."""
 
 BROKEN_TOO = 0.97
-"""Untried revisions in a broken range are left alone once all of them are broken with this probability."""
+"""Untried revisions in a broken range are ignored once all of them are broken with this probability."""
 
 HOPELESS = 40
 """Maximum failures without one usable revision."""
 
 SPREAD = 24
-"""A thorough search leaves no more than this part of the history without a measured revision."""
+"""A thorough search leaves no larger part of the history without a measured revision."""
 
 LEAST_NEAR = 3
 NEAR = 6
-"""Minimum and maximum of further builds measured at each end where nothing is relinked: they show the layout noise."""
+"""Minimum and maximum of further builds measured at each end without relinking: they show the layout noise."""
 
 LEAST_BESIDE = 3
-"""The builds on each side of a change, at least, before it is named where nothing is relinked: fewer may be alike by
+"""Minimum number of builds on each side of a change before it is named without relinking: fewer may be alike by
 the chance of their layouts."""
 
 BEYOND_LAYOUTS = 0.999
@@ -76,11 +76,11 @@ MOST_CLAIMS = 10
 """Maximum number of claims to certify, including rejected ones."""
 
 MOST_AFTER_LOCATED = 48
-"""Maximum samples to make sure that layouts do not explain a certified change, or as many as led
+"""Maximum samples to exclude that layouts explain a certified change, or as many as led
 to it."""
 
 SAMPLES_PER_LAYOUT = 4
-"""So often a block runs each build in its layout where linking it costs more than samples of it."""
+"""Number of runs of each build in a block's layout if linking costs more than samples."""
 
 LONG = 90
 """Invocations after which a search checks whether its step is really a ramp."""
@@ -93,14 +93,14 @@ MOST_BATCHES = 1000
 
 BUILDS_PER_HALVING = 4
 HIDDEN = 0.5
-"""Without relinking, a search with more than these builds for each halving of the history ends where the standard
+"""Without relinking, a search with more than these builds for each halving of the history ends if the standard
 deviation of layouts exceeds this share of the threshold."""
 
 MOST_ALIKE = 12
 """Maximum consecutive batches of one build."""
 
 MOST_NOISY = 0.25
-"""Once more than this share of samples is noisy, a noisy sample no longer cancels its pair: hardly any would be
+"""Above this share of noisy samples, a noisy sample no longer cancels its pair: hardly any pairs would be
 left."""
 
 _PARTS = (0.5, 0.375, 0.625, 0.25, 0.75)
@@ -109,7 +109,8 @@ _PARTS = (0.5, 0.375, 0.625, 0.25, 0.75)
 class Search:
     """A search for the revisions that changed a metric, as an ask/tell object.
 
-    Tell it anything that is known, asked for or not, then ask; do what it asks and tell it; until `Settled`.
+    Tell it any known results, asked for or not. Then ask, do what it asks, and tell it the results, until
+    `Settled`.
     """
 
     def __init__(self, question: Question) -> None:
@@ -134,7 +135,7 @@ class Search:
     def tell(self, news: News) -> None:
         """Record news, asked for or not. Raises `ValueError` for a position outside the history."""
         if isinstance(news, Batch) and news.certificate:
-            # Claims are made by asking: so that a block counts in a search that is only told everything again.
+            # Asking creates claims: a resumed search that only receives results must create them too.
             self.ask()
         self._evidence.add(news)
         if isinstance(news, Batch) and news.certificate:
@@ -152,7 +153,7 @@ class Search:
         self._next = None
 
     def _tell_certificates(self, block: Batch) -> None:
-        """Pass a block to every open claim that was made before it and has two of its builds in it."""
+        """Report a block to every open claim that is older and has two of its builds in it."""
         values: dict[int, list[float]] = {}
         cancelled: set[int] = set()
         for sample in block.samples:
@@ -175,13 +176,13 @@ class Search:
         return self._next
 
     def first_batch(self, position: int) -> Measure:
-        """Return the batch with which a build that was begun ahead is measured first."""
+        """Return the first batch of a build that was built ahead."""
         return self._guide_batch(position, 1)
 
     def builds_ahead(self, begun: Collection[int], count: int) -> tuple[int, ...]:
-        """Return up to `count` positions whose builds would say most while those `begun` are being built.
+        """Return up to `count` positions with the most informative builds while those `begun` are being built.
 
-        With k builds of one gap at once, a gap is cut in k + 1 pieces instead of two.
+        With k parallel builds of one gap, a gap is split into k + 1 pieces instead of two.
         """
         action = self.ask()
         if isinstance(action, Settled) or action.certificate:
@@ -213,7 +214,7 @@ class Search:
 
     @property
     def posterior(self) -> Posterior:
-        """What the samples say; needs two usable revisions."""
+        """The posterior given the samples; needs two usable revisions."""
         if self._posterior is None:
             self._posterior = infer(
                 self.question,
@@ -228,24 +229,24 @@ class Search:
 
     @property
     def _is_cautious(self) -> bool:
-        """Whether a claim about binaries stands, so that only the posterior tells layouts from changes."""
+        """Whether there is a claim about binaries, so that only the posterior separates layouts from changes."""
         located = (each for each in self._certificates.values() if each.state is State.LOCATED)
         return any(each.summary().layouts < LAYOUTS_ENOUGH for each in located)
 
     @property
     def belief(self) -> Belief | None:
-        """What the search believes now, `None` before two revisions were measured."""
+        """The current belief, `None` before two revisions were measured."""
         return believe(self.posterior) if len(self._evidence.positions) > 1 else None
 
     def expected_seconds(self, measure: Measure) -> float:
-        """Return what a batch is expected to cost, with the builds that it needs."""
+        """Return the expected cost of a batch, including the builds that it needs."""
         fresh = [position for position in measure.positions if position not in self._evidence.built]
         costs = Costs(self.question, self._evidence)
         return float(costs.build(np.array(fresh, dtype=np.int64)).sum()) + len(measure.order) * costs.sample
 
     @property
     def evidence(self) -> Evidence:
-        """Everything told so far."""
+        """Everything reported so far."""
         return self._evidence
 
     # Deciding what to do next: first the ends, then inside, then certificates.
@@ -268,8 +269,8 @@ class Search:
             return self._certify_ramp(ramp)
         if self._is_hidden():
             return self._conclude(
-                f"builds differ by about {100 * self.posterior.tau:.2g} % without any change, by the layout of their "
-                f"code: too much to search for changes of {100 * self.question.threshold:g} %"
+                f"builds differ by about {100 * self.posterior.tau:.2g} % without any change, because of "
+                f"their code layout: too much to search for changes of {100 * self.question.threshold:g} %"
             )
         enough = max(MOST_AFTER_LOCATED, self._until_located)
         choice = self._best_choice(self._unresolved()) if self._after_located < enough else None
@@ -278,7 +279,7 @@ class Search:
         return self._look_further() or self._tell_from_ramp() or self._certify()
 
     def _is_hidden(self) -> bool:
-        """Whether the noise of layouts, which this build cannot redraw, hides what is searched for."""
+        """Whether the noise of layouts, without relinking, is too large for the threshold."""
         most = BUILDS_PER_HALVING * math.ceil(math.log2(self.question.revisions))
         return (
             not self._evidence.relinks
@@ -287,7 +288,7 @@ class Search:
         )
 
     def _is_stuck(self, position: int) -> bool:
-        """Whether samples of one build were asked for so often in a row that more of them tell nothing new."""
+        """Whether one build was requested so often in a row that more samples of it give no information."""
         wanted = frozenset({position}) - {self._evidence.reference}
         return self._alike >= MOST_ALIKE and wanted == self._looked_at
 
@@ -297,7 +298,7 @@ class Search:
         return large or [change for change in changes if change.worth >= LARGE_ENOUGH_ALONE]
 
     def _first_look(self) -> Measure | None:
-        """Return the first samples of the two ends, found among what can be built; `None` once they are there."""
+        """Return the first samples of the two ends, among usable revisions; `None` once they exist."""
         low, high = self._ends()
         wanted, evidence = self.question.samples_at_ends, self._evidence
         if low is not None and evidence.count(low) == 0:
@@ -334,8 +335,8 @@ class Search:
     def _too_few(self) -> str:
         tried = len(self._evidence.unusable)
         if not self._evidence.positions:
-            return f"none of the {tried} revisions tried could be built and run"
-        return f"only one revision could be built and run, {tried} could not: nothing to compare it with"
+            return f"all {tried} tried revisions failed to build or run"
+        return f"only one revision could be built and run, {tried} failed: no other revision to compare with"
 
     # The guide.
 
@@ -343,7 +344,7 @@ class Search:
         return [change for change in self._worthy() if not self._is_resolved(change)]
 
     def _is_resolved(self, change: Likely) -> bool:
-        """Whether a change is surely in one gap, with nothing left to be built inside."""
+        """Whether a change is surely in one gap, with nothing left to build inside."""
         gap = int(np.argmax(change.gaps))
         if change.exists * float(change.gaps[gap]) < self._target(gap):
             return False
@@ -353,7 +354,7 @@ class Search:
         return bool(policy.breakage(self._evidence).all_between(low, high) >= BROKEN_TOO)
 
     def _target(self, gap: int) -> float:
-        """Return how sure the guide must be of a gap: less before its certificate than for the answer."""
+        """Return the required probability of a gap: lower before its certificate than for the answer."""
         sides = [self._evidence.build_of(self.posterior.positions[at]) for at in (gap, gap + 1)]
         for certificate in self._certificates.values():
             inner = certificate.inner
@@ -362,7 +363,7 @@ class Search:
         return TRUST
 
     def _is_divisible(self, gap: int) -> bool:
-        """Whether some revision inside a gap, not tried yet, would split its candidates."""
+        """Whether an untried revision inside a gap would split its candidates."""
         possible = self._candidates(range(gap, gap + 1))
         inside = range(int(possible[0]), int(possible[-1]))
         return any(not self._evidence.is_tried(position) for position in inside)
@@ -393,11 +394,11 @@ class Search:
         return policy.new_builds(self._evidence, self.posterior, change, self._cumulative, costs)
 
     def _redraws(self) -> bool:
-        """Whether the guide's samples are taken in new layouts: where these differ about as much as samples do."""
+        """Whether the guide's samples use new layouts: if layouts differ about as much as samples do."""
         return self._evidence.relinks and self.posterior.tau > 0.5 * self.posterior.sigma
 
     def _guide_batch(self, position: int, samples: int) -> Measure:
-        """Return samples of a build with samples of the reference between them."""
+        """Return a batch of a build with samples of the reference between them."""
         reference, order = self._evidence.reference, [position] * samples
         alone = policy.shares(self._evidence, samples)
         if reference is not None and self._evidence.build_of(position) != reference and not alone:
@@ -410,7 +411,7 @@ class Search:
         return Measure(order=tuple(order), layout=layout)
 
     def _look_further(self) -> Action | None:
-        """Sample again what lies next to the gap where a further change most likely is."""
+        """Return more samples of the builds next to the likeliest gap of a further change."""
         enough = FURTHER_THOROUGH if self.question.thorough else FURTHER
         further = self.posterior.further
         if further is not None and further.probability > enough:
@@ -423,7 +424,7 @@ class Search:
         return self._spread() if self.question.thorough else None
 
     def _spread(self) -> Measure | None:
-        """Build near the middle of the longest range without a measured revision, while it is too long."""
+        """Return a build near the middle of the longest range without a measured revision, while it is too long."""
         positions = self._evidence.positions
         apart = np.diff(positions)
         for gap in np.argsort(-apart, kind="stable").tolist():
@@ -440,7 +441,7 @@ class Search:
     # Ramps.
 
     def _possible_ramp(self) -> Ramp | None:
-        """Return the belief in a ramp, where there is reason to ask: steps in one direction, or a long search."""
+        """Return the belief in a ramp, if it is plausible: steps in one direction, or a long search."""
         changes = self.posterior.changes
         one_way = len({change.size > 0 for change in changes}) == 1
         if not one_way or (len(changes) < 3 and self._evidence.invocations < LONG):
@@ -454,7 +455,7 @@ class Search:
         return ramp if ramp is not None and ramp.probability >= 0.5 else None
 
     def _tell_from_ramp(self) -> Measure | None:
-        """Sample where a ramp and the steps differ most, while a ramp is not excluded."""
+        """Return samples where a ramp and the steps differ most, while a ramp is not excluded."""
         ramp = self._possible_ramp()
         if ramp is None or ramp.probability <= 1 - self.question.confidence:
             return None
@@ -463,7 +464,7 @@ class Search:
         return measure if measure is not None and self._refusal(measure) is None else None
 
     def _certify_ramp(self, ramp: Ramp) -> Action:
-        """Make sure that it is a ramp, and certify that the ends differ."""
+        """Confirm that it is a ramp, and certify that the ends differ."""
         if ramp.probability < self.question.confidence:
             look = self._tell_from_ramp()
             if look is not None:
@@ -477,7 +478,7 @@ class Search:
     # The certificates.
 
     def _nothing_found(self) -> Action:  # noqa: PLR0911 - as `_decide`
-        """Certify that the ends are equal within the threshold, after a look further where that is wanted."""
+        """Certify that the ends are equal within the threshold, after a search for further changes if requested."""
         look = self._look_further()
         if look is not None:
             return look
@@ -490,7 +491,7 @@ class Search:
             return self._afford(self._block(certificate))
         if certificate is None or certificate.state is not State.LOCATED:
             return self._conclude(
-                "the ends could not be shown to be equal, nor a change between them be located"
+                "the search could neither show that the ends are equal nor locate a change between them"
             )
         same = self._evidence.build_of(low) == self._evidence.build_of(high)
         if certificate.summary().layouts < LAYOUTS_ENOUGH and not same and not self.question.counted:
@@ -500,12 +501,12 @@ class Search:
                 return self._afford(near)
             if unsure:
                 return self._conclude(
-                    "the builds at the ends are equal, which may be the chance of their layouts"
+                    "the builds at the ends have equal values, possibly because of their layouts"
                 )
         return Settled(answer=no_change(self.question, self._evidence, self.posterior, certificate))
 
     def _near_end(self, most: int) -> Measure | None:
-        """Return samples of one more build near an end: one build's layout may hide a change, several hardly do."""
+        """Return samples of one more build near an end: one layout may hide a change, several hardly can."""
         last = self.question.revisions - 1
         reach = max(NEAR, self.question.revisions // 8)
         sides = [range(1, min(reach, last)), range(last - 1, max(last - reach, 0), -1)]
@@ -518,7 +519,7 @@ class Search:
         return None
 
     def _beyond(self) -> int | None:
-        """Return an untried revision before the first or after the last usable one: first halve what is untried."""
+        """Return an untried revision before the first or after the last usable one, halving the untried range."""
         if len(self._evidence.unusable) >= HOPELESS:
             return None
         low, high = self.posterior.positions[0], self.posterior.positions[-1]
@@ -542,7 +543,7 @@ class Search:
         return self._beside(claims) or self._conclude("")
 
     def _beside(self, claims: Sequence[Claim]) -> Measure | None:
-        """Return samples of one more build on a side of a certified change that has few: its layouts may explain it."""
+        """Return samples of one more build on a side of a certified change with few: layouts may explain it."""
         if self.question.counted:
             return None
         certificates = list(self._certificates_of(claims))
@@ -566,7 +567,7 @@ class Search:
         return None
 
     def _claims(self) -> list[Claim]:
-        """Narrow each worthy change to the fewest revisions that hold it; ranges that overlap leave the surer one."""
+        """Narrow each worthy change to the fewest revisions that contain it; of overlapping ranges keep the surest."""
         found: list[Claim] = []
         for change in sorted(self._worthy(), key=lambda each: -float(each.gaps.max() * each.exists)):
             gap = int(np.argmax(change.gaps))
@@ -590,7 +591,7 @@ class Search:
         return sorted(found, key=lambda claim: claim.before)
 
     def _certificates_of(self, claims: Sequence[Claim]) -> Iterator[Certificate | None]:
-        """Yield the certificate of each claim, made where there is none yet; `None` once there are too many."""
+        """Yield the certificate of each claim, created if missing; `None` once there are too many."""
         positions = self.posterior.positions
         edges = [positions[0], *(at for claim in claims for at in (claim.before, claim.after)), positions[-1]]
         for number, claim in enumerate(claims):
@@ -632,7 +633,7 @@ class Search:
         return most is None or self._evidence.builds + extra < most
 
     def _refusal(self, measure: Measure) -> str | None:
-        """Return why the budget does not allow a batch; `None` where it does."""
+        """Return why the budget does not allow a batch; `None` if it does."""
         evidence = self._evidence
         return self.question.budget.refusal(
             builds=evidence.builds,
@@ -647,7 +648,7 @@ class Search:
         return measure if refusal is None else self._conclude(refusal)
 
     def _conclude(self, reason: str) -> Settled:
-        """Answer with what is certified; what the guide suspects beyond that is said as such."""
+        """Return the certified answer, with the guide's further suspicions."""
         if len(self._evidence.positions) < 2:
             return Settled(answer=nothing_usable(reason))
         claims = self._claims()
@@ -672,7 +673,7 @@ class Search:
 
 
 def _inward(revisions: int) -> Iterator[int]:
-    """Yield distances from an end at which to look for a usable revision, further and further apart.
+    """Yield distances from an end at which to look for a usable revision, in growing steps.
 
     >>> list(_inward(20))
     [0, 1, 2, 3, 4, 6, 9, 13, 19]

@@ -1,4 +1,4 @@
-"""A search in plain words, for `show --search` and the console."""
+"""Describe a search in plain words, for `show --search` and the console."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     Label = Callable[[int], str]
 
 SPREADS_DIFFER = 2.0
-"""A change that multiplies the spread of the samples by this, or divides it, is worth a word."""
+"""A change that multiplies or divides the spread of the samples by this is reported."""
 
 _TIMES = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
 
 
 def step(news: News, belief: Belief | None, label: Label, *, what: str = "") -> str:
-    """Say what was measured, and what the search believes after it.
+    """Return a description of what was measured, and of the belief after it.
 
     `label` names a position; `what` is the value of the build that was measured, or why there is none.
 
@@ -78,7 +78,7 @@ def _batch(batch: Batch, label: Label, what: str) -> str:
 
 
 def verdict(answer: Answer, label: Label) -> str:
-    """Say the answer in one sentence."""
+    """Return the answer in one sentence."""
     match answer.verdict:
         case Verdict.FOUND | Verdict.RANGE | Verdict.SEVERAL:
             said = "; ".join(_change(change, label) for change in answer.changes) + f" ({answer.reason})"
@@ -97,14 +97,14 @@ def verdict(answer: Answer, label: Label) -> str:
 
 
 def certified(summary: Summary) -> str:
-    """Say what a certificate rests on."""
+    """Return the evidence of a certificate in words."""
     blocks = f"{counted(summary.blocks, 'block')} ({counted(summary.invocations, 'run')})"
     over = f" over {summary.layouts} layouts" if summary.layouts > 1 else ""
     return f"certified in {blocks}{over}, error at most {_percent(summary.error)}"
 
 
 def reservations(summary: Summary) -> tuple[str, ...]:
-    """Say what a certificate of a change leaves open: layouts, another change, another spread."""
+    """Return what a certificate of a change leaves open: layouts, another change, another spread."""
     said = []
     if summary.layouts == 1:
         said.append(
@@ -115,12 +115,12 @@ def reservations(summary: Summary) -> tuple[str, ...]:
         said.append(f"another change{largest} is possible")
     spread = summary.spread
     if spread is not None and max(spread, 1 / spread if spread else math.inf) >= SPREADS_DIFFER:
-        said.append(f"samples scatter {spread:.2g} times as much after it")
+        said.append(f"samples scatter {spread:.2g} times as much after the change")
     return tuple(said)
 
 
 def suspicion(suspected: Suspicion, label: Label) -> str:
-    """Say which change is likely and not certified, and what it would take.
+    """Return which change is likely and not certified, and what it needs.
 
     >>> from perftrail.search.answer import Suspicion
     >>> doubt = Suspicion(
@@ -140,7 +140,7 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
 
 
 def left(belief: Belief) -> str:
-    """Say how much the search has still to decide."""
+    """Return how much the search still has to decide."""
     if belief.no_change > 0.5:
         return f"{_sure(belief.no_change)} that nothing changed"
     return f"{counted(belief.candidates, 'candidate')} left"
@@ -187,7 +187,7 @@ def _percent(share: float) -> str:
 
 
 def _sure(probability: float) -> str:
-    """Print a probability with as many nines as it has, and never as 100 %."""
+    """Format a probability with as many nines as it has, and never as 100 %."""
     percent = 100 * min(probability, 0.9999)
     digits = 0 if percent < 99 else 1 if percent < 99.9 else 2
     return f"{percent:.{digits}f} % sure"

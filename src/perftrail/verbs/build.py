@@ -1,4 +1,4 @@
-"""`build`: makes one subject and says what came of it, or lays its recipe out to be gone through by hand."""
+"""Build one subject and report the outcome, or prepare its tree for a shell."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 MOST_SHELLS = 64
-"""So many may be open on one study at once, each in a directory of its own."""
+"""Maximum number of shells on one study, each in a separate directory."""
 
 STEPS = "steps.sh"
-"""The file beside a tree that is laid out which runs the whole recipe."""
+"""The file in the tree's parent directory that runs the whole recipe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeReport:
-    """What came of making one subject. `known`: it was made, or failed, before; nothing was done.
+    """Outcome of building one subject. `known`: the outcome was stored; nothing was built.
 
-    `skipped` is the reason for which every other command leaves the revision out; empty when none does.
+    `skipped` is the reason why all other commands skip the revision; empty if they do not.
     """
 
     subject: Subject
@@ -47,7 +47,7 @@ class MakeReport:
     skipped: str
 
     def as_json(self) -> dict[str, Json]:
-        """The report as `build --json` prints it."""
+        """Return the report as `build --json` prints it."""
         built = self.outcome if isinstance(self.outcome, Built) else None
         failure = self.outcome if isinstance(self.outcome, Failure) else None
         told: Json = None
@@ -70,7 +70,7 @@ class MakeReport:
 
 
 def make(session: Session, name: str, *, variant: str | None) -> Generator[Event, None, MakeReport]:
-    """Make a subject, also one that the study skips; yields what happens and returns the report."""
+    """Build a subject, also one that the study skips; yield events and return the report."""
     workshop = session.workshop
     subject = subject_named(session, name, variant=variant)
     left_out = workshop.left_out((subject.revision,))
@@ -96,16 +96,16 @@ def make(session: Session, name: str, *, variant: str | None) -> Generator[Event
 
 
 def subject_named(view: View, name: str, *, variant: str | None) -> Subject:
-    """Give the subject that somebody names; raises `UsageError` or `SourceError` when there is none."""
+    """Return the subject with a name; raises `UsageError` or `SourceError` if there is none."""
     chosen = _variant(view.study, variant)
     return Subject(revision=find_revision(view.study, view.source, name), variant=chosen)
 
 
 @contextmanager
 def laid_out(view: View, subject: Subject, *, results: Path) -> Iterator[Workplace]:
-    """Lay a subject's recipe out in a directory of its own, which is removed at the end; what is stored stays.
+    """Prepare a subject's tree in a separate directory, which is removed at the end; stored builds do not change.
 
-    What one that was killed left there is removed before.
+    Leftovers of killed processes are removed first.
     """
     with _own_directory(results.absolute()) as home:
         place = view.workshop.lay_out(subject, str(home))
@@ -115,7 +115,7 @@ def laid_out(view: View, subject: Subject, *, results: Path) -> Iterator[Workpla
 
 @contextmanager
 def _own_directory(results: Path) -> Iterator[Path]:
-    """Give the first directory for a shell that nobody uses now; it is empty or not there."""
+    """Lock and yield the first unused directory for a shell; it is empty or does not exist."""
     shells = results / "shells"
     for number in range(1, MOST_SHELLS + 1):
         home = shells / f"{number}"
@@ -130,16 +130,16 @@ def _own_directory(results: Path) -> Iterator[Path]:
                 with suppress(OSError):
                     shells.rmdir()
             return
-    raise UsageError(f"--shell: {MOST_SHELLS} shells are open on these results; leave one of them")
+    raise UsageError(f"--shell: {MOST_SHELLS} shells are open on these results; exit one of them")
 
 
 def script_of(place: Workplace) -> Path:
-    """Give the file that runs all steps of a recipe that is laid out."""
+    """Return the file that runs all steps of a prepared recipe."""
     return Path(place.log).parent / STEPS
 
 
 def _script(place: Workplace) -> str:
-    """Write the steps as they are run: each by a shell of its own, the first that fails ends it."""
+    """Return a script of the steps as a build runs them: one shell for each, until the first failure."""
     lines = [f"/bin/sh -eu -c {shlex.quote(line)}" for line in place.lines]
     return "\n".join(["set -ex", f"cd {shlex.quote(place.directory)}", *lines, ""])
 
@@ -149,7 +149,7 @@ def _variant(study: Study, name: str | None) -> str:
     if name is None:
         if PLAIN in names or len(names) == 1:
             return PLAIN if PLAIN in names else names[0]
-        raise UsageError(f"--variant: which one? The study has {listed(names, 'and')}")
+        raise UsageError(f"--variant: choose one; the study has {listed(names, 'and')}")
     if name not in names:
         raise UsageError(f"--variant {quoted(name)}: the study has no such variant{suggestion(name, names)}")
     return name

@@ -1,6 +1,7 @@
-"""`check`: what a study would take, what of it is there already, and how long the rest will be.
+"""Report the plan of a study and its cost, and try a few revisions.
 
-`check --try`: builds, starts and relinks a few revisions, and says what those that fail have in common.
+`survey` counts builds and samples that exist and that are missing. `Attempt` is `check --try`: it builds,
+starts and relinks a few revisions, and groups their failures.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """A study's plan: counts of what is asked, made, failed and stored, and the time that is left.
+    """A study's plan: counts of wanted, built, failed and stored items, and the remaining time.
 
-    `troubles` are the builds that failed before, `left_out` the revisions that the study skips.
-    `asked` is when a source was asked for what it answers from what is kept, empty when by this process.
-    `seconds` is `None` as long as nothing was made or measured from which it could be told; so many points are
-    `unseen`, for which another's time stands, and which may take longer.
+    `troubles` are the builds that failed before, `left_out` the revisions that the study skips. `asked` is
+    the time when a cached source was updated, empty if by this process. `seconds` is `None` until there are
+    builds or samples to estimate from. `unseen` points have no samples: their time is estimated from other
+    points, and may be longer.
     """
 
     title: str
@@ -65,7 +66,7 @@ class Survey:
     asked: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """The plan as `check --json` prints it."""
+        """Return the plan as `check --json` prints it."""
         return {
             "title": self.title,
             "revisions": len(self.revisions),
@@ -98,7 +99,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What a study wants of each subject, and what is there of it: builds, what is started, and its outcomes."""
+    """What a study wants of each subject, and what exists: builds, runnables, and their outcomes."""
 
     wanted: Mapping[Subject, Sequence[Cell]]
     builds: Mapping[Subject, Built | Failure | None]
@@ -107,17 +108,17 @@ class _Known:
 
     @property
     def built(self) -> list[Built]:
-        """The builds that there are."""
+        """The builds that exist."""
         return [build for build in self.builds.values() if isinstance(build, Built)]
 
     @property
     def failures(self) -> dict[Subject, Failure]:
-        """The subjects that do not build."""
+        """The subjects that fail to build."""
         return {subject: build for subject, build in self.builds.items() if isinstance(build, Failure)}
 
     @property
     def possible(self) -> list[Cell]:
-        """What can be measured, as far as is known."""
+        """The cells that can be measured, as far as known."""
         return [
             cell
             for subject, chosen in self.wanted.items()
@@ -127,7 +128,7 @@ class _Known:
         ]
 
     def standings(self, study: Study) -> dict[Cell, Standing]:
-        """Where each thing to be measured stands; cells that share an artefact count once."""
+        """Return the state of each cell; cells that share an artefact count once."""
         held: dict[object, tuple[Cell, tuple[Outcome, ...]]] = {}
         for cell in self.possible:
             runnable = self.runnables.get(cell)
@@ -145,7 +146,7 @@ class _Known:
         }
 
     def seconds(self, measuring: Span | None) -> Span | None:
-        """How long what is left takes, by what was made and measured so far; `None` where nothing was."""
+        """Return the remaining time, estimated from builds and samples so far; `None` without any."""
         to_make = sum(build is None for build in self.builds.values())
         if measuring is None or (to_make and not self.built):
             return None
@@ -154,7 +155,7 @@ class _Known:
 
 
 def survey(view: View, selection: Selection) -> Survey:
-    """Work out the plan of `run` for a study. Makes and measures nothing."""
+    """Return the plan of `run` for a study. Builds and measures nothing."""
     revisions = view.source.history()
     known = _known(view, selection, revisions)
     policy = view.study.measure
@@ -191,7 +192,7 @@ def _left(study: Study, standings: Mapping[Cell, Standing]) -> Left:
 
 
 def _known(view: View, selection: Selection, revisions: Sequence[Revision]) -> _Known:
-    """Look up what there is of everything wanted."""
+    """Look up the builds and samples of everything wanted."""
     every = {
         subject: [cell for cell in cells(view.study, subject) if selection.wants(cell)]
         for subject in subjects(view.study, view.workshop.wanted(revisions))
@@ -214,26 +215,26 @@ def _known(view: View, selection: Selection, revisions: Sequence[Revision]) -> _
 
 
 LAYOUTS = (1, 2, 3)
-"""The seeds with which the newest revision is relinked: as many as tell whether that has any effect."""
+"""Seeds for relinking the newest revision: enough to see whether relinking has any effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advised:
-    """A trouble of subjects that were tried, with what may help where they are one stretch of the history."""
+    """A trouble of tried subjects, with remedies if the subjects are one range of the history."""
 
     trouble: Trouble
     remedies: tuple[Remedy, ...]
 
     def as_json(self) -> dict[str, Json]:
-        """The trouble as `check --try --json` prints it, each remedy as lines of a study file."""
+        """Return the trouble as `check --try --json` prints it, each remedy as lines of a study file."""
         return {**self.trouble.as_json(), "remedies": ["\n".join(each.lines) for each in self.remedies]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptReport:
-    """The result of a trial: how many subjects of how many, what failed, and the plan by what is known now.
+    """The result of a trial: numbers of subjects, failures, and the updated plan.
 
-    `relinked` counts subjects that were linked in another order and then started, `None` where nothing says how.
+    `relinked` counts subjects that were relinked and then started; `None` if no recipe relinks.
     """
 
     plan: Survey
@@ -245,11 +246,11 @@ class AttemptReport:
 
     @property
     def useful(self) -> bool:
-        """Whether something could be built and started, so that the study can say anything at all."""
+        """Whether at least one subject was built and started."""
         return self.started > 0
 
     def as_json(self) -> dict[str, Json]:
-        """The report as `check --try --json` prints it."""
+        """Return the report as `check --try --json` prints it."""
         return {
             "tried": list(dict.fromkeys(subject.revision.id for subject in self.tried)),
             "subjects": len(self.tried),
@@ -264,7 +265,7 @@ class AttemptReport:
 class Attempt:
     """Tries revisions spread evenly over the range: builds each, and starts the first point of each benchmark.
 
-    All of it is done as `run` does it, kept, and not done again.
+    Builds and invocations are the same as those of `run`, are stored, and are reused.
     """
 
     def __init__(self, session: Session, selection: Selection, *, count: int) -> None:
@@ -278,7 +279,7 @@ class Attempt:
         self._failures: dict[Subject, Failure] = {}
 
     def events(self) -> Generator[Event, None, AttemptReport]:
-        """Do it; yields what happens and returns the report. Raises `UsageError` when nothing is selected."""
+        """Try the revisions; yield events and return the report. Raises `UsageError` if nothing is selected."""
         revisions = self._session.source.history()
         yield HistoryRead(revisions=revisions)
         workshop = self._session.workshop
@@ -310,9 +311,7 @@ class Attempt:
             if any(self._first_cells(Subject(revision=revision, variant=name)) for name in variants)
         ]
         if not wanted:
-            raise UsageError(
-                "--only and source.skip leave nothing to try; perftrail check shows what there is"
-            )
+            raise UsageError("--only and source.skip exclude every revision; list them with perftrail check")
         subjects = (
             Subject(revision=revision, variant=name)
             for revision in spread(wanted, self._count)
@@ -321,7 +320,7 @@ class Attempt:
         return tuple(subject for subject in subjects if self._first_cells(subject))
 
     def _first_cells(self, subject: Subject) -> list[Cell]:
-        """The first point of each benchmark that is wanted of a subject."""
+        """Return the first wanted point of each benchmark of a subject."""
         first: dict[str, Cell] = {}
         for cell in cells(self._session.study, subject):
             if self._selection.wants(cell):
@@ -340,7 +339,7 @@ class Attempt:
                 self._failures.setdefault(subject, failure)
 
     def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
-        """Link what was started in other orders, and start it once so; no sample is kept of that."""
+        """Relink the started cells in other orders, and start each once; no sample is stored."""
         workshop, bench = self._session.workshop, self._session.bench
         wanted = [cell for cell in cells if cell.subject in self._started and workshop.can_relink(cell)]
         if not wanted:
@@ -369,14 +368,14 @@ class Attempt:
 
 
 def as_tried(study: Study) -> Study:
-    """Give a study as it is tried: a start that only warms up need not wait for a quiet machine."""
+    """Return a study for trials: a warm-up does not wait for a quiet machine."""
     if not study.measure.warmups:
         return study
     return replace(study, measure=replace(study.measure, quiet=Quiet()))
 
 
 def spread(revisions: Sequence[Revision], count: int) -> tuple[Revision, ...]:
-    """Choose revisions evenly, the newest always and the oldest as soon as there are two."""
+    """Select revisions evenly, always the newest, and the oldest if there are two or more."""
     last = len(revisions) - 1
     if count == 1:
         return (revisions[last],)

@@ -1,10 +1,8 @@
-"""`compare`: two revisions measured in turns in every figure wanted, until each verdict is settled or time is up.
+"""Compare two revisions: interleaved pairs of every wanted metric, until each verdict is settled or time is up.
 
-Comparing two revisions: which figures, measured how, read when.
-
-One benchmark in one variant, base against head: started in turns until each verdict is settled.
-
-What the store says of builds that change nothing: neighbours in a history that were measured in the same blocks.
+`Compare` runs the comparison and returns a `Gate`. `Duel` compares base and head of one benchmark in one
+variant. `neighbours_noise` estimates layout noise from neighbouring revisions that were measured in the same
+blocks.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Duel:
-    """Base and head of one benchmark, and the figures that are compared; only the points that these need."""
+    """Base and head of one benchmark, and the compared metrics, at the points that these need."""
 
     def __init__(
         self,
@@ -71,13 +69,14 @@ class Duel:
 
     @property
     def one_build(self) -> bool:
-        """Whether both are one build, of which there is nothing to compare."""
+        """Whether base and head are one build, so that there is nothing to compare."""
         return bool(self.turns.equal)
 
     def open(self, rule: Rule) -> bool:
-        """Whether more units can settle something.
+        """Whether more units can settle a verdict.
 
-        Where one of its times differs for sure, by what is worth telling, the other is told from as many.
+        If one of the benchmark's times differs by the threshold for sure, its other times need no further
+        units.
         """
         rule = self.turns.own(rule)
         if not self._units.alive or self._units.full(rule):
@@ -91,11 +90,11 @@ class Duel:
         )
 
     def rows(self, rule: Rule) -> tuple[Row, ...]:
-        """Say how every figure compares that can be measured on both sides; `lost` tells of the others."""
+        """Return the comparison of every metric that both sides have; `lost` has the others."""
         return tuple(self._row(target, self.turns.own(rule)) for target in self._alive())
 
     def lost(self) -> tuple[Lost, ...]:
-        """Say who could not be measured at which point."""
+        """Return the sides that could not be measured, with their points."""
         return tuple(
             Lost(
                 side=each.side,
@@ -108,7 +107,7 @@ class Duel:
         )
 
     def forget(self) -> None:
-        """Forget what was read by a rule that no longer holds."""
+        """Discard results of a rule that no longer applies."""
         self._comparisons.forget()
 
     def _alive(self) -> list[Target]:
@@ -139,20 +138,20 @@ class Duel:
 
 
 def _differs(found: Read[SideName] | None, rule: Rule) -> bool:
-    """Whether a figure differs for sure by as much as is worth telling."""
+    """Whether a metric differs for sure by the threshold or more."""
     if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return False
     return max(math.log(found.comparison.low), -math.log(found.comparison.high)) >= rule.worth
 
 
 MOST_REVISIONS = 400
-"""Number of newest revisions of a history to look at."""
+"""Number of newest revisions of a history to examine."""
 
 
 def neighbours_noise(session: Session, target: Target) -> LayoutNoise | None:
-    """Estimate how far builds lie apart in a figure that no change moved; makes and starts nothing.
+    """Estimate the difference between builds in a metric without a change; builds and starts nothing.
 
-    Only figures of a single point are looked at, and only builds as their recipe links them.
+    Only metrics of a single point are used, and only builds as their recipe links them.
     """
     if len(target.points) != 1:
         return None
@@ -193,18 +192,18 @@ def _by_block(target: Target, outcomes: Sequence[Outcome]) -> Mapping[str, float
 
 
 ROUNDS_TO_JUDGE = 5
-"""After so many rounds it is known what a round costs."""
+"""Number of rounds after which the cost of a round is known."""
 
 FITTING = 0.9
-"""The part of the rounds that would fit by what they cost so far that is counted on."""
+"""The share of the rounds that fit into the budget by their cost so far and that the rule relies on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRequest:
-    """What is compared: the base and the head by any name that the source knows, the figures, how surely.
+    """What to compare: base and head by any name that the source knows, the metrics, and the confidence.
 
-    `threshold` is the relative change worth telling, the study's precision unless given; `most` pairs take the place
-    of the study's most invocations. Measuring takes at most `budget_seconds`.
+    `threshold` is the smallest relative change worth reporting, the study's precision unless set. `most`
+    pairs replace the study's maximum number of invocations. Measuring takes at most `budget_seconds`.
     """
 
     base: str
@@ -218,7 +217,7 @@ class CompareRequest:
 
 
 class Compare:
-    """Measures every figure of base and head in turns. Resumes by itself: pairs that the store holds are not redone."""
+    """Measures every metric of base and head interleaved. It resumes by itself: stored pairs are reused."""
 
     def __init__(self, session: Session, request: CompareRequest, *, clock: Clock = time.monotonic) -> None:
         self._session = session
@@ -228,7 +227,7 @@ class Compare:
         self._notes: list[str] = []
 
     def events(self) -> Generator[Event, None, Gate]:
-        """Make both and measure them; yields what happens and returns what came of it."""
+        """Build and measure both; yield events and return the result."""
         base, head = self._revisions()
         yield HistoryRead(revisions=(base, head))
         began = self._clock()
@@ -265,19 +264,19 @@ class Compare:
     def _revisions(self) -> tuple[Revision, Revision]:
         study, source = self._session.study, self._session.source
         if study.walked.kind == "directory":
-            raise UsageError("a directory has one revision, and there is nothing to compare it with")
+            raise UsageError("a directory has only one revision: there is nothing to compare it with")
         base, head = (find_revision(study, source, name) for name in (self._request.base, self._request.head))
         if isinstance(source, Edited) and (named := source.edited()) in (base.id, head.id):
             self._notes.append(
-                "the working tree has changes that are in no commit: they are not measured, "
-                f"{named[:10]} is as it was committed"
+                "the working tree has uncommitted changes, which are not measured: "
+                f"{named[:10]} is the commit"
             )
         if base.id == head.id:
-            self._notes.append("base and head are one revision")
+            self._notes.append("base and head are the same revision")
         return base, head
 
     def _made(self, base: Revision, head: Revision) -> Generator[Event, None, list[Duel]]:
-        """Make both in every variant, at once where others build too, and pair what can be started of both."""
+        """Build both in every variant, in parallel if possible, and pair everything that both can run."""
         sides: dict[SideName, Revision] = {"base": base, "head": head}
         study, choice = self._session.study, self._request.choice
         wanted = (
@@ -310,7 +309,7 @@ class Compare:
         return readies
 
     def _wanted(self, subject: Subject) -> list[Cell]:
-        """Give the cells of a subject that the figures wanted are read from."""
+        """Return the cells of a subject that give the wanted metrics."""
         study = self._session.study
         needed = {
             (name, point)
@@ -330,7 +329,7 @@ class Compare:
         )
 
     def _measured(self, duels: Sequence[Duel], rule: Rule) -> Generator[Event, None, Rule]:
-        """Take units round by round, of all that is not settled; give the rule by which they are read."""
+        """Measure units round by round, of all comparisons that are not settled; return the rule for reading them."""
         began, rounds, budget = self._clock(), 0, self._request.budget_seconds
         for duel in duels:
             yield from duel.turns.begin()
@@ -338,7 +337,7 @@ class Compare:
             spent = self._clock() - began
             if budget is not None and rounds and spent * (rounds + 1) / rounds > budget:
                 self._notes.append(
-                    f"the budget ended the comparison after {rounds} rounds, {len(pending)} benchmarks open"
+                    f"the budget ended the comparison after {rounds} rounds, with {len(pending)} benchmarks unsettled"
                 )
                 break
             for duel in pending:
@@ -352,19 +351,21 @@ class Compare:
         return rule
 
     def _fitted(self, rule: Rule, seconds: float) -> Rule:
-        """Make the rule for as many pairs as the budget lets through, at least for as many as a verdict takes.
+        """Return the rule for as many pairs as the budget allows, at least as many as a verdict needs.
 
-        That depends on what a round costs, not on which side was slower.
+        The number depends on the cost of a round, not on which side was slower.
         """
         assert self._request.budget_seconds is not None
         fits = int(FITTING * self._request.budget_seconds / max(seconds, 1e-9))
         most = max(units_needed(rule.comparisons, error=rule.error), min(rule.most, fits))
         if most < rule.most:
-            self._notes.append(f"the budget lets at most {most} pairs of each through, not {rule.most}")
+            self._notes.append(
+                f"the budget allows at most {most} pairs of each benchmark instead of {rule.most}"
+            )
         return replace(rule, most=most)
 
     @staticmethod
     def _skipped(duels: Sequence[Duel]) -> Iterator[str]:
         skipped = sum(duel.turns.skipped for duel in duels)
         if skipped:
-            yield f"{counted(skipped, 'larger point')} left out, since a smaller one ran into its limit"
+            yield f"{counted(skipped, 'larger point')} skipped, because a smaller one reached its limit"

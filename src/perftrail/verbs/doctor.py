@@ -1,16 +1,7 @@
-"""`doctor`: what on this machine spoils measurements, what may be done about it, what can be seen here.
+"""Diagnose what on this machine disturbs measurements, its cost and its remedy.
 
-What a diagnosis is made of: the signs of a machine, and what each means for measurements.
-
-Whether builds and runs of strangers' code can be kept in a sandbox here.
-
-How memory is laid out and counted: address layout, huge pages, swap, nodes, control groups.
-
-How the processor runs: governor, turbo, sibling threads, isolation, counters, clock.
-
-Who else uses the machine: load, steal, quota, power and heat.
-
-What a machine's settings and load mean for measurements: one finding for each, its cost and its remedy.
+`Signs` are the facts about a machine. Each function from `sandbox` to `heat` turns them into findings: about
+sandboxes, memory, the processor, and other users of the machine. `examine` runs the whole diagnosis.
 """
 
 from __future__ import annotations
@@ -46,16 +37,16 @@ if TYPE_CHECKING:
 
 
 Grade = Literal["spoils", "may spoil", "unknown", "fine"]
-"""How much a finding matters here, the worst first."""
+"""How much a finding affects measurements on this machine, the worst first."""
 
 GRADES: tuple[Grade, ...] = ("spoils", "may spoil", "unknown", "fine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing about a machine: how it is here, what that costs and who says so, how to change it.
+    """One fact about a machine: its state here, its cost, the source of that knowledge, and a remedy.
 
-    `source` is ``measured`` or names where it is written. `fix`: `--fix` changes it for a while.
+    `source` is ``measured`` or names a document. `fix`: `--fix` changes it temporarily.
     """
 
     name: str
@@ -67,7 +58,7 @@ class Finding:
     fix: bool = False
 
     def as_json(self) -> dict[str, Json]:
-        """The finding as `doctor --json` prints it."""
+        """Return the finding as `doctor --json` prints it."""
         return {
             "name": self.name,
             "grade": self.grade,
@@ -81,12 +72,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """All that is known of a machine when it is diagnosed.
+    """All that is known of a machine for its diagnosis.
 
-    `facts` and `settings` are as the machine tells them, `conditions` of some time in which we did nothing, with
-    the `busiest` foreign processes of that time. `clock_seconds` is what reading the clock costs, `cgroups` what
-    control groups give the launcher, `fixable` the settings that `--fix` would change. `no_sandbox` says why no
-    sandbox can be made, with the remedy on its second line; it is empty when one can, `None` when nobody tried.
+    `facts` and `settings` are as the machine reports them; `conditions` are from a period in which perftrail
+    was idle, with the `busiest` other processes of that period. `clock_seconds` is the cost of reading the
+    clock. `cgroups` are the launcher's control groups. `fixable` are the settings that `--fix` would change.
+    `no_sandbox` says why sandboxes do not work, with the remedy on its second line: empty if they work,
+    `None` if not tested.
     """
 
     facts: Mapping[str, str]
@@ -100,7 +92,7 @@ class Signs:
 
 
 def sandbox(signs: Signs) -> Iterator[Finding]:
-    """The sandbox: whether one can be made, and whether it limits memory."""
+    """Sandbox: whether one can be created, and whether it limits memory."""
     if signs.no_sandbox is None:
         return
     if signs.no_sandbox:
@@ -109,7 +101,7 @@ def sandbox(signs: Signs) -> Iterator[Finding]:
             name="sandbox",
             grade="unknown",
             here=told.removeprefix("sandbox — "),
-            cost="no figure suffers; but what --sandbox would contain can only be run with all your rights",
+            cost="measurements are not affected; but code that --sandbox would contain runs with all your rights",
             source="measured",
             remedy=remedy,
         )
@@ -130,7 +122,7 @@ LAYOUT = "Mytkowicz et al., ASPLOS 2009"
 
 
 def layout(signs: Signs) -> Iterator[Finding]:
-    """Address layout: whether it is drawn anew for each run."""
+    """Address layout: whether it is random in each run."""
     aslr = signs.settings.get("aslr")
     if aslr is None:
         return
@@ -139,7 +131,7 @@ def layout(signs: Signs) -> Iterator[Finding]:
             name="address layout",
             grade="may spoil",
             here="never randomised",
-            cost="one layout of memory for all runs: its luck looks like a change of the program",
+            cost="one memory layout for all runs: its effect looks like a change of the program",
             source=f"known: {LAYOUT}",
             remedy="echo 2 | sudo tee /proc/sys/kernel/randomize_va_space; repeated runs then average over it",
         )
@@ -152,32 +144,32 @@ def layout(signs: Signs) -> Iterator[Finding]:
 
 
 def huge_pages(signs: Signs) -> Iterator[Finding]:
-    """Huge pages: whether programs get them unasked."""
+    """Huge pages: whether programs get them without a request."""
     mode = signs.settings.get("thp")
     if mode == "always":
         yield Finding(
             name="huge pages",
             grade="may spoil",
             here="always",
-            cost="whether memory gets them depends on what is free just then: time and peak memory jump",
+            cost="their use depends on the free memory at that moment: time and peak memory jump",
             source=f"known: {TRANSHUGE}",
-            remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled, if production has so too",
+            remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled, if production does so too",
         )
     elif mode:
         yield Finding(name="huge pages", grade="fine", here=mode)
 
 
 def swap(signs: Signs) -> Iterator[Finding]:
-    """Swap: whether memory is short now, or may be taken out meanwhile."""
+    """Swap: whether memory is short now, or may be paged out during a run."""
     pressure = signs.conditions.memory_pressure or 0.0
     if pressure > PRESSED:
         yield Finding(
             name="memory",
             grade="spoils",
             here=f"processes waited for memory in {pressure * 100:.0f} % of the time",
-            cost="every figure holds the waiting",
+            cost="every sample includes the waiting",
             source="measured",
-            remedy="stop what fills the memory",
+            remedy="stop the processes that fill the memory",
         )
     swaps = signs.settings.get("swaps")
     if swaps is None:
@@ -189,15 +181,15 @@ def swap(signs: Signs) -> Iterator[Finding]:
         name="swap",
         grade="may spoil",
         here=f"{swaps} in use, swappiness {signs.settings.get('swappiness', '?')}",
-        cost="what was paged out is paged in during some run; such samples are marked",
+        cost="paged-out memory is paged in during some runs; such samples are flagged",
         source="known: Linux, admin-guide/sysctl/vm",
-        remedy="sudo swapoff -a, when there is memory enough",
+        remedy="sudo swapoff -a, if there is enough memory",
         fix="swappiness" in signs.fixable,
     )
 
 
 def numa(signs: Signs) -> Iterator[Finding]:
-    """Memory nodes: whether memory may be far, or is moved."""
+    """Memory nodes: whether memory may be remote, or is migrated."""
     nodes = signs.settings.get("numa_nodes", "0")
     if nodes == "0":
         yield Finding(name="NUMA", grade="fine", here="one node")
@@ -215,7 +207,7 @@ def numa(signs: Signs) -> Iterator[Finding]:
 
 
 def control_groups(signs: Signs) -> Iterator[Finding]:
-    """Control groups: whether whole trees can be counted."""
+    """Control groups: whether whole process trees can be counted."""
     memory, cpu = signs.cgroups.get("memory"), signs.cgroups.get("cpu")
     if memory is not None and cpu is not None:
         yield Finding(
@@ -226,7 +218,7 @@ def control_groups(signs: Signs) -> Iterator[Finding]:
     yield Finding(
         name="control groups",
         grade="may spoil",
-        here=f"none may be made for {lacking}",
+        here=f"none available for {lacking}",
         cost="a tree's memory is sampled, a short peak can be missed; limits hold for each process only",
         source="known: launcher/PROTOCOL.md",
         remedy="systemd-run --user --scope -p Delegate=yes perftrail …",
@@ -240,14 +232,14 @@ PARAMETERS = "Linux, admin-guide/kernel-parameters"
 
 
 def governor(signs: Signs) -> Iterator[Finding]:
-    """The frequency governor: whether the speed follows the load."""
+    """Frequency governor: whether the speed follows the load."""
     governor = signs.facts.get("governor")
     if governor is None:
         yield Finding(
             name="governor",
             grade="unknown",
-            here="the frequency is not ours to see or to set",
-            cost="what the host does with it is in every figure",
+            here="this machine does not show or set the frequency",
+            cost="the host's frequency changes affect every sample",
             source=f"known: {CPUFREQ}",
         )
     elif governor == "performance":
@@ -288,10 +280,10 @@ def smt(signs: Signs) -> Iterator[Finding]:
         yield Finding(
             name="sibling threads",
             grade="unknown",
-            here="a guest cannot see whether its CPUs share a core with somebody",
+            here="a guest cannot see whether its CPUs share a core with other guests",
         )
     elif active == "0":
-        yield Finding(name="sibling threads", grade="fine", here="off: each CPU is a core of its own")
+        yield Finding(name="sibling threads", grade="fine", here="off: each CPU is a separate core")
     elif active == "1":
         yield Finding(
             name="sibling threads",
@@ -328,7 +320,7 @@ def counters(signs: Signs) -> Iterator[Finding]:
             here="this machine shows none",
             cost="instructions cannot be counted while a program runs at full speed",
             source="measured",
-            remedy="metric instructions counts with Valgrind where that is installed",
+            remedy="the metric instructions uses Valgrind if it is installed",
         )
         return
     paranoid = signs.settings.get("perf_event_paranoid", "2")
@@ -344,7 +336,7 @@ def counters(signs: Signs) -> Iterator[Finding]:
 
 
 def clock(signs: Signs) -> Iterator[Finding]:
-    """The clock: what reading it costs."""
+    """Clock: the cost of reading it."""
     source = signs.settings.get("clocksource", "unknown")
     each = quantity(signs.clock_seconds, "s")
     if signs.clock_seconds <= SLOW_CLOCK_SECONDS:
@@ -355,7 +347,7 @@ def clock(signs: Signs) -> Iterator[Finding]:
         name="clock",
         grade="may spoil",
         here=f"{source}, {each} to read",
-        cost="a program that times itself often is slowed by it",
+        cost="slows a program that reads the clock often",
         source="measured",
         remedy=f"boot with clocksource={better[0]}" if better else "",
     )
@@ -366,11 +358,11 @@ STOLEN = 0.01
 
 
 def load(signs: Signs) -> Iterator[Finding]:
-    """Load: who else uses the CPUs, and how much."""
+    """Load: other users of the CPUs."""
     foreign = signs.conditions.foreign_cpus
     cpus = signs.facts.get("logical_cpus", "?")
     if foreign is None:
-        yield Finding(name="load", grade="unknown", here="this system does not tell who uses the CPUs")
+        yield Finding(name="load", grade="unknown", here="this system does not show who uses the CPUs")
         return
     who = ", ".join(f"{quoted(each.name)} ({each.pid}) {each.cpus:.2f}" for each in signs.busiest[:3])
     here = f"others use {number(foreign)} of {cpus} CPUs"
@@ -383,15 +375,15 @@ def load(signs: Signs) -> Iterator[Finding]:
         here=f"{here}: {who}" if who else here,
         cost=f"up to {min(foreign, 1.0) * 100:.0f} % of a CPU that a program would have; caches and memory too",
         source="measured",
-        remedy='stop them; or [measure] quiet = "wait 60s"; judge by cpu instead of wall',
+        remedy='stop them; or [measure] quiet = "wait 60s"; or use cpu instead of wall',
     )
 
 
 def steal(signs: Signs) -> Iterator[Finding]:
-    """Steal: whether a hypervisor takes time away."""
+    """Steal: whether a hypervisor takes CPU time."""
     kind = signs.facts.get("virtualisation", "none")
     if kind == "none":
-        yield Finding(name="virtual machine", grade="fine", here="none: this is the machine itself")
+        yield Finding(name="virtual machine", grade="fine", here="none: this is a physical machine")
         return
     now = signs.conditions.stolen_cpus or 0.0
     always = float(signs.settings.get("stolen_share", 0.0))
@@ -403,9 +395,9 @@ def steal(signs: Signs) -> Iterator[Finding]:
         here=f"{'a hypervisor that hides its name' if kind == 'unknown' else kind}; {taken}",
         cost="stolen time is in wall, and in cpu where the guest cannot tell"
         if heavy
-        else "neighbours on the host share caches and memory; frequency and heat cannot be seen from inside",
+        else "neighbours on the host share caches and memory; a guest cannot see frequency and heat",
         source="measured" if heavy else "known: a guest sees its own counters only",
-        remedy="use a machine of its own, or an instance with dedicated CPUs; else more pairs",
+        remedy="use a physical machine, or an instance with dedicated CPUs; else more pairs",
     )
 
 
@@ -419,7 +411,7 @@ def quota(signs: Signs) -> Iterator[Finding]:
         name="CPU limit",
         grade="may spoil",
         here=f"a control group allows {quota} CPUs",
-        cost="a program that uses more stands still for up to 100 ms at a time",
+        cost="a program that uses more is paused for up to 100 ms at a time",
         source="known: Linux, scheduler/sched-bwc",
         remedy="start the container without a CPU limit (docker: no --cpus); bind it to CPUs instead",
     )
@@ -433,7 +425,7 @@ def power(signs: Signs) -> Iterator[Finding]:
             name="power",
             grade="spoils",
             here="on battery",
-            cost="the firmware lowers frequencies as it likes",
+            cost="the firmware may lower frequencies at any time",
             source=f"known: {CPUFREQ}",
             remedy="plug it in",
         )
@@ -442,7 +434,7 @@ def power(signs: Signs) -> Iterator[Finding]:
 
 
 def heat(signs: Signs) -> Iterator[Finding]:
-    """Heat: whether the processor slowed itself down."""
+    """Heat: whether the processor reduced its speed."""
     throttles = signs.settings.get("heat_throttles")
     if throttles is None:
         return
@@ -455,7 +447,7 @@ def heat(signs: Signs) -> Iterator[Finding]:
         name="heat",
         grade="may spoil",
         here=f"slowed down {throttles} times since the start{now}",
-        cost="runs after each other are not alike; samples taken meanwhile are marked throttled",
+        cost="consecutive runs differ; such samples are flagged throttled",
         source="measured",
         remedy="better cooling; turbo off",
         fix="turbo" in signs.fixable,
@@ -483,11 +475,11 @@ _LOOKS = (
     clock,
     sandbox,
 )
-"""Where to look, what usually costs most first; the order within a grade."""
+"""The checks, in order of their usual cost, which is the order within a grade."""
 
 
 def diagnose(signs: Signs) -> tuple[Finding, ...]:
-    """Give every finding, the worst first."""
+    """Return every finding, the worst first."""
     found = [finding for look in _LOOKS for finding in look(signs)]
     return tuple(sorted(found, key=lambda finding: GRADES.index(finding.grade)))
 
@@ -498,9 +490,9 @@ CLOCK_READINGS = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What the doctor found: every finding, the worst first; the resolution unless it was to be quick.
+    """The diagnosis: every finding, the worst first, and the resolution unless it was to be quick.
 
-    `put_back` is what a perftrail that was killed had left changed, `held` what is changed now.
+    `put_back` are settings that a killed perftrail had left changed, `held` those that are changed now.
     """
 
     machine: str
@@ -510,7 +502,7 @@ class Report:
     held: tuple[Change, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
-        """The report as `doctor --json` prints it."""
+        """Return the report as `doctor --json` prints it."""
         return {
             "machine": self.machine,
             "findings": [finding.as_json() for finding in self.findings],
@@ -521,9 +513,9 @@ class Report:
 
 
 def examine(*, quick: bool = False, held: tuple[Change, ...] = ()) -> Report:
-    """Look at this machine for a second, and unless `quick` measure what can be told apart on it.
+    """Observe this machine for a second, and unless `quick` measure its resolution.
 
-    Settings that a killed perftrail left changed are put back first.
+    Settings that a killed perftrail left changed are restored first.
     """
     put_back = put_back_left_over()
     with Launcher() as launcher:
@@ -539,7 +531,7 @@ def examine(*, quick: bool = False, held: tuple[Change, ...] = ()) -> Report:
 
 
 def read_signs(capabilities: Capabilities) -> Signs:
-    """Read everything that a diagnosis needs, and watch the load for a second."""
+    """Read everything that a diagnosis needs, and observe the load for a second."""
     with Watch() as watch:
         watch.begin()
         busiest = watch.busiest(seconds=WATCHED_SECONDS)
@@ -558,9 +550,9 @@ def read_signs(capabilities: Capabilities) -> Signs:
 
 @contextmanager
 def fixed() -> Iterator[tuple[Change, ...]]:
-    """Change what may be changed, for as long as this context lasts; give what was changed.
+    """Change settings for the duration of this context; yield the changes.
 
-    Raises `SettingsError` when something cannot be, with everything put back.
+    Raises `SettingsError` if a change fails, after restoring all settings.
     """
     put_back_left_over()
     changes = possible_changes()
@@ -569,12 +561,12 @@ def fixed() -> Iterator[tuple[Change, ...]]:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command on this terminal; give its exit code. Raises `UsageError` when there is no such program."""
+    """Run a command on this terminal and return its exit code. Raises `UsageError` for an unknown program."""
     return run_attached(arguments)
 
 
 def _clock_seconds() -> float:
-    """What reading the clock costs, the loop around it included; the quickest of several tries."""
+    """Return the cost of reading the clock, including the loop around it; the fastest of several tries."""
     tries = []
     for _ in range(5):
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""`export`: everything that was measured of a study, or a part of it, with all that says of what it is."""
+"""Export the samples of a study, or a part of them, with everything that describes them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = ()) -> tuple[Exported, ...]:
-    """Give the samples of a study in the order of its history, warm-ups left out.
+    """Return the samples of a study in the order of its history, without warm-ups.
 
-    `only` chooses cells as for `run`, `metrics` by name; without it each metric that was measured is given. Raises
-    `UsageError` for a rule or a metric that the study does not have, `NoAnswer` where nothing is chosen.
+    `only` selects cells as for `run`, `metrics` selects by name; without it, all measured metrics are
+    exported. Raises `UsageError` for an invalid rule or an unknown metric, `NoAnswer` if nothing is selected.
     """
     selection = select(view.study, only)
     every = {name for each in view.study.benchmarks.values() for name in (*each.measured, *each.metrics)}
@@ -38,13 +38,13 @@ def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = (
     held = view.store.outcomes(tuple({key for _, key in cells}), view.machine.id)
     found = tuple(each for cell, key in cells for each in _of(view, cell, held.get(key, ()), metrics))
     if not found:
-        which = "nothing that was measured here fits" if only or metrics else "nothing was measured here yet"
-        raise NoAnswer(f"{which}; perftrail show says what there is")
+        which = "no sample of this machine matches" if only or metrics else "no samples from this machine yet"
+        raise NoAnswer(f"{which}; list the samples with perftrail show")
     return found
 
 
 def leading(samples: Sequence[Exported], view: View) -> tuple[Exported, ...]:
-    """Give those that tables show: each benchmark's declared metrics, or the wall time."""
+    """Return the metrics that tables show: each benchmark's declared metrics, or the wall time."""
     return tuple(each for each in samples if each.metric in view.study.benchmarks[each.benchmark].leading)
 
 
@@ -81,7 +81,7 @@ def _of(view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[s
 
 
 def _machine(view: View) -> str:
-    """Name where it was measured: of imported samples as their files do, nothing where these do not agree."""
+    """Return the measuring machine; for imported samples the one that their files agree on, else empty."""
     named = view.machine.facts.get(MACHINE, view.machine.id)
     return "" if named == UNKNOWN or "," in named else named
 

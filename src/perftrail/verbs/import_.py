@@ -1,4 +1,4 @@
-"""`import`: makes a study of result files of other tools, or adds some to one."""
+"""Create a study from result files of other tools, or add files to one."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 SAMPLES = "samples"
-"""The directory of a study that holds the files it was made of."""
+"""The directory of a study for its result files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """A study that was made of files, or that got some more: what all of its files hold."""
+    """A study after an import, with the content of all its files."""
 
     file: str
     added: tuple[str, ...]
@@ -42,7 +42,7 @@ class Imported:
     machine: Mapping[str, str]
 
     def as_json(self) -> dict[str, Json]:
-        """What was imported, as `import --json` prints it."""
+        """Return the imported files as `import --json` prints them."""
         return {
             "file": self.file,
             "added": list(self.added),
@@ -55,7 +55,7 @@ class Imported:
         }
 
     def words(self) -> Iterator[str]:
-        """Say it for people."""
+        """Yield the result in words."""
         if self.added:
             yield f"{self.file}: {counted(len(self.added), 'file')} added"
         yield (
@@ -69,20 +69,20 @@ class Imported:
 def import_files(
     files: Sequence[Path], directory: Path, *, format: str | None = None, title: str | None = None
 ) -> Imported:
-    """Copy result files into a study's directory, make the study there if there is none, and read all of it.
+    """Copy result files into a study's directory, create the study if necessary, and read all of it.
 
-    What lies beside the results of a directory and says what they are comes along. Raises `UsageError` for files that
-    cannot be had or would replace others, and for a directory with a study of another kind; `SourceError` for a file
-    in no known format. Of an import that fails nothing is left.
+    Companion files that describe the results of a directory are copied too. Raises `UsageError` for files
+    that are missing or would replace others, and for a directory with a study of another kind; `SourceError`
+    for a file in an unknown format. A failed import leaves nothing behind.
     """
     refuse_unknown(format)
     chosen = _chosen(files, format)
     study_file = directory / studyfile.FILE_NAME
     if study_file.exists() and studyfile.load(str(directory)).walked.kind != "samples":
-        raise UsageError(f"{study_file}: is a study of another kind; name another directory with -o")
+        raise UsageError(f"{study_file}: is a study of another kind; choose another directory with -o")
     contents = {name: path.read_bytes() for name, path in chosen.items()}
     _refuse_other(contents, directory / SAMPLES)
-    text = _study_text(title or f"What {directory.absolute().name} holds", format)
+    text = _study_text(title or f"Samples in {directory.absolute().name}", format)
     new = {directory / SAMPLES / name: content for name, content in contents.items()}
     with _put({**new, study_file: text.encode()}):
         return held(studyfile.load(str(directory)), added=tuple(contents))
@@ -90,7 +90,7 @@ def import_files(
 
 @contextmanager
 def _put(files: Mapping[Path, bytes]) -> Iterator[None]:
-    """Write those files that are not there; if what follows fails, take them away again with their directories."""
+    """Write the missing files; if the following code fails, remove them again with their directories."""
     with ExitStack() as undo:
         for path, content in files.items():
             if path.exists():
@@ -105,13 +105,13 @@ def _put(files: Mapping[Path, bytes]) -> Iterator[None]:
 
 
 def _remove_empty(directory: Path) -> None:
-    """Remove a directory unless others have put something there."""
+    """Remove a directory unless it contains other files."""
     with suppress(OSError):
         directory.rmdir()
 
 
 def held(study: Study, *, added: tuple[str, ...] = ()) -> Imported:
-    """Say what a study of samples holds, after files were `added`."""
+    """Return the content of a study of samples, after files were `added`."""
     read = read_samples(study)
     arranged = arrange(read.files)
     taken = [each for those in arranged.taken.values() for each in those]
@@ -129,11 +129,11 @@ def held(study: Study, *, added: tuple[str, ...] = ()) -> Imported:
 
 
 def _chosen(files: Sequence[Path], format: str | None) -> dict[str, Path]:
-    """Give the files that are meant, each by its name in the study; refuse one that is in no known format."""
+    """Return the chosen files, by their names in the study; raise an error for one in an unknown format."""
     results = [path for file in files for path in (_inside(file) if file.is_dir() else (file,))]
     for path in results:
         if format is None and not is_result(path):
-            sample_file(path, format, name=str(path))  # which says what is wrong with it
+            sample_file(path, format, name=str(path))  # raises an error with the reason
     beside = [path for file in files if file.is_dir() for path in _companions(results, below=file)]
     absolute = list(dict.fromkeys(path.absolute() for path in (*results, *beside)))
     if len({path.name for path in absolute}) == len(absolute) and not beside:
@@ -145,12 +145,14 @@ def _chosen(files: Sequence[Path], format: str | None) -> dict[str, Path]:
 def _inside(directory: Path) -> tuple[Path, ...]:
     found = tuple(path for path in files_in(directory) if is_result(path))
     if not found:
-        raise UsageError(f"{directory}: holds no result file of a known tool; name the files, and --format")
+        raise UsageError(
+            f"{directory}: contains no result file of a known tool; name the files, and use --format"
+        )
     return found
 
 
 def _companions(results: Sequence[Path], *, below: Path) -> list[Path]:
-    """Give what some tools say of their results in files beside them: asv in benchmarks.json, for instance."""
+    """Return files that describe the results next to them, for example asv's benchmarks.json."""
     places = {place for path in results for place in (path.parent, path.parent.parent)}
     inside = sorted(place for place in places if place.is_relative_to(below))
     return [path for place in inside for path in sorted(place.glob("*.json")) if path not in results]
@@ -161,13 +163,13 @@ def _refuse_other(contents: Mapping[str, bytes], samples: Path) -> None:
         place = samples / name
         if place.exists() and place.read_bytes() != content:
             raise UsageError(
-                f"{place}: is there already with other content; rename the new file, or remove the old one"
+                f"{place}: exists with other content; rename the new file, or remove the old one"
             )
 
 
 def _study_text(title: str, format: str | None) -> str:
     lines = [
-        "# What other tools measured. Its files are read anew each time: add some, or name others.",
+        "# Samples of other tools. perftrail reads the files on each use: you may add or replace files.",
         "[study]",
         f"title = {toml(title)}",
         "",

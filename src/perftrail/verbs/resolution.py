@@ -1,4 +1,4 @@
-"""How small a change can be seen here and now: a program compared with itself."""
+"""Measure the smallest change that this machine can show now: a program compared with itself."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 PAIRS = 20
 SECONDS = 0.05
 LOOP = "i=0; while [ $i -lt {count} ]; do i=$((i+1)); done"
-"""A loop of the shell, which every machine has: no memory, no files, one CPU."""
+"""A shell loop, available on every machine: no memory, no files, one CPU."""
 
 FIRST_COUNT = 2000
 LARGEST_COUNT = 1 << 27
 LONG_ENOUGH = 0.4
-"""From this share of the wanted time on, the loop's own time is known well enough to scale it."""
+"""From this share of the wanted time on, the loop's time is precise enough to scale it."""
 
 PRECISE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What so many pairs of a program of this duration can tell apart: the smallest relative changes seen.
+    """The smallest relative changes that a number of pairs of a program with this duration can show.
 
-    `pairs_for_one_percent` follows from them as the square of the noise does, for wall time.
+    `pairs_for_one_percent` is derived for wall time: the number grows with the square of the noise.
     """
 
     pairs: int
@@ -44,11 +44,11 @@ class Resolution:
 
     @property
     def pairs_for_one_percent(self) -> int:
-        """How many pairs would see 1 % in wall time, if the noise stays as it is."""
+        """Number of pairs that would detect 1 % in wall time, at the present noise."""
         return max(1, round(self.pairs * (self.wall / PRECISE) ** 2))
 
     def as_json(self) -> dict[str, Json]:
-        """The resolution as `doctor --json` prints it."""
+        """Return the resolution as `doctor --json` prints it."""
         return {
             "pairs": self.pairs,
             "seconds": self.seconds,
@@ -59,11 +59,11 @@ class Resolution:
 
 
 def resolve(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
-    """Compare a program with itself in ABBA pairs and say which change that many pairs would have seen.
+    """Compare a program with itself in ABBA pairs and return the minimum detectable change of that many pairs.
 
     Raises `NoAnswer` when the program, a loop of /bin/sh, does not run.
     """
-    from perftrail.stats.comparison import Rule, compare_once  # noqa: PLC0415 - numpy, which the rest here needs not
+    from perftrail.stats.comparison import Rule, compare_once  # noqa: PLC0415 - numpy is not needed otherwise
 
     count = _calibrate(starter, seconds)
     first: list[Ran] = []
@@ -87,7 +87,7 @@ def _seen(compared: Comparison) -> float:
 
 
 def _calibrate(starter: Starter, seconds: float) -> int:
-    """Find how often the loop must turn to take so long; by CPU time, which others disturb least."""
+    """Return the loop count that takes this long; by CPU time, which other processes disturb least."""
     count = FIRST_COUNT
     while _run(starter, count).cpu_seconds < seconds * LONG_ENOUGH and count < LARGEST_COUNT:
         count *= 2
@@ -106,7 +106,7 @@ def _run(starter: Starter, count: int) -> Ran:
     ran = starter.run(command)
     if ran.ended != Exited(code=0):
         raise NoAnswer(
-            f"/bin/sh — a loop of it cannot be run here: {ran.ended}; perftrail doctor --quick skips it"
+            f"/bin/sh — cannot run a loop of it: {ran.ended}; skip it with perftrail doctor --quick"
         )
     return ran
 

@@ -1,4 +1,4 @@
-"""`run`: make and measure what the plan still lacks."""
+"""Build and measure the missing part of a study's plan."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What a run left behind: how many cells have samples, and which subjects could not be had.
+    """The result of a run: numbers of cells with samples, and failed subjects.
 
-    `skipped` counts cells beyond one that was given up, `left_out` are revisions that the study leaves out,
-    `disagreements` are answers that should be the same and are not.
+    `skipped` counts cells beyond one that reached a limit. `left_out` are revisions that the study skips.
+    `disagreements` are answers that should be equal and are not.
     """
 
     revisions: int
@@ -54,7 +54,7 @@ class RunReport:
     disagreements: tuple[Disagreement, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
-        """The report as `run --json` prints it."""
+        """Return the report as `run --json` prints it."""
         return {
             "revisions": self.revisions,
             **self.pins.as_json(),
@@ -72,7 +72,7 @@ class RunReport:
 
 
 class Run:
-    """One run of a study: makes every wanted subject, then measures round by round until all is enough."""
+    """One run of a study: builds every wanted subject, then measures round by round until all have enough samples."""
 
     def __init__(self, session: Session, selection: Selection) -> None:
         self._session = session
@@ -84,7 +84,7 @@ class Run:
         self._planned = 0
 
     def events(self) -> Generator[Event, None, RunReport]:
-        """Do it; yields what happens and returns the report."""
+        """Run; yield events and return the report."""
         revisions = self._session.source.history()
         yield HistoryRead(revisions=revisions)
         workshop = self._session.workshop
@@ -163,7 +163,7 @@ class Run:
         return self._session.study.benchmarks[cell.benchmark].points(cell.subject.variant)[0]
 
     def _by_point(self, keys: Sequence[str]) -> list[str]:
-        """Put the subjects of a point next to each other: what passes soon hits them alike, and their pairs."""
+        """Group the subjects of a point, so that short disturbances affect all of them, and their pairs."""
         points = dict.fromkeys(self._tallies[key].ready.cell.point for key in keys)
         numbers = {point: number for number, point in enumerate(points)}
         return sorted(keys, key=lambda key: numbers[self._tallies[key].ready.cell.point])
@@ -177,7 +177,7 @@ class Run:
             number += 1
 
     def _round(self, active: Sequence[str], number: int) -> Generator[Event, None, None]:
-        """Start everything once. The subjects of a point are a block: they run one directly after the other."""
+        """Start everything once. The subjects of a point are a block: they run directly one after another."""
         study = self._session.study
         furthest = max(
             (self._tallies[key].next for key in active), key=lambda each: (each[0] != "warmup", each)
@@ -187,9 +187,10 @@ class Run:
             yield from self._block(block, Draw(block=secrets.token_hex(8), seed=seed))
 
     def _blocks(self, active: Sequence[str], number: int) -> Iterator[Sequence[str]]:
-        """Put what a round starts into order, point after point; a coin decides which of a pair is first.
+        """Order the starts of a round, point after point; a coin decides which of a pair starts first.
 
-        Points are compared with each other, and so go there and back; the subjects of a point are compared in pairs.
+        Points are compared with each other, so their order alternates; the subjects of a point are compared
+        in pairs.
         """
         policy = self._session.study.measure
         points: dict[str, list[str]] = {}

@@ -1,1 +1,5 @@
-"""Samples that other tools took, as what a study holds: which files, arranged how, and seen as a view."""
+"""Import samples of other tools as a study.
+
+- `reading`: read the files and arrange their samples.
+- `view`: serve them as a view of a study.
+"""

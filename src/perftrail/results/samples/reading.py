@@ -1,8 +1,7 @@
-"""Which files a study of samples means, and what is in them.
+"""Read the sample files of a study, and arrange their samples.
 
-Names and values of others' files, made fit for everything that prints, draws or compares them.
-
-From what other tools wrote to what a study has: revisions, variants, benchmarks, points, samples. Pure.
+`arrange` maps the files of other tools to revisions, variants, benchmarks, points and samples. It has no side
+effects. `named` escapes names and values from these files, so that they are safe to print, draw and compare.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ if TYPE_CHECKING:
 
 
 MOST_REMEMBERED = 1 << 14
-"""The same few names and values stand in very many rows."""
+"""Cache size: the same few names and values occur in very many rows."""
 
 
 @lru_cache(maxsize=MOST_REMEMBERED)
 def named(text: str) -> str:
-    r"""Make a name of hostile text: what cannot be printed gives way to a mark, and what is too long is cut, uniquely.
+    r"""Return a printable name from untrusted text; unprintable characters are replaced, long text is cut, uniquely.
 
-    A backslash becomes a slash: the figures' language would take what follows it for an escape.
+    A backslash becomes a slash, because the expression language would read it as an escape.
 
     >>> named("C:\\bench"), ascii(named("a" + chr(27) + "[31m"))
     ('C:/bench', "'a\\ufffd[31m\\u2026 f4ff40a8'")
@@ -63,7 +62,7 @@ def named(text: str) -> str:
 
 @lru_cache(maxsize=MOST_REMEMBERED)
 def typed(text: str) -> Value:
-    """Read a parameter's value: a number where it is written as one is, else the text.
+    """Parse a parameter's value: a number if it is written as one, else the text.
 
     >>> [typed(text) for text in ("8", "0.5", "1e3", "08", "inf")]
     [8, 0.5, '1e3', '08', 'inf']
@@ -76,25 +75,25 @@ def typed(text: str) -> Value:
 
 
 MOST_POINTS = 100_000
-"""So many combinations the values of a benchmark's parameters may have, as in a study file."""
+"""Maximum number of combinations of a benchmark's parameter values, as in a study file."""
 
 MACHINE = "imported machine"
-"""The fact of an imported machine that says its name as the files have it."""
+"""The fact of an imported machine with the machine's name in the files."""
 
 UNKNOWN = "unknown"
-"""The machine of files that name none, where others name theirs."""
+"""The machine of files without a machine name, if other files have one."""
 
 
 OF_COMMANDS = frozenset({"hyperfine"})
-"""Formats whose subjects are commands: alternatives beside each other at one point of time, the file's."""
+"""Formats whose subjects are commands: alternatives at one point of time, the file's."""
 
 TABLES = frozenset({"csv", "jsonl", "parquet"})
-"""Formats that perftrail's own samples come in, whose subjects are written as revision and variant."""
+"""Formats of perftrail's own samples, whose subjects are written as revision and variant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFile:
-    """A file of another tool: its name, unlike that of others, its format, and what it holds."""
+    """A file of another tool: its unique name, its format, and its content."""
 
     name: str
     format: str
@@ -103,9 +102,9 @@ class SampleFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """Values of one file that were taken side by side, metric by metric; `methods` say where each is from.
+    """Values of one file from the same invocations, by metric; `methods` say where each comes from.
 
-    The first ones of all metrics are of one invocation, and so on; a metric may have fewer than others.
+    The first values of all metrics belong to one invocation, and so on; a metric may have fewer than others.
     """
 
     started: str
@@ -119,7 +118,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arranged:
-    """All that files of other tools hold, as a study has it; `machines` are those that the files name."""
+    """The content of other tools' files as a study; `machines` are those that the files name."""
 
     revisions: tuple[Revision, ...]
     variants: tuple[str, ...]
@@ -130,7 +129,7 @@ class Arranged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Placed:
-    """A series where it belongs."""
+    """A series with its place in the study."""
 
     file: SampleFile
     series: Series
@@ -144,18 +143,19 @@ class _Placed:
 
 @dataclass(slots=True)
 class _Axes:
-    """The parameters of a benchmark with their values, and its metrics, as they come."""
+    """The parameters of a benchmark with their values, and its metrics, in the order of the files."""
 
     values: dict[str, dict[Value, None]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
 
 
 def arrange(files: Sequence[SampleFile]) -> Arranged:
-    """Put together what files hold: of one subject, benchmark, point and machine it is one sample, in their order.
+    """Merge the content of files: values of one subject, benchmark, point and machine are one sample, in their order.
 
-    A revision is a subject as the files name it, or a file where it names none, in the order of time, or of the files'
-    names where not all tell the time. Commands are variants, and so are machines where there are several, so that
-    nothing is pooled between them. Raises `SourceError` for files that hold nothing.
+    A revision is a subject as the files name it, or a file without subjects. Revisions are in the order of
+    time, or of the files' names if some have no time. Commands are variants, and so are machines if there are
+    several, so that samples of different machines are not pooled. Raises `SourceError` for files without
+    samples.
     """
     labels = _labels(files)
     placed = [_place(file, series, labels[file.name]) for file in files for series in file.series]
@@ -188,7 +188,7 @@ def arrange(files: Sequence[SampleFile]) -> Arranged:
 
 
 def _labels(files: Sequence[SampleFile]) -> dict[str, str]:
-    """Name each file in short: without directory and ending, where that still tells all of them apart."""
+    """Return a short name for each file: without directory and suffix, if that is still unique."""
     names = [file.name for file in files]
     short = [PurePath(name).name.partition(".")[0] or name for name in names]
     return dict(zip(names, short if len(set(short)) == len(short) else names, strict=True))
@@ -213,12 +213,12 @@ def _place(file: SampleFile, series: Series, label: str) -> _Placed:
 
 
 def _variant(placed: _Placed, *, several: bool) -> str:
-    """Name a variant; with its machine, where there are `several`."""
+    """Return a variant's name; with its machine, if there are `several`."""
     return " on ".join(part for part in (placed.variant, placed.machine if several else "") if part) or PLAIN
 
 
 def _axes(placed: Iterable[_Placed]) -> dict[str, _Axes]:
-    """Collect each benchmark's parameters and metrics. A parameter that a point lacks is empty there."""
+    """Return each benchmark's parameters and metrics. A parameter that a point lacks is empty there."""
     found: dict[str, _Axes] = {}
     lists = list(placed)
     for each in lists:
@@ -232,7 +232,7 @@ def _axes(placed: Iterable[_Placed]) -> dict[str, _Axes]:
             units = f"{known.metrics[each.metric].unit!r} and {unit!r}"
             raise SourceError(
                 f"{each.file.name}: {quoted(each.benchmark)} has {each.metric} in two units, {units}; "
-                "import such files apart"
+                "import such files separately"
             )
     for each in lists:
         for name, values in found[each.benchmark].values.items():
@@ -241,7 +241,7 @@ def _axes(placed: Iterable[_Placed]) -> dict[str, _Axes]:
         if math.prod(len(values) for values in known.values.values()) > MOST_POINTS:
             raise SourceError(
                 f"{quoted(benchmark)}: its {len(known.values)} parameters have more than {MOST_POINTS} "
-                "combinations; import files apart"
+                "combinations; import the files separately"
             )
     return found
 
@@ -251,7 +251,7 @@ def _point(axes: _Axes, parameters: Mapping[str, str]) -> Point:
 
 
 def _benchmark(name: str, known: _Axes) -> Benchmark:
-    """Make the benchmark that the metrics are of. Its command is never run, only part of what names its samples."""
+    """Return the benchmark of the metrics. Its command never runs; it is only part of the samples' key."""
     return Benchmark(
         command=content_key(name),
         parameters={axis: _ascending(values) for axis, values in known.values.items()},
@@ -260,7 +260,7 @@ def _benchmark(name: str, known: _Axes) -> Benchmark:
 
 
 def _declared(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
-    """Leave out what perftrail knows beside the time, memory say, for it is told when it is asked for."""
+    """Omit metrics that perftrail knows besides time, for example memory, which it reports on request."""
     own = {
         name for name, metric in metrics.items() if name in MEASURED and metric.unit == MEASURED[name].unit
     }
@@ -270,14 +270,14 @@ def _declared(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
 
 
 def _ascending(values: Iterable[Value]) -> tuple[Value, ...]:
-    """Order numbers; texts stay as they come."""
+    """Sort numbers; texts keep their order."""
     listed = tuple(values)
     numbers = [value for value in listed if not isinstance(value, str)]
     return tuple(sorted(numbers)) if len(numbers) == len(listed) else listed
 
 
 def _revisions(placed: Sequence[_Placed]) -> dict[str, Revision]:
-    """Give the revisions by name: in the order of time where every one has one, else in that of the files."""
+    """Return the revisions by name: in the order of time if every one has a time, else of the files."""
     times: dict[str, list[datetime]] = {}
     files: dict[str, dict[str, None]] = {}
     for each in placed:
@@ -301,7 +301,7 @@ def _revisions(placed: Sequence[_Placed]) -> dict[str, Revision]:
 
 
 def _taken(group: Sequence[_Placed]) -> Iterator[Taken]:
-    """Put values of one file side by side that were taken together: those of one length, in their order."""
+    """Group values of one file that were sampled together: those of one length, in their order."""
     for summary in (False, True):
         alike = [each for each in group if each.series.summary == summary]
         if alike:
@@ -325,14 +325,14 @@ def _beside(group: Sequence[_Placed], flags: tuple[str, ...]) -> Taken:
 
 MOST_FILES = 100_000
 HEAD_BYTES = 1 << 16
-"""So much of a file tells whether it is a result file."""
+"""Number of bytes that show whether a file is a result file."""
 
 _PACKED = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a study's files hold, and the names of those that are no result files of a known tool."""
+    """The content of a study's files, and the names of files of no known tool."""
 
     files: tuple[SampleFile, ...]
     left_out: tuple[str, ...]
@@ -341,8 +341,8 @@ class Read:
 def read_samples(study: Study) -> Read:
     """Read every file of a study of samples.
 
-    Without a format in the study, what is no result file is left out: those of some tools lie among others. Raises
-    `SourceError` for files that cannot be read, `StudyError` for a format that is not known.
+    Without a format in the study, unknown files are ignored, because some tools write results among others.
+    Raises `SourceError` for unreadable files, `StudyError` for an unknown format.
     """
     asked = study.walked
     if wrong := format_wrong(asked.format):
@@ -352,7 +352,7 @@ def read_samples(study: Study) -> Read:
     results = [path for path in found if asked.format is not None or is_result(path)]
     if not results:
         known = f"; known are {listed(FORMATS)}" if found else ""
-        what = "none of these files is a result of a known tool" if found else "no such file"
+        what = "no file is a result of a known tool" if found else "no such file"
         raise SourceError(
             f"{asked.location}: {what}; source.location says which files hold the samples{known}"
         )
@@ -363,14 +363,14 @@ def read_samples(study: Study) -> Read:
 
 
 def format_wrong(format: str | None) -> str | None:
-    """Say what is wrong with the name of a format; `None` of a good one, and of none."""
+    """Return what is wrong with the name of a format; `None` if it is valid or missing."""
     if format is None or format in FORMATS:
         return None
-    return f"no format {quoted(format)}{suggestion(format, FORMATS)}; they are {listed(FORMATS)}"
+    return f"no format {quoted(format)}{suggestion(format, FORMATS)}; choose from {listed(FORMATS)}"
 
 
 def sample_files(location: str) -> list[Path]:
-    """Give the files that a location means, by their names; numbers in names in their order, 9 before 10."""
+    """Return the files that a location matches, by name; numbers in names in numeric order, 9 before 10."""
     found = [path for name in glob.glob(location, recursive=True) if (path := Path(name)).is_file()]  # noqa: PTH207 - the whole path is a pattern
     if len(found) > MOST_FILES:
         raise SourceError(f"{location}: are {len(found)} files; at most {MOST_FILES} can be read at once")
@@ -378,26 +378,26 @@ def sample_files(location: str) -> list[Path]:
 
 
 def is_result(path: Path) -> bool:
-    """Whether a file is a result file of a known tool, as it begins."""
+    """Whether a file is a result file of a known tool, from its first bytes."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
     if head.startswith(_PACKED):
-        with contextlib.suppress(zlib.error):  # what cannot be unpacked is no result
+        with contextlib.suppress(zlib.error):  # a file that cannot be unpacked is not a result
             head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, HEAD_BYTES)
     return recognise(head, path.name.removesuffix(".gz")) is not None
 
 
 def sample_file(path: Path, format: str | None, *, name: str) -> SampleFile:
-    """Read one file in a format, or in the one that it is recognised to have. Raises `FormatError`."""
+    """Read one file in a format, or in its detected format. Raises `FormatError`."""
     read = read_file(path, name=name, format=format)
     return SampleFile(name=name, format=read.format, series=read.series)
 
 
 def refuse_unknown(format: str | None) -> None:
-    """Raise `UsageError` for a format that is not known."""
+    """Raise `UsageError` for an unknown format."""
     if wrong := format_wrong(format):
         raise UsageError(f"--format {format}: {wrong}")
 

@@ -1,10 +1,7 @@
-"""A study of samples as every other study is looked at: its files are read anew each time it is opened.
+"""Serve imported samples as a view of a study, read from the files each time it is opened.
 
-Samples as they were arranged, held for whatever looks at a study: its objects are made when they are asked for.
-
-A builder for subjects that were measured elsewhere: it names them, and makes none.
-
-Revisions that somebody else lists: their names and their order are known, what is in them is not.
+`ArrangedStore` creates its objects on demand. `NothingToMake` is a builder whose subjects all exist.
+`ListedSource` is a source whose revisions have names and an order, but no content.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ArrangedStore(MemoryStore):
-    """A `perftrail.ports.Store` in memory whose samples were all taken elsewhere, on one `machine`."""
+    """A `perftrail.ports.Store` in memory whose samples were all taken on one other `machine`."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__()
@@ -46,26 +43,26 @@ class ArrangedStore(MemoryStore):
         self._taken: dict[str, tuple[Taken, ...]] = {}
 
     def hold(self, runnable: Runnable, taken: tuple[Taken, ...]) -> None:
-        """Keep what was taken of a runnable, once."""
+        """Add the samples of a runnable, once."""
         self._standing.append(runnable)
         self._taken[runnable.key] = taken
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
-        """Give every runnable that is held, or those of one benchmark."""
+        """Return every runnable in the store, or those of one benchmark."""
         return [each for each in self._standing if benchmark in (None, each.benchmark)]
 
     def revisions(self) -> frozenset[str]:
-        """Give the ids of the revisions that runnables stand for."""
+        """Return the ids of the runnables' revisions."""
         return frozenset(each.revision for each in self._standing)
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
-        """Give what is held of runnables as invocations, by ordinal."""
+        """Return the samples of runnables as invocations, by ordinal."""
         return {key: tuple(self._measurements(key, machine)) for key in runnables}
 
     def samples(
         self, runnables: Collection[str], machine: str, metrics: Collection[str]
     ) -> Mapping[str, Samples]:
-        """Give what the samples of runnables are of some metrics; nothing of what is not held."""
+        """Return the samples of runnables for some metrics; unknown runnables are missing."""
         return {
             key: _samples(self._held(key, machine), metrics) for key in runnables if self._held(key, machine)
         }
@@ -107,19 +104,19 @@ NO_SOURCES: Mapping[str, Revision] = {}
 
 
 class NothingToMake:
-    """A `perftrail.ports.Builder` for whom every subject is there already, in no directory.
+    """A `perftrail.ports.Builder` whose subjects all exist already, in no directory.
 
-    Each subject is an artefact of its own: what others measured is never known to be alike.
+    Each subject is a separate artefact: equality of imported builds is never known.
     """
 
     hands = 1
 
-    def key(self, subject: Subject, recipe: Recipe) -> str:  # noqa: ARG002 - nothing is made by it
-        """Name a subject by its revision and variant."""
+    def key(self, subject: Subject, recipe: Recipe) -> str:  # noqa: ARG002 - nothing is built
+        """Return a subject's key, from its revision and variant."""
         return _name(subject)
 
     def made(self, subject: Subject) -> Prepared:
-        """Give a subject and its benchmarks, which are all alike, as they are."""
+        """Return a subject and its benchmarks, which share one build."""
         name = _name(subject)
         built = Built(key=name, artefact=name, directory="", seconds=0.0)
         return Prepared(built=built, out="", artefact=_benchmarks(built))
@@ -127,12 +124,12 @@ class NothingToMake:
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Do nothing."""
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built:  # noqa: ARG002 - nothing is made by it
-        """Give a subject as it is."""
+    def make(self, subject: Subject, recipe: Recipe) -> Built:  # noqa: ARG002 - nothing is built
+        """Return a subject's build."""
         return self.made(subject).built
 
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:  # noqa: ARG002 - nothing is linked
-        """Name nothing that could ever be made."""
+        """Return a key that no build ever has."""
         return content_key("imported layout", built.key, layout)
 
     def relink(
@@ -142,8 +139,8 @@ class NothingToMake:
         built: Built,  # noqa: ARG002 - as above
         layouts: Sequence[int],  # noqa: ARG002 - as above
     ) -> Mapping[int, Built | Failure]:
-        """Refuse. Raises `UsageError`."""
-        raise UsageError(f"{subject}: its samples were taken elsewhere; there is nothing to relink")
+        """Raise `UsageError`: imported samples cannot be relinked."""
+        raise UsageError(f"{subject}: its samples are imported; there is nothing to relink")
 
     def prepare(
         self,
@@ -152,10 +149,10 @@ class NothingToMake:
         steps: Sequence[str],
         env: Mapping[str, str],
         files: Collection[str],
-        timeout_seconds: float,  # noqa: ARG002 - nothing is made in it
+        timeout_seconds: float,  # noqa: ARG002 - nothing is built
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> Prepared:
-        """Give a benchmark of a subject as it is."""
+        """Return a benchmark of a subject."""
         artefact = self.link_key(built, steps=steps, env=env, files=files, sources=sources)
         return Prepared(built=built, out="", artefact=artefact)
 
@@ -163,7 +160,7 @@ class NothingToMake:
         """Do nothing."""
 
     def news(self) -> tuple[str, ...]:
-        """Give nothing: nothing was done."""
+        """Return no messages: nothing was done."""
         return ()
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
@@ -178,15 +175,15 @@ class NothingToMake:
         files: Collection[str],  # noqa: ARG002 - as above
         sources: Mapping[str, Revision] = NO_SOURCES,  # noqa: ARG002 - as above
     ) -> str:
-        """Name a subject's benchmarks by the subject."""
+        """Return the key of a subject's benchmarks."""
         return _benchmarks(built)
 
     def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:  # noqa: ARG002 - there is none
-        """Refuse. Raises `UsageError`."""
-        raise UsageError(f"{subject}: its samples were taken elsewhere; there is nothing to build")
+        """Raise `UsageError`: imported samples have no tree."""
+        raise UsageError(f"{subject}: its samples are imported; there is nothing to build")
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:  # noqa: ARG002 - no command is run
-        """Give none: no command is run."""
+        """Return no placeholders: no command runs."""
         return {}
 
 
@@ -199,29 +196,29 @@ def _benchmarks(built: Built) -> str:
 
 
 class ListedSource(Unrelated):
-    """A `perftrail.ports.Source` of revisions that are given, oldest first; none of them can be had."""
+    """A `perftrail.ports.Source` of given revisions, oldest first, which cannot be checked out."""
 
     def __init__(self, revisions: Sequence[Revision]) -> None:
-        super().__init__(no_range="revisions that are only listed have no ranges; leave it out")
+        super().__init__(no_range="imported revisions have no ranges; omit the range")
         self._revisions = tuple(revisions)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Give the revisions. Raises `SourceError` for a part of them."""
+        """Return the revisions. Raises `SourceError` for a range."""
         self.refuse_range(range)
         return self._revisions
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Refuse, as nothing is there. Raises `CheckoutFailed`."""
+        """Raise `CheckoutFailed`: the revisions have no content."""
         raise CheckoutFailed(
-            f"{revision.short}: only its samples are known; {directory} stays empty, see {log}"
+            f"{revision.short}: only its samples are available; {directory} stays empty, see {log}"
         )
 
 
 def samples_view(study: Study) -> View:
-    """Read a study's files and arrange them so that whatever looks at a study can look at this one.
+    """Read a study's files and arrange them as a view, so that every reading command can use them.
 
-    Its benchmarks and variants are those of the files, its store holds their samples and is in memory. Raises
-    `SourceError` for files that cannot be read, or that hold nothing.
+    Its benchmarks and variants are those of the files; its store has their samples and is in memory. Raises
+    `SourceError` for unreadable files, or for files without samples.
     """
     read = read_samples(study)
     arranged = arrange(read.files)
@@ -262,7 +259,7 @@ def _record(subject: Subject, key: str, outcome: Built | Prepared) -> BuildRecor
 
 
 def machine_of(arranged: Arranged, read: Read) -> Machine:
-    """Give a machine that is never this one; its facts are what the files say."""
+    """Return a machine that never equals this one; its facts come from the files."""
     formats = ", ".join(dict.fromkeys(file.format for file in read.files))
     left_out = {"left out": ", ".join(read.left_out)} if read.left_out else {}
     return Machine(

@@ -1,1 +1,6 @@
-"""The parts of `backport`: what is made, measured and concluded of a change on an old revision."""
+"""Apply a change to an old revision, and measure the gain that it retains.
+
+- `patch`: find the revisions and make the patch.
+- `backport`: build and measure old, patched and fixed revisions.
+- `result`: the report and its JSON.
+"""

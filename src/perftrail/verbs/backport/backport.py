@@ -1,6 +1,7 @@
-"""`backport`: old, patched and fixed measured side by side, until it is known how much of the gain is carried.
+"""Measure old, patched and fixed revisions interleaved, until the retained gain is known.
 
-One benchmark of a back-port: started side by side until its metrics are settled, and what they say then.
+`Bout` measures one benchmark until its metrics are settled. `Backport` runs all of them and returns the
+report.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ if TYPE_CHECKING:
 
 
 BESIDES = ("wall", "cpu", "peak_memory")
-"""What is compared beside a benchmark's own metrics: a gain in one of them is often paid in another."""
+"""Metrics compared in addition to a benchmark's own, because a gain in one often costs another."""
 
 
 def wanted_metrics(study: Study) -> frozenset[str]:
-    """Name the figures that a study looks for: in full where one is meant, else the metric by itself."""
+    """Return the metrics that a study searches for: full names, or names without a benchmark."""
     return frozenset(_full_name(study, metric) for metric in study.find.metric)
 
 
 class Bout:
-    """Starts the subjects of one benchmark in one variant in units of adjacent starts, in random order.
+    """Measures one benchmark in one variant, in units of adjacent invocations in random order.
 
-    It ends when every leading metric
-    has its verdicts with intervals as narrow as the study's precision, or at the rule's most units.
+    It ends when every leading metric has a verdict, with intervals as narrow as the study's precision, or at
+    the rule's maximum number of units.
     """
 
     def __init__(self, session: Session, readies: Mapping[Role, Sequence[Ready]]) -> None:
@@ -59,26 +60,26 @@ class Bout:
 
     @property
     def comparisons(self) -> int:
-        """How many intervals it gives: patched and fixed against old, and the share that is carried."""
+        """Number of intervals: patched and fixed against old, and the retained share."""
         return len(self._targets) * (3 if Role.FIXED in self._units.sides else 1)
 
     @property
     def equal(self) -> tuple[tuple[Role, Role], ...]:
-        """Who is one build with whom at every point, and so measured once."""
+        """Subjects with equal builds at every point, measured only once."""
         return self._turns.equal
 
     @property
     def skipped(self) -> int:
-        """How many points were given up without a start, after a smaller one failed."""
+        """Number of points skipped after a smaller one failed."""
         return self._turns.skipped
 
     @property
     def invocations(self) -> int:
-        """How many starts its figures stand on."""
+        """Number of invocations that the values come from."""
         return self._units.started()
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
-        """Start unit after unit; yields what happens."""
+        """Run unit after unit; yield events."""
         yield from self._turns.tell_equals()
         yield from self._turns.begin()
         while not self._done(rule):
@@ -86,11 +87,11 @@ class Bout:
             yield self._turns.progress(rule)
 
     def stands(self, rule: Rule) -> tuple[Stand, ...]:
-        """Say for every metric at every point how the three stand, the study's own metrics first."""
+        """Return the values of the three subjects for every metric at every point, the study's own metrics first."""
         return tuple(self._stand(target, self._turns.own(rule)) for target in self._targets)
 
     def broken(self) -> tuple[Missing, ...]:
-        """The subjects that could not be measured at a point, and why."""
+        """Return the subjects that could not be measured at a point, with the reasons."""
         return tuple(
             Missing(role=each.side, where=str(each.ready.cell), failure=each.failure)
             for each in self._turns.broken()
@@ -105,7 +106,7 @@ class Bout:
         return tuple(target for target in found if set(target.points) <= set(self._units.points))
 
     def _leads(self, target: Target) -> bool:
-        """Whether a metric is measured for: declared, derived, looked for, or the only one that there is."""
+        """Whether a metric decides the length: declared, derived, searched for, or the only one."""
         declared = target.text not in BESIDES or target.text in self._benchmark.leading
         return declared or not self._wanted.isdisjoint((target.text, target.name))
 
@@ -131,7 +132,7 @@ class Bout:
         )
 
     def _analysed(self, target: Target, rule: Rule) -> list[Unit[Role]]:
-        """The units of a metric up to the last analysis that was due: stopping between two is no further one."""
+        """Return the units of a metric up to the last due interim analysis; stopping between two adds none."""
         units = self._units.of(target)
         looked = [count for count in rule.looks if count <= len(units)]
         return units[: looked[-1]] if looked else units
@@ -162,7 +163,7 @@ def _full_name(study: Study, metric: str) -> str:
 
 
 def _compared(units: Sequence[Unit[Role]], role: Role, rule: Rule) -> Comparison | None:
-    """Somebody against the old one, None where there is nothing to compare."""
+    """Compare a subject with the old one; `None` if there is nothing to compare."""
     return compared(units, rule, Role.OLD, role) if units and role in units[0].logs else None
 
 
@@ -178,9 +179,9 @@ def _carried(logs: Mapping[Role, Sequence[float]], rule: Rule) -> Carried | None
 
 
 class Backport:
-    """Measures what a back-port carries, over every variant, benchmark, point and metric of the study.
+    """Measures a back-port, over every variant, benchmark, point and metric of the study.
 
-    Resumes by itself: what was built, and what was started side by side, is not done again.
+    It resumes by itself: existing builds and interleaved samples are reused.
     """
 
     def __init__(self, session: Session, carriage: Carriage) -> None:
@@ -190,7 +191,7 @@ class Backport:
         self._missing: dict[str, Missing] = {}
 
     def events(self) -> Generator[Event, None, BackportReport]:
-        """Make the subjects and measure them; yields what happens and returns what came of it."""
+        """Build and measure the subjects; yield events and return the report."""
         bouts: list[Bout] = []
         variants, revisions = self._session.study.variants, self._revisions.values()
         yield from self._session.workshop.ahead(
@@ -223,7 +224,7 @@ class Backport:
         )
 
     def _make(self, role: Role, variant: str) -> Generator[Event, None, list[Ready]]:
-        """Make one revision in one variant, ready for every benchmark that can be had of it."""
+        """Build one revision in one variant, and return every benchmark that it can run."""
         subject = Subject(revision=self._revisions[role], variant=variant)
         readies = []
         for cell in cells(self._session.study, subject):
@@ -237,6 +238,6 @@ class Backport:
 
 
 def _revisions(carriage: Carriage) -> Mapping[Role, Revision]:
-    """Who is measured, in the order in which people read them."""
+    """Return the measured revisions in the order of the report."""
     there = {Role.OLD: carriage.patched.base, Role.PATCHED: carriage.patched.revision}
     return there if carriage.fix is None else {**there, Role.FIXED: carriage.fix}

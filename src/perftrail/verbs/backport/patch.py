@@ -1,4 +1,4 @@
-"""What a back-port starts from: the revisions by their names, and the change as a patch that fits the old one."""
+"""Find the revisions of a back-port, and turn the change into a patch that applies to the old one."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from perftrail.sources.patched import PlainPatches
 
 HEADER = b"perftrail backport"
-"""How a patch file that we wrote begins: only such a one is written over."""
+"""First bytes of a patch file that perftrail wrote; only such a file is overwritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What somebody asks to carry: the change of `fix`, or `patch` where it is given, onto `onto`."""
+    """A requested back-port: the change of `fix`, or `patch` if present, onto `onto`."""
 
     onto: str
     fix: str | None = None
@@ -40,14 +40,14 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.fix is None and self.patch is None:
-            raise UsageError("backport what? name the revision with the fix, or give --patch FILE")
+            raise UsageError("no change to back-port; name the revision with the fix, or use --patch FILE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carriage:
-    """A change on its way: the old revision with the patch on it, and the revision that it is measured against.
+    """A change to back-port: the old revision with the patch, and the reference revision.
 
-    `given`: the patch is somebody's own, else it is what `fix` changed.
+    `given`: the user supplied the patch, else it is what `fix` changed.
     """
 
     patched: Patched
@@ -57,7 +57,7 @@ class Carriage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """A change that does not apply, and to what."""
+    """A change that does not apply, with the revision and the obstacles."""
 
     onto: Revision
     fix: Revision | None
@@ -65,10 +65,10 @@ class Blocked:
 
 
 def make_patch(study: Study, wanted: Wanted, *, store: str | None) -> Carriage | Blocked:
-    """Find the revisions and fit the change to the old one. Makes no build.
+    """Find the revisions and fit the change to the old one. Builds nothing.
 
-    Raises `UsageError` for what cannot be asked of this kind of source, `SourceError` for a name that is no
-    revision or a file that is no patch, `NoAnswer` when the old revision has the change already.
+    Raises `UsageError` for requests that this kind of source does not support, `SourceError` for an unknown
+    revision or an invalid patch, `NoAnswer` when the old revision already has the change.
     """
     root = results_directory(study, store)
     cache = str(root / "sources")
@@ -86,30 +86,30 @@ def make_patch(study: Study, wanted: Wanted, *, store: str | None) -> Carriage |
 
 
 def find_revision(study: Study, source: Source, name: str) -> Revision:
-    """Give the one revision that a name means, also outside of the study's range; raises `SourceError`."""
+    """Return the one revision that a name means, also outside the study's range; raises `SourceError`."""
     if study.walked.kind == "directory":
         (only,) = source.history()
         if name in (".", only.label) or (name and only.id.startswith(name)):
             return only
-        raise SourceError(f"{quoted(name)}: a directory has one revision; write . for it")
+        raise SourceError(f"{quoted(name)}: a directory has one revision; its name is .")
     if ".." in name or not name:
-        raise UsageError(f"{quoted(name)}: a range is no revision; name one of them")
+        raise UsageError(f"{quoted(name)}: a range is not a revision; name one revision")
     (found,) = source.history(f"{name}..{name}")
     return found
 
 
 def patch_file(study: Study, onto: Revision) -> Path:
-    """Where the patch onto an old revision is written unless somebody says where."""
+    """Return the default path of the patch onto an old revision."""
     name = re.sub(r"[^A-Za-z0-9._+-]+", "-", onto.label or onto.short).strip("-.")[:60]
     return Path(study.directory) / f"perftrail-backport-{name or onto.short}.patch"
 
 
 def write_patch(file: Path, carriage: Carriage) -> None:
-    """Write the patch with a head that says what it is. Raises `UsageError` when somebody else's file is there."""
+    """Write the patch with a descriptive header. Raises `UsageError` if the file is not one of perftrail's."""
     onto, fix = carriage.patched.base, carriage.fix
     try:
         if file.exists() and not _is_ours(file):
-            raise UsageError(f"{file}: is there already and is no patch of ours; choose another --output")
+            raise UsageError(f"{file}: exists, and perftrail did not write it; choose another --output")
         head = [HEADER.decode(), f"onto: {_one_line(onto)}", *([f"fix: {_one_line(fix)}"] if fix else []), ""]
         file.write_bytes("\n".join([*head, ""]).encode() + carriage.patched.patch.text)
     except OSError as error:
@@ -117,7 +117,7 @@ def write_patch(file: Path, carriage: Carriage) -> None:
 
 
 def _forget_left_over(backports: Path) -> None:
-    """Remove what attempts left that were killed; whoever holds the lock is the only one who has any."""
+    """Remove leftovers of killed processes; only the holder of the lock may call this."""
     for attempt in backports.glob("*/try-*"):
         shutil.rmtree(attempt, ignore_errors=True)
         if not any(attempt.parent.iterdir()):
@@ -137,8 +137,8 @@ def _fit(
     assert fix is not None
     if not isinstance(patches, GitPatches | FossilPatches):
         raise UsageError(
-            f"{quoted(fix.id)}: only a git or Fossil history says what a revision changed; "
-            "give the change with --patch FILE"
+            f"{quoted(fix.id)}: only a git or Fossil history shows what a revision changed; "
+            "supply the change with --patch FILE"
         )
     return patches.carry(fix, onto=onto, workplace=workplace)
 
@@ -153,7 +153,7 @@ def _is_ours(file: Path) -> bool:
 
 
 def _one_line(revision: Revision) -> str:
-    """A revision in one line of text, whatever its message holds."""
+    """Return a revision in one line of text, whatever its message contains."""
     label = f" {revision.label}" if revision.label and revision.label != revision.id else ""
     told = f"{revision.id}{label} {revision.summary}"
     return "".join(letter if letter.isprintable() else " " for letter in told).strip()

@@ -1,4 +1,4 @@
-"""What a back-port came to: who stands where in each metric, how much of the gain is carried, what it costs."""
+"""Report of a back-port: each metric's values, the retained gain and the costs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Judgement = Literal["better", "worse", "same", "unclear"]
 
 
 class Role(StrEnum):
-    """Whom a back-port measures: the old revision, the same with the patch, and where the fix comes from."""
+    """Subjects of a back-port: the old revision, the patched old revision, and the revision with the fix."""
 
     OLD = "old"
     PATCHED = "patched"
@@ -36,7 +36,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Somebody who could not be made, or not be measured at a point, and why."""
+    """A subject that failed to build, or to run at a point, and why."""
 
     role: Role
     where: str
@@ -45,11 +45,12 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    """One metric at one point: where each lies, patched and fixed against old, and the share carried.
+    """One metric at one point: its values, patched and fixed against old, and the retained gain.
 
-    `leading` metrics are those that the study declares or looks for. Of its pairs `noisy` ones were taken in noise,
-    because the machine was busy all the time, and `discarded` others were not used for that. `layouts` are the units
-    that are layouts, 0 where the builds are compared as linked. `note` says why there is no figure, else it is empty.
+    `leading` metrics are those that the study declares or searches for. `noisy` pairs were used although
+    noisy, because the machine was always noisy; `discarded` pairs were not used. `layouts` is the number of
+    units that are layouts, 0 if the builds are compared as linked. `note` says why there is no value, else it
+    is empty.
     """
 
     target: Target
@@ -65,7 +66,7 @@ class Stand:
     note: str = ""
 
     def judged(self, compared: Comparison | None) -> Judgement:
-        """Say of a comparison whether it is for better or worse in this metric."""
+        """Return whether a comparison is better or worse in this metric."""
         if compared is None or compared.verdict is Verdict.UNCLEAR:
             return "unclear"
         if compared.verdict is Verdict.SAME:
@@ -74,23 +75,23 @@ class Stand:
 
     @property
     def basis(self) -> Literal["", "builds", "layouts"]:
-        """What a sure difference is one of: of these builds, or over layouts of all; empty without one."""
+        """What a sure difference applies to: these builds, or all layouts; empty without one."""
         if not {self.judged(self.got), self.judged(self.gain)} & {"better", "worse"}:
             return ""
         return "layouts" if self.layouts else "builds"
 
     @property
     def gains(self) -> bool:
-        """Whether the fixed one is clearly better than the old one: there is a gain to carry."""
+        """Whether the fixed revision is clearly better than the old one, so that there is a gain to retain."""
         return self.judged(self.gain) == "better"
 
     @property
     def costs(self) -> bool:
-        """Whether the patched one is clearly worse than the old one."""
+        """Whether the patched revision is clearly worse than the old one."""
         return self.judged(self.got) == "worse"
 
     def as_json(self) -> dict[str, Json]:
-        """The stand as `backport --json` prints it."""
+        """Return the comparison as `backport --json` prints it."""
         return {
             "metric": self.target.text,
             "name": self.target.name,
@@ -137,10 +138,10 @@ class Stand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackportReport:
-    """What came of a back-port. `wanted` names the figures that the study looks for.
+    """The result of a back-port. `wanted` names the metrics that the study searches for.
 
-    `equal` names those that are one build. `invocations` are the starts that the figures stand on, `fresh` those
-    that were made just now.
+    `equal` names subjects with equal builds. `invocations` are those that the values come from; `fresh` were
+    started now.
     """
 
     carriage: Carriage
@@ -155,23 +156,23 @@ class BackportReport:
 
     @property
     def measured(self) -> bool:
-        """Whether anything at all can be said of the patched revision."""
+        """Whether there is any value of the patched revision."""
         return any(stand.got is not None for stand in self.stands)
 
     @property
     def compared(self) -> bool:
-        """Whether anything can be said of the fixed revision, and so of a gain."""
+        """Whether there is any value of the fixed revision, and so a gain to compare."""
         return any(stand.gain is not None for stand in self.stands)
 
     def is_wanted(self, stand: Stand) -> bool:
-        """Whether the study looks for this figure."""
+        """Whether the study searches for this metric."""
         return not self.wanted.isdisjoint((stand.target.text, stand.target.name))
 
     @property
     def headline(self) -> Stand | None:
-        """The gain that the answer is about, `None` where none was seen.
+        """The gain that the answer is about, `None` without a gain.
 
-        It is in the metric that the study looks for, else in a declared one; of several the largest.
+        It is in a metric that the study searches for, else in a declared one; the largest of several.
         """
         gains = [stand for stand in self.stands if stand.gains]
         wanted = [stand for stand in gains if self.is_wanted(stand)]
@@ -180,14 +181,14 @@ class BackportReport:
 
     @property
     def costs(self) -> tuple[Stand, ...]:
-        """Where the patched revision is clearly worse than the old one, the worst first; declared metrics if any."""
+        """Metrics in which the patched revision is clearly worse, the worst first; declared ones if there are any."""
         worse = [stand for stand in self.stands if stand.costs]
         chosen = [stand for stand in worse if stand.leading] or worse
         return tuple(sorted(chosen, key=lambda stand: -_size(stand.got)))
 
     @property
     def verdict(self) -> str:
-        """The answer in a word: how much is carried of the headline's gain, or that there was none to carry."""
+        """The answer in a word: how much of the headline's gain is retained, or that there was no gain."""
         if not self.measured:
             return "failed"
         if self.carriage.fix is None:
@@ -200,7 +201,7 @@ class BackportReport:
         return str(head.carried.share if head.carried is not None else Share.UNCLEAR)
 
     def as_json(self, *, file: str | None) -> dict[str, Json]:
-        """The report as `backport --json` prints it; `file` is where the patch was written."""
+        """Return the report as `backport --json` prints it; `file` is the path of the patch."""
         carriage, head = self.carriage, self.headline
         return {
             "verdict": self.verdict,
@@ -229,7 +230,7 @@ class BackportReport:
 
 
 def blocked_json(blocked: Blocked) -> dict[str, Json]:
-    """A conflict as `backport --json` prints it."""
+    """Return a conflict as `backport --json` prints it."""
     conflict = blocked.conflict
     return {
         "verdict": "conflict",

@@ -1,4 +1,9 @@
-"""What differs between a revision and the one before it, looked at from several sides."""
+"""Explain what differs between a revision and its predecessor.
+
+- `explain`: find the two revisions and profile both.
+- `profilers`: plain starts, locks, system calls and instructions.
+- `result`: the report and its JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""`explain`: a revision and the one before it, started in turn under every look that this machine allows.
+"""Compare a revision with its predecessor under every profiler that this machine supports.
 
-Which two revisions are held against each other, and what lines differ between them.
+`pair_up` finds the two revisions and the changed lines between them. `Explain` starts both under each
+profiler.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ if TYPE_CHECKING:
 
 
 LONGEST_START_SECONDS = 180.0
-"""A look that would take longer for one start is left out; the study may have a smaller point."""
+"""A profiler is skipped if one start would take longer; the study may have a smaller point."""
 
 NO_SAMPLES = Unavailable(
     what="sampled stacks",
-    why="not taken; the instructions of each function, which noise does not reach, stand in their place",
+    why="not sampled; perftrail counts the instructions of each function instead, which are free of noise",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A revision and what it is held against; `changes` is None where the source has no lines to compare."""
+    """A revision and its reference; `changes` is None if the source has no lines to compare."""
 
     culprit: Revision
     against: Revision
@@ -54,7 +55,7 @@ class Pair:
 
 
 class Explain:
-    """Looks at both revisions at every wanted point. Builds are kept; what is looked at is looked at anew."""
+    """Profiles both revisions at every wanted point. Builds are reused; profiles are not."""
 
     def __init__(self, session: Session, pair: Pair, *, looks: Sequence[Look], selection: Selection) -> None:
         self._session = session
@@ -69,7 +70,7 @@ class Explain:
         self._steps = 0
 
     def events(self) -> Generator[Event, None, Explained]:
-        """Do it; yields what happens and returns what was seen."""
+        """Profile both revisions; yield events and return the result."""
         reports = []
         for variant in self._session.study.variants:
             before = yield from self._make(self._pair.against, variant)
@@ -89,7 +90,7 @@ class Explain:
     def _make(
         self, revision: Revision, variant: str
     ) -> Generator[Event, None, dict[tuple[str, object], Ready]]:
-        """Make one revision ready at every wanted point, by benchmark and point."""
+        """Build one revision for every wanted point, by benchmark and point."""
         readies: dict[tuple[str, object], Ready] = {}
         for cell in cells(self._session.study, Subject(revision=revision, variant=variant)):
             if not self._selection.wants(cell):
@@ -132,14 +133,14 @@ class Explain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Taken:
-    """The figures of every start of both, by name."""
+    """The metrics of every start of both revisions, by name."""
 
     before: tuple[Mapping[str, Seen], ...]
     after: tuple[Mapping[str, Seen], ...]
 
 
 def _take(look: Look, before: Ready, after: Ready) -> _Taken | Failure:
-    """Start both in turn, there and back, so that drift hits both alike; the first failure ends it."""
+    """Start both in alternating order, so that drift affects both equally; stop at the first failure."""
     taken: dict[str, list[Mapping[str, Seen]]] = {"before": [], "after": []}
     for number in range(look.starts):
         sides = [("before", before), ("after", after)]
@@ -152,7 +153,7 @@ def _take(look: Look, before: Ready, after: Ready) -> _Taken | Failure:
 
 
 def _by_name(taken: _Taken) -> list[tuple[str, Sequence[Seen], Sequence[Seen]]]:
-    """Put the figures of all starts together; what a start did not have, it had none of."""
+    """Group the metrics of all starts by name; a metric missing from a start counts as zero."""
     named = {name: seen for start in (*taken.before, *taken.after) for name, seen in start.items()}
     return [
         (
@@ -192,7 +193,7 @@ def _compared(found: Sequence[tuple[str, Sequence[Seen], Sequence[Seen]]]) -> li
 
 
 def _longest(found: Sequence[tuple[str, Sequence[Seen], Sequence[Seen]]]) -> float:
-    """How long the slowest plain start took."""
+    """Return the seconds of the slowest plain start."""
     walls = [
         each.value for name, before, after in found if name in ("wall", "cpu") for each in (*before, *after)
     ]
@@ -204,22 +205,24 @@ def _place(cell: Cell) -> str:
 
 
 def pair_up(session: Session, *, culprit: str, against: str | None, store: str | None) -> Pair:
-    """Find a revision and what it is held against: another one, or its first parent.
+    """Find a revision and its reference: another one, or its first parent.
 
-    Raises `SourceError` for a name that is no revision, `UsageError` where there is nothing to hold it against.
+    Raises `SourceError` for an unknown revision, `UsageError` if there is no reference.
     """
     study, source = session.study, session.source
     if study.walked.kind == "directory":
-        raise UsageError("a directory has one revision: there is nothing to hold it against")
+        raise UsageError("a directory has only one revision: there is nothing to compare it with")
     after = find_revision(study, source, culprit)
     if against is None and not after.parents:
-        raise UsageError(f"{quoted(culprit)}: the first of its history; say against which with --against")
+        raise UsageError(
+            f"{quoted(culprit)}: the first revision of its history; choose a reference with --against"
+        )
     before = find_revision(study, source, against if against is not None else after.parents[0])
     if before.id == after.id:
-        raise UsageError(f"{quoted(culprit)}: held against itself")
+        raise UsageError(f"{quoted(culprit)}: cannot be compared with itself")
     changes = None
     if study.walked.kind == "git":
         cache = str(results_directory(study, store) / "sources")
-        with Launcher() as starter:  # what is measured may be started where git cannot read its mirror
+        with Launcher() as starter:  # the session's launcher may run where git cannot read its mirror
             changes = GitPatches(study.walked, cache=cache, starter=starter).changes(before, after)
     return Pair(culprit=after, against=before, changes=changes)

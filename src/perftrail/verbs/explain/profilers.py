@@ -1,10 +1,7 @@
-"""The ways of looking at a program: as it is measured, by its locks, by its system calls, by its instructions.
+"""Profilers of a program: plain measurement, locks, system calls, instructions.
 
-Each starts the program in its own way, since looking closely makes it slow: times come from plain starts only.
-
-Reads the files in which Valgrind's cachegrind leaves the instructions of each function.
-
-Reads the table that ``strace -c`` writes.
+Each starts the program separately, because profiling makes it slow: times come from plain starts only.
+`read_functions` reads the files of Valgrind's cachegrind, and `read_calls` the table of ``strace -c``.
 """
 
 from __future__ import annotations
@@ -34,11 +31,11 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "???"
-"""What cachegrind calls a function whose name is not to be had."""
+"""Cachegrind's name for a function without a known name."""
 
 
 def read_functions(texts: Iterable[str]) -> dict[str, int]:
-    r"""Add up the instructions of each function, its symbol's version left out, over the files of all processes.
+    r"""Return the instructions of each function, without symbol versions, over the files of all processes.
 
     >>> read_functions(["events: Ir\nfl=a.c\nfn=main\n3 10\n4 5\nfn=add\n9 2\nsummary: 17\n"])
     {'main': 15, 'add': 2}
@@ -61,7 +58,7 @@ _ROW = re.compile(
 
 
 def read_calls(text: str) -> dict[str, int]:
-    """Give how often each system call was made, by name; the line of totals is left out.
+    """Return the number of calls of each system call, by name, without the line of totals.
 
     >>> read_calls(" 50.00    0.000100          10        10         2 openat")
     {'openat': 10}
@@ -71,28 +68,28 @@ def read_calls(text: str) -> dict[str, int]:
 
 
 FLOORS: Mapping[str, float] = {"": 5.0, "s": 1e-4, "B": 65536.0}
-"""What is of no account in a figure of each unit: five of anything, 100 µs, 64 KiB."""
+"""Negligible difference of a metric in each unit: five of anything, 100 µs, 64 KiB."""
 
 SHARE_OF_CALLS = 0.01
 SHARE_OF_INSTRUCTIONS = 0.5
-"""What is of no account in one of many parts, as a share of their sum."""
+"""Negligible difference of one of many parts, as a share of their sum."""
 
 TIMES_SLOWER = 60.0
-"""How much slower a program runs under Valgrind, or strace, at worst as a rule."""
+"""Typical worst slowdown of a program under Valgrind or strace."""
 
 TELLING = ("wall", "cpu", "peak_memory", "voluntary_switches", "involuntary_switches", "page_faults")
-"""What is told of a plain start beside the benchmark's own metrics."""
+"""Metrics of a plain start that are reported in addition to the benchmark's own."""
 
 ALWAYS_TOLD = ("locks", "contended_locks", "lock_wait")
-"""What is told of counted locks also where there is none."""
+"""Metrics of locks that are reported even if zero."""
 
 FOLLOWS_WALL = "join_wait"
-"""What explains nothing: who waits for the others to end, waits as long as they take."""
+"""Metrics that explain nothing: a thread that joins others waits as long as they run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One figure of one start: its unit, how it was got, and below what it is of no account."""
+    """One metric of one start: its unit, how it was measured, and its negligible difference."""
 
     value: float
     unit: str
@@ -101,23 +98,23 @@ class Seen:
 
 
 class Look(Protocol):
-    """One way of looking."""
+    """One profiler."""
 
     name: str
     starts: int
     slow: float
 
     def why_not(self) -> str:
-        """Say why it cannot be done on this machine and what to do about that; nothing when it can."""
+        """Return why this machine does not support it, and the remedy; empty if it does."""
         ...
 
     def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
-        """Start something once and give every figure by its name."""
+        """Start the program once and return every metric by its name."""
         ...
 
 
 class PlainLook:
-    """A start as it is measured: times, memory, switches, faults, and what the benchmark prints."""
+    """A plain start: times, memory, switches, faults, and what the benchmark prints."""
 
     name = "figures"
     slow = 1.0
@@ -128,11 +125,11 @@ class PlainLook:
         self._invoker = invoker
 
     def why_not(self) -> str:
-        """It can always be done."""
+        """Return an empty reason: it is always supported."""
         return ""
 
     def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
-        """Start once; figures that are zero or below and have no floor are left out."""
+        """Start once; omit metrics that are zero or below and have no floor."""
         benchmark = self._study.benchmarks[ready.cell.benchmark]
         seen = self._invoker.observe(
             ready, f"figures-{number}", lambda command: replace(command, lock_counter="off")
@@ -163,7 +160,7 @@ class LocksLook:
         self._invoker = invoker
 
     def why_not(self) -> str:
-        """Say that the object was not built."""
+        """Return a reason if the object was not built."""
         try:
             locks_object(launcher_path())
         except LauncherError as error:
@@ -171,7 +168,7 @@ class LocksLook:
         return ""
 
     def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
-        """Start once with the counter; of waits, only those that there are."""
+        """Start once with the counter; include only waits that occurred."""
         seen = self._invoker.observe(
             ready, f"locks-{number}", lambda command: replace(command, lock_counter="preload")
         )
@@ -179,7 +176,9 @@ class LocksLook:
             return seen.result
         found = seen.ran.locks
         if found is None:
-            return Failure(stage="metric", message="it loads no shared glibc, in which locks are counted")
+            return Failure(
+                stage="metric", message="it does not load a shared glibc, which counting locks needs"
+            )
         units = {name: metric.unit for name, metric in COUNTED["locks"].items()}
         return {
             name: Seen(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
@@ -200,7 +199,7 @@ class CallsLook:
         self._program = shutil.which("strace")
 
     def why_not(self) -> str:
-        """Say that strace is missing, or that it may not trace here."""
+        """Return a reason if strace is missing, or may not trace here."""
         if self._program is None:
             return "strace is not installed; it is a package of that name"
         trial = Command(
@@ -241,11 +240,11 @@ class InstructionsLook:
         self._program = shutil.which("valgrind")
 
     def why_not(self) -> str:
-        """Say that Valgrind is missing."""
+        """Return a reason if Valgrind is missing."""
         return "" if self._program else "Valgrind is not installed; it is the package valgrind"
 
     def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
-        """Start once under Valgrind, with all that could make two counts of one program differ held fast."""
+        """Start once under Valgrind, without anything that makes two counts of one program differ."""
         assert self._program is not None
         with tempfile.TemporaryDirectory(prefix="perftrail-cachegrind-") as scratch:
             words = (
@@ -265,7 +264,7 @@ class InstructionsLook:
         functions = read_functions(texts)
         total = float(sum(functions.values()))
         if total <= 0.0:
-            return Failure(stage="metric", message="Valgrind counted no instruction of it")
+            return Failure(stage="metric", message="Valgrind counted no instructions")
         floor = max(FLOORS[""], SHARE_OF_INSTRUCTIONS * total)
         inside = {
             f"instructions in {name}": Seen(value=float(count), unit="", method="valgrind", floor=floor)
@@ -275,7 +274,7 @@ class InstructionsLook:
 
 
 def every_look(study: Study, invoker: Invoker, *, starts: int) -> tuple[Look, ...]:
-    """Give all looks, the plain one first; those that make a program slow take three starts at most."""
+    """Return all profilers, the plain one first; slow ones take three starts at most."""
     few = min(3, starts)
     return (
         PlainLook(study, invoker, starts=starts),
@@ -286,7 +285,7 @@ def every_look(study: Study, invoker: Invoker, *, starts: int) -> tuple[Look, ..
 
 
 def _under(words: tuple[str, ...], command: Command) -> Command:
-    """Start a command by another program, with the time that this takes."""
+    """Return a command that runs under another program, with a longer timeout."""
     seconds = command.timeout_seconds
     return replace(
         command,

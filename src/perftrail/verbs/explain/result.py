@@ -1,4 +1,4 @@
-"""What differs between a revision and the one before it; its JSON form."""
+"""Result of `explain`: differences between a revision and its predecessor, with its JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figured:
-    """One figure of both: its name (hostile where it names a function), unit, how it was got, how it differs."""
+    """One metric of both: its name (untrusted for a function), unit, method, and difference."""
 
     name: str
     unit: str
@@ -27,7 +27,7 @@ class Figured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailable:
-    """Something that could not be looked at, and why."""
+    """A profiler that could not run, and why."""
 
     what: str
     why: str
@@ -35,7 +35,7 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellReport:
-    """What was seen at one point of one benchmark, what differs most first. `equal`: both are one build there."""
+    """The result at one point of one benchmark, the largest difference first. `equal`: both are one build there."""
 
     cell: Cell
     equal: bool
@@ -44,16 +44,16 @@ class CellReport:
 
     @property
     def differing(self) -> tuple[Figured, ...]:
-        """The figures that differ, the most first."""
+        """The metrics that differ, the largest difference first."""
         return tuple(each for each in self.figures if each.difference.differs)
 
     @property
     def alike(self) -> tuple[Figured, ...]:
-        """The figures in which no difference was seen."""
+        """The metrics without a visible difference."""
         return tuple(each for each in self.figures if not each.difference.differs)
 
     def as_json(self) -> dict[str, Json]:
-        """The point as `explain --json` prints it."""
+        """Return the point as `explain --json` prints it."""
         return {
             "benchmark": self.cell.benchmark,
             "variant": self.cell.subject.variant,
@@ -79,7 +79,7 @@ class CellReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """All that was seen. `changes` is None where the source has no lines to compare."""
+    """The whole result. `changes` is None if the source has no lines to compare."""
 
     culprit: Revision
     against: Revision
@@ -90,11 +90,11 @@ class Explained:
 
     @property
     def seen(self) -> bool:
-        """Whether anything at all could be looked at."""
+        """Whether any profiler ran."""
         return any(cell.figures or cell.equal for cell in self.cells)
 
     def as_json(self) -> dict[str, Json]:
-        """The report as `explain --json` prints it."""
+        """Return the report as `explain --json` prints it."""
         return {
             "culprit": self.culprit.id,
             "against": self.against.id,

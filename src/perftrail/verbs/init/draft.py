@@ -1,6 +1,6 @@
-"""What a first study proposes: how to build a program, and what to run of it. Every choice has its reason.
+"""Draft of a first study: how to build a program, and what to run, each choice with its reason.
 
-Chooses what a first study runs: a benchmark that is there, else the program that was built.
+`choose`, `of_program` and `of_script` select a benchmark: an existing one, else the program that was built.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A shell line of a recipe, and why it is there or what may be changed of it."""
+    """A shell line of a recipe, with its reason or possible changes."""
 
     line: str
     why: str
@@ -36,10 +36,10 @@ class Printed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A benchmark to begin with. `placeholder`: it only shows that the program starts.
+    """A first benchmark. `placeholder`: it only shows that the program starts.
 
-    `build` are lines that make what it needs in ``{out}``, `relink` lines that link it in another order; `uses` are
-    paths of the tree, from the revision's root, that it runs; `printed` are the metrics that it prints.
+    `build` are lines that build its files in ``{out}``; `relink` are lines that link it in another order.
+    `uses` are paths that it runs, from the revision's root. `printed` are the metrics that it prints.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Building:
-    """How a build system makes a program.
+    """How a build system builds a program.
 
-    `manifest` is the file that told; `tools` are the programs that its lines start. `outputs` are paths
-    from the revision's root, none when they cannot be known. `hints` are comments for the recipe. `relink` are lines
-    that link what was built in another order for each ``{layout}``, or `never_linked` says why there are none.
+    `manifest` is the file that identifies it; `tools` are the programs that its lines start. `outputs` are
+    paths from the revision's root, empty if unknown. `hints` are comments for the recipe. `relink` are lines
+    that link the build in another order for each ``{layout}``, or `never_linked` says why there are none.
     """
 
     system: str
@@ -77,10 +77,10 @@ class Building:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Where a program's revisions come from, as `[source]` asks for them.
+    """The source of a program's revisions, in the terms of `[source]`.
 
-    `range` is empty for all there is, `revisions` counts what the range spans, 0 when that is not known.
-    `troubles` say what is wrong with it and the remedy.
+    `range` is empty for the whole history; `revisions` counts those in the range, 0 if unknown.
+    `troubles` are problems of the history, with remedies.
     """
 
     kind: str
@@ -93,7 +93,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A first study, before it is written. `others` are the build systems that were found beside it."""
+    """A first study, before it is written. `others` are further build systems that were found."""
 
     name: str
     directory: str
@@ -103,36 +103,36 @@ class Draft:
 
 
 BENCH = re.compile(r"(?i)(?<!work)bench")
-"""A name that says it is a benchmark."""
+"""A name that indicates a benchmark."""
 
 _ASIDE = re.compile(
     r"(?i)(?:^|[_/.-])(?:compare|plot|report|stats?|setup|gen(?:erate)?|conftest|__init__|lib)"
 )
-"""Names of what stands beside a benchmark: it prepares it, or shows what came of it."""
+"""Names of files that accompany a benchmark: they prepare it, or show its results."""
 
 _PLACES = frozenset({"bench", "benches", "benchmark", "benchmarks", "perf"})
 
 INTERPRETERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node"}
 
 ANSWERS = ("--version", "--help")
-"""What most programs know; looked for in their sources where nothing else tells."""
+"""Options that most programs know; looked for in their sources if nothing else names one."""
 
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp")
-"""How sources end that may speak of a program's options."""
+"""Suffixes of sources that may name a program's options."""
 
 MAIN = re.compile(r"(?i)main|cli|option|usage|args")
-"""Names of sources that may speak of options beside the one that is called as the program is."""
+"""Names of sources that may name options, besides the source with the program's name."""
 
-PLACEHOLDER = "a placeholder: it only shows that the program starts; put real work in its place"
+PLACEHOLDER = "a placeholder: it only shows that the program starts; replace it by real work"
 
 
 LLD_SHUFFLES = "-fuse-ld=lld -Wl,--shuffle-sections=.text*={layout}"
-"""Flags with which compilers have lld place the sections of code in an order that a seed decides."""
+"""Flags with which lld orders the sections of code by a seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program that a build makes: its name and its path below the tree. `sure`: whatever the options."""
+    """A program that a build creates: its name and its path in the tree. `sure`: with any options."""
 
     name: str
     path: str
@@ -140,9 +140,9 @@ class Program:
 
 
 def choose(programs: Sequence[Program], name: str) -> Program | None:
-    """Choose the program to run: a benchmark, the one that is called as the project is, else the first.
+    """Choose the program to run: a benchmark, the one with the project's name, else the first.
 
-    Those that may not be built come after all others.
+    Programs that may not be built come last.
     """
     folded = _folded(name)
 
@@ -161,14 +161,14 @@ def choose(programs: Sequence[Program], name: str) -> Program | None:
 
 
 def of_program(tree: Tree, program: Program, *, answer: str | None = None) -> Trial:
-    """Run a program that was built: as it is when it is a benchmark, else for its version.
+    """Return a trial that runs a built program: a benchmark as it is, another program with an option like --version.
 
-    `answer` is the argument to give it; without one it is what the program's sources speak of.
+    `answer` is the argument; without one it is an option that the program's sources name.
     """
     word = tree.word(program.path)
     path = tree.path(program.path)
     if BENCH.search(program.name):
-        why = "the benchmark program of this tree; give it the arguments that it needs"
+        why = "the benchmark program of this tree; add the arguments that it needs"
         return Trial(name="bench", command=word, why=why, uses=(path,))
     known = answer or next((each for each in ANSWERS if _speaks_of(tree, each, program)), "")
     command = f"{word} {known}".rstrip()
@@ -176,27 +176,27 @@ def of_program(tree: Tree, program: Program, *, answer: str | None = None) -> Tr
 
 
 def of_script(tree: Tree, suffixes: Sequence[str]) -> Trial | None:
-    """Run a benchmark script that is there, in one of these languages; none when none looks like one."""
+    """Return a trial of an existing benchmark script in one of these languages, or `None`."""
     scripts = [path for path in tree if _is_script(tree, path, suffixes)]
     if not scripts:
         return None
     path = min(scripts, key=lambda each: (not BENCH.search(PurePosixPath(each).name), each.count("/"), each))
     interpreter = INTERPRETERS.get(PurePosixPath(path).suffix, "")
     command = f"{interpreter} {tree.word(path)}".lstrip()
-    why = "a benchmark script of this tree; give it the arguments that it needs"
+    why = "a benchmark script of this tree; add the arguments that it needs"
     place = str(PurePosixPath(path).parent)
     uses = tree.path(path if place == "." else place)
     return Trial(name="bench", command=command, why=why, uses=(uses,))
 
 
 def nothing(tree: Tree, manifest: str) -> Trial:
-    """What stands for a benchmark when nothing can be run: something that works for every revision."""
-    why = "a placeholder: nothing here can be run as it is; write a small program that uses this one"
+    """Return a trial for when nothing can run: a command that works for every revision."""
+    why = "a placeholder: nothing here runs without changes; write a small program that uses this one"
     return Trial(name="start", command=f"test -e {tree.word(manifest)}", why=why, placeholder=True)
 
 
 def _speaks_of(tree: Tree, option: str, program: Program) -> bool:
-    """Whether the sources of a program know an option: as it is typed, or as getopt's tables have it."""
+    """Whether the sources of a program contain an option: as typed, or as in getopt's tables."""
     stems = {path: PurePosixPath(path).stem for path in tree.texts if path.endswith(SOURCES)}
     asked = [path for path, stem in stems.items() if stem == program.name or MAIN.search(stem)]
     known = (option, f'"{option.removeprefix("--")}"')

@@ -1,4 +1,4 @@
-"""Chooses the stretch of history that a first study is about: since the last release, or the newest fifty."""
+"""Choose the range of a first study: since the last release, or the newest fifty revisions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 NEWEST = 50
 FEWEST = 5
 MOST = 400
-"""How many revisions a stretch since a release may have to be a good first one."""
+"""Maximum number of revisions since a release for a first range."""
 
-WHOLE = "without a range it is the whole history; for less of it, for instance:"
-_OF_NEWEST = f"the newest {NEWEST} revisions; a release that was still good is a better old side"
+WHOLE = "without a range, the whole history; to use less, for example:"
+_OF_NEWEST = f"the newest {NEWEST} revisions; a release without the regression is a better start"
 
 _PLAIN_NAME = re.compile(r"\w[\w./+-]*")
-"""Names of tags that may stand in a range as they are; of others the commit's id does."""
+"""Names of tags that are valid in a range as they are; other tags are replaced by the commit's id."""
 
 
 def git_range(git: Git, directory: Path, location: str) -> History:
-    """Choose a stretch of a git history along first parents; says the remedy where there is none."""
+    """Choose a range of a git history along first parents; a history without one gets the remedy."""
     troubles = []
     if _said(git, directory, "rev-parse", "--is-shallow-repository") == "true":
         troubles.append(
@@ -53,7 +53,7 @@ def git_range(git: Git, directory: Path, location: str) -> History:
 
 
 def _git_start(git: Git, directory: Path) -> tuple[str, str]:
-    """The old end and why it is that one; nothing when the whole history is short enough."""
+    """Return the old end and its reason; empty if the whole history is short enough."""
     for newest, since in (("HEAD", "the last tag"), ("HEAD^", "the tag before the last")):
         tag = _said(git, directory, "describe", "--tags", "--abbrev=0", "--first-parent", newest)
         spans = _count(git, directory, f"refs/tags/{tag}..HEAD") if tag else 0
@@ -63,7 +63,7 @@ def _git_start(git: Git, directory: Path) -> tuple[str, str]:
                 name = _said(
                     git, directory, "rev-parse", "--verify", "--end-of-options", f"refs/tags/{tag}^{{commit}}"
                 )
-            return name, f"since {since}, which is the known-old side"
+            return name, f"since {since}, the known-old end"
     ids = _said(git, directory, "rev-list", "--first-parent", f"--max-count={NEWEST}", "HEAD").split()
     if len(ids) < NEWEST:
         return "", ""
@@ -71,7 +71,7 @@ def _git_start(git: Git, directory: Path) -> tuple[str, str]:
 
 
 def fossil_range(revisions: Sequence[Revision], location: str) -> History:
-    """Choose a stretch of a Fossil history, given whole and oldest first, up to its newest check-in."""
+    """Choose a range of a Fossil history, from all revisions, oldest first, up to its newest check-in."""
     releases = [
         number
         for number, revision in enumerate(revisions)
@@ -84,7 +84,7 @@ def fossil_range(revisions: Sequence[Revision], location: str) -> History:
         kind="fossil",
         location=location,
         range=f"{revisions[start].id}..{revisions[-1].id}",
-        range_why="since the last tag, which is the known-old side" if releases else _OF_NEWEST,
+        range_why="since the last tag, the known-old end" if releases else _OF_NEWEST,
         revisions=len(revisions) - start,
     )
 

@@ -1,6 +1,7 @@
-"""`init`: looks at a program, writes a first study of it, and says what was found.
+"""Examine a program, write a first study of it, and report the findings.
 
-Looks at a directory: its history, its files and those of their texts that may tell much.
+`look` reads a directory: its history, its files, and the texts that show how it is built. `begin` writes the
+study.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 LARGEST_TEXT_BYTES = 512 << 10
 MOST_TEXTS = 1000
 MOST_FILES = 200_000
-"""How much of a tree is looked at: a manifest is small, and there are not many; the rest is left out."""
+"""Limits on the texts that are read: manifests are small and few; the rest is ignored."""
 
 _MANIFESTS = frozenset(
     {
@@ -63,19 +64,19 @@ _FOSSIL = (".fslckout", "_FOSSIL_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What there is to see of a program: its history, and its files below the directory that was asked for."""
+    """What was found of a program: its history, and its files below the given directory."""
 
     history: History
     tree: Tree
 
 
 def look(directory: Path, starter: Starter, *, study: Path) -> Seen:
-    """Look at a directory for a study that is to lie in the directory `study`.
+    """Examine a directory for a study in the directory `study`.
 
-    Runs nothing of what it finds. Raises `UsageError` when there is no such directory.
+    Runs nothing that it finds. Raises `UsageError` if the directory does not exist.
     """
     if not directory.is_dir():
-        raise UsageError(f"{directory}: no such directory; name the one that holds the program")
+        raise UsageError(f"{directory}: no such directory; name the program's directory")
     location = _location(directory, study)
     with tempfile.TemporaryDirectory(prefix="perftrail-init-") as cache:
         seen = _git(directory, location, starter, cache=Path(cache))
@@ -84,7 +85,7 @@ def look(directory: Path, starter: Starter, *, study: Path) -> Seen:
 
 
 def _location(directory: Path, study: Path) -> str:
-    """The directory as the study names it: relative, and never to be taken for an address or an option."""
+    """Return the directory as the study names it: relative, and distinct from an address or an option."""
     path = os.path.relpath(directory.resolve(), study.resolve())
     return _fit(path) if path in (".", "..") or path.startswith("../") else _fit(f"./{path}")
 
@@ -133,7 +134,7 @@ def _committed(git: Git, directory: Path, blobs: dict[str, Found]) -> dict[str, 
 
 
 def _fossil(directory: Path, location: str, starter: Starter, *, cache: Path) -> Seen | None:
-    """Look at a checkout of Fossil, which leads to its repository."""
+    """Examine a Fossil checkout, and its repository."""
     here = directory.resolve()
     above = (here, *here.parents)
     root = next((each for each in above if any((each / name).is_file() for name in _FOSSIL)), None)
@@ -153,20 +154,20 @@ def _fossil(directory: Path, location: str, starter: Starter, *, cache: Path) ->
 
 
 def _fit(place: str) -> str:
-    """A directory's path as a study may have it. Raises `UsageError` for one that no study can name."""
+    """Return a directory's path for a study. Raises `UsageError` for a path that no study can name."""
     if _CONTROL.search(place):
-        raise UsageError(f"{quoted(place)}: no study can name this directory; give it a plain name")
+        raise UsageError(f"{quoted(place)}: a study cannot name this directory; rename it")
     return f"./{place}" if place.startswith("-") else place
 
 
 def _plain(directory: Path, location: str) -> Seen:
-    trouble = "no git or Fossil history here: the study has one revision, the files as they are"
+    trouble = "no git or Fossil history here: the study has one revision, the current files"
     history = History(kind="directory", location=location, revisions=1, troubles=(trouble,))
     return Seen(history=history, tree=_files(directory))
 
 
 def _files(directory: Path, *, place: str = "", name: str = "") -> Tree:
-    """The files as they lie on the disk, links and version control's own left out."""
+    """Return the files on disk, without links and without version control's own."""
     programs = {path: os.access(directory / path, os.X_OK) for path in _walk(directory)}
     texts = {}
     for path in _telling(programs)[:MOST_TEXTS]:
@@ -191,7 +192,7 @@ def _walk(directory: Path) -> Iterator[str]:
 
 
 def _telling(paths: Iterable[str]) -> list[str]:
-    """The files whose text tells how a program is made or run: manifests first, shallow ones before deep."""
+    """Return the files whose text shows how to build or run a program: manifests first, shallow ones first."""
     return sorted((path for path in paths if _tells(PurePosixPath(path))), key=_order)
 
 
@@ -210,7 +211,7 @@ def _tells(path: PurePosixPath) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A first study that was written to `file`, and what is to be known of it before it is run.
+    """A first study that was written to `file`, and the findings to report before it runs.
 
     `lacking` are programs that the build starts and that are not installed here.
     """
@@ -220,7 +221,7 @@ class Begun:
     lacking: tuple[str, ...]
 
     def as_json(self) -> dict[str, Json]:
-        """What was found, as `init --json` prints it."""
+        """Return the findings as `init --json` prints them."""
         history, building = self.draft.history, self.draft.building
         return {
             "file": str(self.file),
@@ -251,12 +252,12 @@ class Begun:
 def begin(directory: Path, *, output: Path, system: str | None, force: bool) -> Begun:
     """Write a first study of a directory into a file, or into the directory `output`.
 
-    `system` chooses among the build systems that are found. Raises `UsageError` when there is a study
-    already and not `force`, when nothing there is made with `system`, and when the file cannot be written.
+    `system` selects one of the build systems that are found. Raises `UsageError` if a study exists
+    and not `force`, if `system` is not found there, and if the file cannot be written.
     """
     file = output if output.suffix == ".toml" else output / FILE_NAME
     if file.exists() and not force:
-        raise UsageError(f"{file}: there is a study already; --force writes another over it")
+        raise UsageError(f"{file}: a study exists already; --force overwrites it")
     with Launcher() as starter:
         seen = look(directory, starter, study=file.parent)
     draft = _draft(seen.tree, system=system, history=seen.history)
@@ -270,7 +271,7 @@ def _draft(tree: Tree, *, system: str | None, history: History) -> Draft:
     if system is not None:
         _check_known(system, [building.system for building, _ in found])
         found = tuple(sorted(found, key=lambda each: each[0].system != system))
-    # Of two that both fit, the one whose tools are here can be tried at once.
+    # If two fit, prefer the one whose tools are installed, because it works at once.
     elif found and _lacks(found[0][0]):
         found = tuple(sorted(found, key=lambda each: _lacks(each[0])))
     building, place = found[0] if found else (None, tree.place)
@@ -293,11 +294,11 @@ def _check_known(system: str, found: list[str]) -> None:
     if system not in SYSTEMS:
         raise UsageError(f"--build {system}: not known{suggestion(system, SYSTEMS)}")
     there = f"; found {listed(found, 'and')}" if found else "; no build system was found"
-    raise UsageError(f"--build {system}: nothing here is made with it{there}")
+    raise UsageError(f"--build {system}: found nothing that it builds{there}")
 
 
 def _write(file: Path, text: str) -> None:
-    """Put the text into its place whole or not at all."""
+    """Write the text atomically."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as ours:

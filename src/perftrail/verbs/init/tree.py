@@ -1,4 +1,4 @@
-"""The files of a program, as far as a first study has to know them."""
+"""Files of a program, for drafting its first study."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """Files by their path below one directory, whether each is a program, and the texts that may tell much.
+    """Files by their path below one directory, whether each is executable, and the texts that were read.
 
-    `place` is that directory's path from the revision's root, empty for the root itself. `name` is what
-    people call the program. Names are hostile: only those that `usable` admits get into a study.
+    `place` is that directory's path from the revision's root, empty for the root itself. `name` is the
+    program's usual name. Names are untrusted: only those that `usable` accepts are written to a study.
     """
 
     name: str
@@ -33,15 +33,15 @@ class Tree:
         return iter(self.programs)
 
     def text(self, path: str) -> str:
-        """What a file says, nothing when it was not read."""
+        """Return a file's text, empty if it was not read."""
         return self.texts.get(path, "")
 
     def first(self, *paths: str) -> str | None:
-        """Give the first of these that is there."""
+        """Return the first of these paths that exists."""
         return next((path for path in paths if path in self.programs), None)
 
     def matching(self, pattern: str) -> tuple[str, ...]:
-        """Name the files that fit a pattern, shallow ones first; ``*`` spans directories."""
+        """Return the files that match a pattern, shallow ones first; ``*`` spans directories."""
         found = (path for path in self.programs if fnmatchcase(path, pattern))
         return tuple(sorted(found, key=lambda path: (path.count("/"), path)))
 
@@ -50,11 +50,11 @@ class Tree:
         return any(each.startswith(f"{path}/") for each in self.programs)
 
     def directories(self) -> tuple[str, ...]:
-        """Name the directories right here."""
+        """Return the subdirectories of this directory."""
         return tuple(dict.fromkeys(path.partition("/")[0] for path in self.programs if "/" in path))
 
     def below(self, directory: str) -> Tree:
-        """The files of one directory, as a tree of its own."""
+        """Return the files of one directory, as a separate tree."""
         start = f"{directory}/"
         return Tree(
             name=self.name,
@@ -70,11 +70,11 @@ class Tree:
         )
 
     def path(self, path: str) -> str:
-        """The path of a file, made or to be made, from the revision's root."""
+        """Return the path of an existing or built file, from the revision's root."""
         return "/".join(part for part in (self.place, path) if part)
 
     def word(self, path: str = "") -> str:
-        """A path as one word of a command, from ``{build}`` on.
+        """Return a path as one word of a command, starting with ``{build}``.
 
         >>> Tree(name="a", programs={}, place="src").word("a {b}")
         "{build}/'src/a {{b}}'"
@@ -84,7 +84,7 @@ class Tree:
 
 
 def usable(path: str) -> bool:
-    """Whether a path can be part of a line that is run: printable, no blanks, no option, no signs of a shell.
+    """Whether a path is safe in a shell line: printable, no blanks, no option, no shell characters.
 
     >>> [usable(path) for path in ("bench/run.sh", "a b", "-rf", "$(x)")]
     [True, False, False, False]

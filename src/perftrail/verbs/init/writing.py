@@ -1,4 +1,4 @@
-"""Writes a first study as TOML: each choice with one comment on why it is so and what to change."""
+"""Write a first study as TOML: each choice with one comment on its reason and possible changes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from perftrail.verbs.init.draft import Building, Draft, History, Step
 
 _NEWEST = {"git": "HEAD", "fossil": "trunk"}
-"""How people name the newest revision."""
+"""The usual name of the newest revision."""
 
 _NOTHING = Trial(
     name="start",
     command="test -e {build}",
-    why="a placeholder that runs anywhere: put the command in its place whose speed matters",
+    why="a placeholder that runs anywhere: replace it by the command whose speed matters",
     placeholder=True,
 )
-"""What is run when no build system was found."""
+"""The benchmark if no build system was found."""
 
 
 def write(draft: Draft) -> str:
-    """Write a study file; what nothing was found for is left as a comment that says what goes there."""
+    """Return the text of a study file; choices without a finding become comments."""
     trial = draft.building.trial if draft.building else _NOTHING
     parts = (
         _head(draft),
@@ -43,8 +43,8 @@ def write(draft: Draft) -> str:
 
 def _head(draft: Draft) -> Iterable[str]:
     return (
-        f"# A first study of {quoted(draft.name)}, as perftrail init found it. Every line may be changed;",
-        "# `perftrail check` says whether it can be read, `perftrail check --try 5` whether it builds.",
+        f"# A first study of {quoted(draft.name)}, as perftrail init found it. You may change every line;",
+        "# `perftrail check` shows whether it is valid, `perftrail check --try 5` whether it builds.",
         "",
         "[study]",
         f"title = {toml(f'Which change made {draft.name} faster or slower?')}",
@@ -54,7 +54,7 @@ def _head(draft: Draft) -> Iterable[str]:
 def _source(history: History) -> Iterable[str]:
     yield "[source]"
     yield f"kind = {toml(history.kind)}"
-    yield "# relative to this file; an address as https://… is fetched once"
+    yield "# relative to this file; an address like https://… is fetched once"
     yield f"location = {toml(history.location)}"
     for trouble in history.troubles:
         yield f"# {trouble}"
@@ -65,7 +65,7 @@ def _source(history: History) -> Iterable[str]:
         yield f"# {history.range_why or WHOLE}"
         yield f'# range = "v1.0..{_NEWEST[history.kind]}"'
     if history.kind != "directory":
-        yield '# only what was merged, not each commit inside a branch; "all" walks these too'
+        yield '# only merges into the main branch; "all" also includes the commits of branches'
         yield 'walk = "first-parent"'
 
 
@@ -73,10 +73,10 @@ def _build(draft: Draft) -> Iterable[str]:
     yield "[build]"
     building = draft.building
     if building is None:
-        yield "# no build system was found: what makes a revision usable goes here, line by line"
+        yield "# no build system was found: write the build commands here, one per line"
         yield '# steps = ["make -j{cpus}"]'
         return
-    yield f"# made with {building.system}, as {quoted(building.manifest)} says; {{cpus}} is how many there are"
+    yield f"# build system: {building.system}, found {quoted(building.manifest)}; {{cpus}} is the number of CPUs"
     yield from (f"# {hint}" for hint in building.hints)
     if draft.directory:
         yield "# where the steps run, from the revision's root"
@@ -88,12 +88,12 @@ def _build(draft: Draft) -> Iterable[str]:
             yield f"    {toml(step.line)},"
         yield "]"
     else:
-        yield "# nothing to be made: the files are used as they are"
+        yield "# nothing to build: the files are used as they are"
         yield "steps = []"
     if building.env:
-        yield "# the build's environment is clean but for what stands here"
+        yield "# the build's environment contains only these variables and a few defaults"
         yield f"env = {_table(building.env.items())}"
-    yield "# a build that hangs is given up then, and recorded as failed"
+    yield "# a build that takes longer is killed, and recorded as failed"
     yield 'timeout = "30min"'
     yield from _outputs(building)
 
@@ -103,7 +103,7 @@ def _outputs(building: Building) -> Iterable[str]:
         yield f"# what the benchmark uses: {building.outputs_why}"
         yield f"outputs = [{', '.join(toml(path) for path in dict.fromkeys(building.outputs))}]"
     else:
-        yield "# name what the benchmark uses, and revisions in which it is the same are measured once"
+        yield "# name the files that the benchmark uses; revisions with equal files are measured once"
         yield '# outputs = ["path/of/a/program"]'
     yield from _relink(building.relink)
     if building.never_linked:
@@ -111,10 +111,10 @@ def _outputs(building: Building) -> Iterable[str]:
 
 
 def _relink(steps: Sequence[Step]) -> Iterable[str]:
-    """Write lines that relink as comments: they cost seconds for each layout, and may need a linker."""
+    """Write relink lines as comments: they cost seconds for each layout, and may need a linker."""
     if not steps:
         return
-    yield "# code that lies elsewhere can be faster or slower though its source is the same; uncommented, these lines"
+    yield "# moving code in memory can change its speed without a change of its source; uncomment these lines to"
     yield "# link it in another order for each {layout}, and verdicts are about the source (docs/how-to/layout-noise)"
     yield "# relink = ["
     for step in steps:
@@ -135,16 +135,16 @@ def _benchmark(trial: Trial) -> Iterable[str]:
     yield f"# {trial.why}"
     yield f"command = {toml(trial.command)}"
     if trial.env:
-        yield "# what it needs to find what was made"
+        yield "# variables with which it finds the built files"
         yield f"env = {_table(trial.env.items())}"
     yield "# a start that takes longer is killed, and recorded as failed"
     yield 'timeout = "5min"'
-    yield "# an axis to run it along; {size} then stands for the value in command"
+    yield "# a parameter; {size} in command is replaced by its value"
     yield "# parameters = { size = [1000, 10000] }"
     if trial.printed:
-        yield "# wall and peak_memory are measured of every benchmark; this one prints a figure of its own"
+        yield "# perftrail measures wall and peak_memory of every benchmark; this one also prints a metric"
     else:
-        yield "# wall and peak_memory are measured of every benchmark; a figure that it prints is read so:"
+        yield "# perftrail measures wall and peak_memory of every benchmark; to read a metric that it prints:"
         yield '# metrics.rate = { pattern = \'rate=([0-9.]+)\', unit = "1/s", better = "higher" }'
     for name, printed in trial.printed.items():
         yield f"metrics.{name} = {{ pattern = {toml(printed.pattern)}, unit = {toml(printed.unit)} }}"
@@ -153,9 +153,9 @@ def _benchmark(trial: Trial) -> Iterable[str]:
 def _measure() -> Iterable[str]:
     return (
         "[measure]",
-        "# how often each revision is run: at least, and at most while its interval is too wide",
+        "# invocations of each revision: at least, and at most while its interval is too wide",
         'invocations = "5..30"',
-        "# samples taken while others use the CPUs are marked; wait for quiet first, a minute at most:",
+        "# noisy samples are flagged; to wait for a quiet machine first, at most a minute:",
         '# quiet = "wait 60s"',
     )
 
@@ -165,13 +165,13 @@ def _find(trial: Trial) -> Iterable[str]:
     usual = FindPolicy()
     return (
         "[find]",
-        "# what changed: wall, cpu, peak_memory, or a figure that the benchmark prints",
+        "# the metric to search: wall, cpu, peak_memory, or one that the benchmark prints",
         f"metric = {toml(metric)}",
         "# the smallest change worth finding; smaller ones take more invocations",
         f"threshold = {usual.threshold}",
-        "# how sure the answer must be",
+        "# the probability that the answer is right",
         f"confidence = {usual.confidence}",
-        "# a search that takes longer ends with what is known by then",
+        "# a search that takes longer ends with a partial answer",
         '# budget = "1h"',
     )
 

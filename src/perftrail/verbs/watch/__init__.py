@@ -1,1 +1,6 @@
-"""Watching a branch: what is known of it, what is measured of each new revision, who is told."""
+"""Watch a branch: measure each new revision, search for changes, and notify.
+
+- `watch`: check the branch once for new revisions.
+- `batch`: measure new revisions, detect changes, and store the state.
+- `delivery`: write messages and send them.
+"""

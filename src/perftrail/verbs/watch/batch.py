@@ -1,11 +1,9 @@
-"""A few new revisions measured in turns with the reference, so that their levels can be compared.
+"""Measure new revisions interleaved with a reference, detect changes, and store the state of a watch.
 
-At which new revision a figure may have changed: by its pairs with the one before, or by its whole history.
+`by_pairs` compares each revision with the one before; `by_history` uses the whole history.
 
-What a watch knows from one look to the next, in a file beside the results.
-
-All of it is written at once, or not at all: a watch that is killed goes on from its last batch of revisions, whose
-samples are in the store. A change and the message about it come into the file together, so that none is told twice.
+The state is written atomically: a killed watch resumes from its last batch of revisions, whose samples are in
+the store. A change and its message are written together, so that none is sent twice.
 """
 
 from __future__ import annotations
@@ -42,9 +40,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One figure of a batch: for each revision that has it, the logarithms of its ratios to the reference.
+    """One metric of a batch: for each revision, the logarithms of its ratios to the reference.
 
-    One that is the same build as the reference has none. `own` are the reference's own, around their median.
+    A revision with the reference's build has none. `own` are the reference's own values, around their median.
     """
 
     target: Target
@@ -54,12 +52,12 @@ class Measured:
     bout: Bout
 
     def against(self, one: str, other: str) -> Comparison | None:
-        """Compare two revisions of the batch; `None` where they are one build, or one was not measured."""
+        """Compare two revisions of the batch; `None` if they are one build, or one was not measured."""
         return self.bout.against(self.target, one, other)
 
 
 class Bout:
-    """One benchmark in one variant: the reference and what differs from it, in turns until verdicts are settled."""
+    """One benchmark in one variant: the reference interleaved with the others until verdicts are settled."""
 
     def __init__(self, session: Session, readies: Mapping[str, Sequence[Ready]], reference: str) -> None:
         keys = {name: tuple(ready.runnable.key for ready in each) for name, each in readies.items()}
@@ -82,13 +80,13 @@ class Bout:
 
     @property
     def stands(self) -> bool:
-        """Whether the reference can be measured at some point, as far as was tried."""
+        """Whether the reference can be measured at some point, as far as tried."""
         broken = {each.ready.cell.point for each in self.turns.broken() if each.side == self.reference}
         return not broken.issuperset(self.turns.units.points)
 
     @property
     def comparisons(self) -> int:
-        """How many verdicts it gives."""
+        """Number of verdicts."""
         return len(self.targets) * (len(self.turns.units.sides) - 1)
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
@@ -109,7 +107,7 @@ class Bout:
             yield self.turns.progress(rule)
 
     def measured(self) -> Iterator[Measured]:
-        """Give what was measured of each figure."""
+        """Yield the measurements of each metric."""
         for target in self.targets:
             units = self.turns.units.of(target)
             centre = statistics.median(unit.logs[self.reference] for unit in units) if units else 0.0
@@ -143,9 +141,9 @@ class Bout:
 def measured_batch(
     session: Session, reference: Revision, fresh: Sequence[Revision]
 ) -> Generator[Event, None, list[Measured] | None]:
-    """Make new revisions and measure every figure of them in turns with the reference, in every variant.
+    """Build new revisions and measure their metrics interleaved with the reference, in every variant.
 
-    What of them does not build, or has no such figure, is left out; the console tells of it. `None` where the
+    Failed builds and missing metrics are omitted; the console reports them. Returns `None` if the
     reference does not build or run, so that nothing can be compared with it.
     """
     bouts: list[Bout] = []
@@ -173,13 +171,13 @@ def measured_batch(
 
 
 def level(logs: Sequence[float]) -> float:
-    """Where a figure lies, as a logarithm."""
+    """Return the level of a metric, as a logarithm."""
     return statistics.median(logs) if logs else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """A figure that seems to have changed after `before`, at `at` at the latest."""
+    """A possible change of a metric after `before`, at `at` at the latest."""
 
     target: Target
     before: str
@@ -187,9 +185,9 @@ class Alarm:
 
 
 def by_pairs(measured: Measured, order: Sequence[str], *, threshold: float) -> list[Alarm]:
-    """Walk through a batch in the order of history; each revision is compared with the one whose level holds.
+    """Compare each revision of a batch, in the order of history, with the last one that changed the level.
 
-    A sure difference of at least `threshold` is an alarm, and the level is that revision's from then on.
+    A sure difference of at least `threshold` is an alarm, and that revision's level applies from then on.
     """
     alarms = []
     holds = before = measured.bout.reference
@@ -207,10 +205,10 @@ def by_pairs(measured: Measured, order: Sequence[str], *, threshold: float) -> l
 def by_history(
     target: Target, levels: Sequence[Level], *, threshold: float, known: Mapping[str, object]
 ) -> list[Alarm]:
-    """Find the change points of a figure's levels at revisions that are not `known` for one.
+    """Return the change points of a metric's levels at revisions that are not `known`.
 
-    They show what is too small for the pairs of one revision, once several have the new level. Only points at the
-    alert level count: smaller ones are often noise that wanders.
+    They reveal changes too small for the pairs of one revision, once several revisions have the new level.
+    Only points at the alert level count: smaller ones are often drifting noise.
     """
     points = change_points([(number, each.logs) for number, each in enumerate(levels)])
     return [
@@ -224,12 +222,12 @@ def by_history(
 
 VERSION = 1
 MOST_REMEMBERED = 2000
-"""So many revisions of each figure's history are kept; change points need no more."""
+"""Number of revisions of each metric's history that are stored; change points need no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """Where a figure lay at a revision: the logarithms of its ratios to where watching began."""
+    """The level of a metric at a revision: the logarithms of its ratios to the level at the start of the watch."""
 
     revision: str
     logs: tuple[float, ...]
@@ -237,7 +235,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A message that some receivers have not had yet, each as ``KIND WHERE``; it is told in words and as data."""
+    """A message with its remaining receivers, each as ``KIND WHERE``; in words and as data."""
 
     id: str
     subject: str
@@ -249,10 +247,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchState:
-    """What is known: which revision others are compared with, which was seen last, and every figure's levels.
+    """The state of a watch: the reference, the last revision seen, and every metric's levels.
 
-    `offsets` say where the reference lies for each figure, as logarithms of the ratio to where watching began. `told`
-    are the changes about which there is, or was, a message. `doubted` are those that a search did not confirm.
+    `offsets` are the reference's levels of each metric, as logarithms of the ratio to the start of the watch.
+    `told` are the changes with a message, sent or pending. `doubted` are those that a search did not confirm.
     """
 
     reference: str = ""
@@ -265,25 +263,27 @@ class WatchState:
 
 
 def read_state(file: Path) -> WatchState:
-    """Read what is known; nothing yet where there is no file. Raises `StoreError` for a file that is none of ours."""
+    """Read the state; empty without a file. Raises `StoreError` for a file that is not a watch's state."""
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return WatchState()
     except (OSError, ValueError) as error:
         raise StoreError(
-            f"{file}: what was watched cannot be read: {error}; remove it to begin anew"
+            f"{file}: cannot read the state of the watch: {error}; remove the file to start again"
         ) from error
     if not isinstance(told, dict) or told.pop("version", None) != VERSION:
-        raise StoreError(f"{file}: was written by another version of perftrail; remove it to begin anew")
+        raise StoreError(
+            f"{file}: was written by another version of perftrail; remove the file to start again"
+        )
     try:
         return _state(told)
     except (KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{file}: is not what was watched; remove it to begin anew") from error
+        raise StoreError(f"{file}: is not the state of a watch; remove the file to start again") from error
 
 
 def write_state(file: Path, state: WatchState) -> None:
-    """Write what is known, durably, for its owner alone: whoever has a webhook's address may post to it.
+    """Write the state durably, readable only by its owner: anyone with a webhook's address can post to it.
 
     Raises `StoreError`.
     """
@@ -297,11 +297,11 @@ def write_state(file: Path, state: WatchState) -> None:
             os.fsync(opened.fileno())
         fresh.replace(file)
     except OSError as error:
-        raise StoreError(f"{file}: what was watched cannot be written: {error.strerror}") from error
+        raise StoreError(f"{file}: cannot write the state of the watch: {error.strerror}") from error
 
 
 def _state(told: dict[str, Any]) -> WatchState:
-    """Give the values that plain data holds; only `write_state` writes such files."""
+    """Return the state from plain data; only `write_state` writes such files."""
     return WatchState(
         reference=told["reference"],
         last=told["last"],

@@ -1,7 +1,4 @@
-"""Delivering messages to who is to be told: each once, and again only where it did not arrive.
-
-The message about a change that a search confirmed: in words, and as data.
-"""
+"""Write messages about confirmed changes, in words and as data, and send each once to every receiver."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 
 
 TAKING_SECONDS = 60.0
-"""So long may a receiver take over a message."""
+"""Timeout of a receiver, in seconds."""
 
 LONGEST_SAID_BYTES = 1 << 16
 
@@ -44,9 +41,9 @@ SECRET, PASSWORD = "PERFTRAIL_WEBHOOK_SECRET", "PERFTRAIL_SMTP_PASSWORD"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """How messages go out: the mail server, the secrets, and where commands run with which environment.
+    """Sends messages, with the mail server, the secrets, and the directory and environment of commands.
 
-    A receiver that has not taken a message after so many `seconds` does not get it this time.
+    A receiver that does not accept a message within `seconds` does not get it this time.
     """
 
     server: MailServer
@@ -57,7 +54,7 @@ class Post:
 
     @classmethod
     def of(cls, receivers: Receivers, *, directory: str) -> Post:
-        """Give what the study says, with the secrets of our own environment; commands see none of them."""
+        """Return the study's settings with secrets of perftrail's environment; commands receive none of them."""
         host, _, port = receivers.smtp.rpartition(":")
         return cls(
             server=MailServer(
@@ -83,7 +80,7 @@ class Post:
             else:
                 self._run(message, where)
         except (LauncherError, OSError) as error:
-            # no room for a file, no process: nobody's fault, and it may pass
+            # a full disk or no process: a temporary failure of this machine
             raise NoticeFailed(f"{kind}: {quoted(str(error))}") from error
 
     def _run(self, message: Message, line: str) -> None:
@@ -107,13 +104,13 @@ class Post:
 
 
 def receivers_of(receivers: Receivers) -> tuple[str, ...]:
-    """Name every receiver as ``KIND WHERE``."""
+    """Return every receiver as ``KIND WHERE``."""
     kinds = {"webhook": receivers.webhook, "command": receivers.command, "mail": receivers.mail}
     return tuple(f"{kind} {where}" for kind, every in kinds.items() for where in every)
 
 
 def shown(receiver: str) -> str:
-    """Name a receiver for people. Whoever has a webhook's whole address may post to it, so it is not told.
+    """Return a receiver's name without secrets: anyone with a webhook's whole address can post to it.
 
     >>> shown("webhook https://chat.example.org/hooks/s3cret"), shown("command notify --token s3cret")
     ('webhook https://chat.example.org/…', 'command notify …')
@@ -138,12 +135,12 @@ def deliver(
     receivers: Sequence[str],
     save: Callable[[WatchState], None],
 ) -> WatchState:
-    """Try everything that is pending once by `send`, which is a `Post`'s.
+    """Try to send everything pending once with `send`, a method of `Post`.
 
-    `save` is called after each try, before the next: what arrived is not sent again. What is left is tried at the next
-    call. A receiver that did not take one message is tried with no other in this call, and that one comes last in the
-    next: neither does a receiver that hangs hold up a watch, nor one message all that come after it. Who is no receiver
-    any more is told nothing, and a message that everybody has is forgotten; that there was one is not.
+    `save` is called after each try, before the next: messages that arrived are not sent again. The others are
+    tried at the next call. A receiver that refused one message gets no other in this call, and that one comes
+    last in the next: one receiver, or one message, cannot block all others. Former receivers get nothing
+    more. A message that all receivers have is forgotten, but not that it was sent.
     """
     down: set[str] = set()
     for pending in state.pending:
@@ -162,7 +159,7 @@ def deliver(
 
 
 def _tried(pending: Pending, receiver: str, send: Callable[[Message, str], None]) -> str:
-    """Send a message; say why it did not arrive, nothing when it did."""
+    """Send a message; return why it did not arrive, empty if it did."""
     message = Message(id=pending.id, subject=pending.subject, text=pending.text, data=pending.data)
     try:
         send(message, receiver)
@@ -172,14 +169,14 @@ def _tried(pending: Pending, receiver: str, send: Callable[[Message, str], None]
 
 
 def _with(state: WatchState, changed: Pending, *, last: bool) -> WatchState:
-    """Put a message in its own place or last, or away when everybody has it."""
+    """Replace a message at its position or at the end, or remove it if everybody has it."""
     every = [changed if each.id == changed.id else each for each in state.pending]
     every.sort(key=lambda each: last and each.id == changed.id)
     return replace(state, pending=tuple(each for each in every if each.left))
 
 
 def _last_words(said: Path) -> str:
-    """Quote the last line that a command complained in, if it did."""
+    """Return the last line of a command's error output, quoted, if there is one."""
     told = said.read_text(encoding="utf-8", errors="replace").strip() if said.is_file() else ""
     return f": {quoted(told.splitlines()[-1])}" if told else ""
 
@@ -189,7 +186,7 @@ def _ended(ended: Ended, seconds: float) -> str:
         case Exited(code=code):
             return f"ended with exit code {code}"
         case TimedOut():
-            return f"did not end within {seconds:g} s"
+            return f"timed out after {seconds:g} s"
         case NotStarted(message=message):
             return f"cannot be started: {message}"
         case _:
@@ -197,13 +194,13 @@ def _ended(ended: Ended, seconds: float) -> str:
 
 
 MOST_NAMED = 10
-"""So many of the revisions that may have made a change are named."""
+"""Maximum number of candidate revisions in a message."""
 
 
 def message(
     study: Study, alarm: Alarm, answer: FindAnswer, change: Change, *, receivers: Sequence[str]
 ) -> Pending:
-    """Write the message about one change of a search's answer, for everybody who is to have it."""
+    """Return the message about one change of a search's answer, for all receivers."""
     culprits = answer.candidates(change)
     who = culprits[-1].short if len(culprits) == 1 else f"one of {len(culprits)} up to {culprits[-1].short}"
     what = "" if change.effect is None else f" {relative(change.effect.value)}"
@@ -234,10 +231,10 @@ def message(
 
 
 def figure(target: Target) -> str:
-    """Name a figure with its variant, without blanks."""
+    """Return a metric's name with its variant, without blanks."""
     return f"{target.name}@{target.variant}".replace(" ", "_")
 
 
 def change_id(name: str, revision: str) -> str:
-    """Name the change of a figure at a revision: the same however often it is found."""
+    """Return the id of a metric's change at a revision: the same for every search that finds it."""
     return content_key("watch", name, revision)[:32]

@@ -1,6 +1,6 @@
-"""`watch`: what is new on a branch is measured beside what was known, and a change that shows is searched for.
+"""Check a branch for new revisions, measure them, and search for changes.
 
-A branch that was rewritten: what is known of it, as far as it still is what it was.
+`kept` adapts the state to a branch that was rewritten. `Look` is one check.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 def kept(state: WatchState, branch: Sequence[str]) -> WatchState | None:
-    """Go back to the newest revision of a branch that was measured before it was rewritten; `None` where none is left.
+    """Return the state at the newest measured revision that a rewritten branch still has; `None` without one.
 
-    What was measured of revisions that the branch lost is forgotten. Where the reference is one of them, the newest one
-    left takes its place, at the level that it had itself.
+    Levels of lost revisions are removed. If the reference is lost, the newest remaining revision replaces it,
+    at its own level.
     """
     there = set(branch)
     measured = {state.reference, *(each.revision for every in state.levels.values() for each in every)}
@@ -61,7 +61,7 @@ def kept(state: WatchState, branch: Sequence[str]) -> WatchState | None:
 
 
 AT_ONCE = 4
-"""So many new revisions are measured in one unit with the reference: more would lie far apart in time."""
+"""Maximum number of new revisions in one unit with the reference: more would be far apart in time."""
 
 CHANGED = ("found", "range", "several")
 """The verdicts of a search that confirm a change."""
@@ -69,14 +69,14 @@ CHANGED = ("found", "range", "several")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What a look at the branch came to: the revisions that were new, and the searches that they gave rise to."""
+    """The result of one check of the branch: new revisions, and the searches that they caused."""
 
     fresh: tuple[Revision, ...]
     answers: tuple[FindAnswer, ...]
     state: WatchState
 
     def as_json(self) -> dict[str, Json]:
-        """The look as `watch --json` prints it in a line."""
+        """Return the result as one line of `watch --json`."""
         return {
             "reference": self.state.reference,
             "last": self.state.last,
@@ -87,15 +87,17 @@ class Watched:
 
 
 def watched_range(study: Study, branch: str | None) -> str | None:
-    """Give the study's range with its end moved to a branch's tip; `None` for the study's own.
+    """Return the study's range with its end at a branch's tip; `None` for the study's own range.
 
-    Raises `UsageError` for a range whose end is not to be moved.
+    Raises `UsageError` for a range whose end cannot be moved.
     """
     text = study.walked.range
     span = Ends(old="", new="") if text is None else read_span(text)
     if not isinstance(span, Ends):
         if branch is not None:
-            raise UsageError(f'--branch {branch}: source.range = "{text}" has no end to be moved there')
+            raise UsageError(
+                f'--branch {branch}: source.range = "{text}" has no end that perftrail can move there'
+            )
         return text
     if not span.old and not branch:
         return None if text is None else f"{span.old}..{span.new}"
@@ -103,9 +105,9 @@ def watched_range(study: Study, branch: str | None) -> str | None:
 
 
 class Look:
-    """One look at a branch: everything that is new on it, measured and judged.
+    """One check of a branch: measures and judges everything new on it.
 
-    `save` is called whenever more is known, each time with all of it. `receivers` are who is to be told.
+    `save` is called with the whole state whenever it changes. `receivers` are those of messages.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class Look:
         self._answers: list[FindAnswer] = []
 
     def events(self) -> Generator[Event, None, Watched]:
-        """Look; yields what happens and returns what was seen."""
+        """Check; yield events and return the result."""
         source = self._session.source
         if isinstance(source, Growing):
             source.refresh()
@@ -138,12 +140,12 @@ class Look:
         wanted = self._session.workshop.wanted(fresh)
         for start in range(0, len(wanted), AT_ONCE):
             yield from self._batch(wanted[start : start + AT_ONCE])
-        if fresh and self._state.last != fresh[-1].id:  # what the study leaves out
+        if fresh and self._state.last != fresh[-1].id:  # revisions that the study skips
             self._keep(replace(self._state, last=fresh[-1].id))
         return Watched(fresh=tuple(fresh), answers=tuple(self._answers), state=self._state)
 
     def _found_again(self, revisions: Sequence[Revision]) -> Iterator[Event]:
-        """Let the revision seen last be one of the branch, also of one that was rewritten meanwhile."""
+        """Find the revision seen last on the branch, or adapt the state to a rewritten branch."""
         ids = [revision.id for revision in revisions]
         if self._state.last in ids:
             return
@@ -172,16 +174,14 @@ class Look:
                     state = _with_changes(state, changes)
                 else:
                     state = replace(state, doubted=(*state.doubted, f"{figure(alarm.target)} {alarm.at}"))
-        # a change that only the whole history shows lies further back: the last revision has the new level
+        # A change that only the whole history shows is older: the last revision has the new level.
         changed = [alarm.at if alarm.at in order else order[-1] for alarm in confirmed]
         state = replace(state, last=order[-1])
         self._keep(self._moved(state, measured, sorted(changed, key=order.index)))
 
     def _with_another_reference(self, fresh: Sequence[Revision], why: str) -> Generator[Event, None, None]:
-        """Begin anew at the first of new revisions, and compare the others with it."""
-        yield BuilderSaid(
-            text=f"the revision that others were compared with {why}; watching goes on from {fresh[0].short}"
-        )
+        """Start again at the first of new revisions, and compare the others with it."""
+        yield BuilderSaid(text=f"the reference revision {why}; the watch continues from {fresh[0].short}")
         self._keep(self._anew(fresh[0]))
         if len(fresh) > 1:
             yield from self._batch(fresh[1:])
@@ -189,7 +189,7 @@ class Look:
     def _alarms(
         self, measured: Measured, order: Sequence[str], state: WatchState, confirmed: Sequence[Alarm]
     ) -> list[Alarm]:
-        """Where a figure may have changed, by the pairs of a batch or else by its whole history."""
+        """Return possible changes of metrics, by the pairs of a batch or else by the whole history."""
         name, threshold = figure(measured.target), self._session.study.find.threshold
         known = dict.fromkeys([*self._known(name, state), *(alarm.at for alarm in confirmed)])
         return by_pairs(measured, order, threshold=threshold) or by_history(
@@ -197,7 +197,7 @@ class Look:
         )
 
     def _anew(self, revision: Revision) -> WatchState:
-        """Begin at a revision; what was told and is to be told stays."""
+        """Return a new state at a revision; messages stay."""
         return WatchState(
             reference=revision.id, last=revision.id, told=self._state.told, pending=self._state.pending
         )
@@ -209,7 +209,7 @@ class Look:
             return None
 
     def _with_levels(self, measured: Sequence[Measured], fresh: Sequence[Revision]) -> WatchState:
-        """Add where each figure lies at each new revision, on the scale of where watching began."""
+        """Add the level of each metric at each new revision, relative to the start of the watch."""
         levels = dict(self._state.levels)
         for each in measured:
             name = figure(each.target)
@@ -226,7 +226,7 @@ class Look:
         return replace(self._state, levels=levels)
 
     def _moved(self, state: WatchState, measured: Sequence[Measured], changed: Sequence[str]) -> WatchState:
-        """Let the last revision that changed something be the one that later ones are compared with."""
+        """Make the last revision with a change the reference of later ones."""
         if not changed:
             return state
         offsets = dict(state.offsets)
@@ -236,13 +236,13 @@ class Look:
         return replace(state, reference=changed[-1], offsets=offsets)
 
     def _known(self, name: str, state: WatchState) -> list[str]:
-        """The revisions at which a change of a figure is known already, or was looked for in vain."""
+        """Return the revisions with a known change of a metric, or with an unsuccessful search."""
         doubted = [each.rpartition(" ")[2] for each in state.doubted if each.startswith(f"{name} ")]
         levels = state.levels.get(name, ())
         return [*doubted, *(each.revision for each in levels if change_id(name, each.revision) in state.told)]
 
     def _searched(self, alarm: Alarm) -> Generator[Event, None, tuple[Pending, ...]]:
-        """Search for what changed a figure; give a message about each change that there was."""
+        """Search for the change of a metric; return a message about each change found."""
         target, policy = alarm.target, self._session.study.find
         yield BuilderSaid(
             text=f"{target.name} seems to have changed at {alarm.at[:10]}: searching from {alarm.before[:10]} on"
@@ -275,7 +275,7 @@ class Look:
         )
 
     def _part(self, alarm: Alarm) -> str | None:
-        """The part of the history that an alarm is about; `None` where nothing leads from the one end to the other."""
+        """Return the part of the history of an alarm; `None` if no path connects its ends."""
         for old in dict.fromkeys((alarm.before, self._state.reference)):
             try:
                 revisions = self._session.source.history(f"{old}..{alarm.at}")
@@ -291,7 +291,7 @@ class Look:
 
 
 def _with_changes(state: WatchState, changes: Sequence[Pending]) -> WatchState:
-    """Note changes and the messages about them, but for those that are known."""
+    """Record changes and their messages, except those that are known."""
     fresh = [each for each in changes if each.id not in state.told]
     return replace(
         state,

@@ -1,4 +1,4 @@
-"""Build systems: for each, whether a tree is made with it, and how."""
+"""Build systems: how to detect each in a tree, and how to build with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from perftrail.verbs.init.tree import Tree
 
     Detect = Callable[[Tree], Building | None]
-    """Says how a tree is made, `None` when this system does not make it."""
+    """Returns how to build a tree, or `None` if this system does not build it."""
 
 
 SYSTEMS: Mapping[str, Detect] = {
@@ -27,7 +27,7 @@ SYSTEMS: Mapping[str, Detect] = {
     "npm": npm.detect,
     "make": make.detect,
 }
-"""Every build system by name. Of several that fit, the one that says most of what it makes comes first."""
+"""Every build system by name. If several fit, the one that names most of its outputs comes first."""
 
 _ASIDE = frozenset(
     {
@@ -44,13 +44,13 @@ _ASIDE = frozenset(
         "fuzz",
     }
 )
-"""Directories that hold no program's own build."""
+"""Directories that contain no program's own build."""
 
 
 def detect(tree: Tree) -> tuple[tuple[Building, str], ...]:
-    """Give every way to make a tree, with the directory it is made in; the best comes first.
+    """Return every way to build a tree, with its directory; the best comes first.
 
-    Directories are looked into only when nothing is made at the root.
+    Subdirectories are examined only if nothing builds at the root.
     """
     here = _at(tree, "")
     if here:

@@ -1,4 +1,4 @@
-"""A configure script, whoever wrote it: autoconf, with or without automake, or a hand."""
+"""Detect configure scripts: autoconf, with or without automake, or handwritten."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 _SOURCES = ("configure.ac", "configure.in")
 _GENERATORS = ("autogen.sh", "buildconf.sh", "buildconf", "bootstrap.sh", "bootstrap")
 _KINDS = ("bin_PROGRAMS", "noinst_PROGRAMS")
-"""Of automake's variables, those whose programs plain make makes; run from the build directory either way."""
+"""Variables of automake whose programs plain make builds; they run from the build directory either way."""
 
 
 def detect(tree: Tree) -> Building | None:
-    """Read the programs of a tree that is made with configure and make."""
+    """Read the programs of a tree that is built with configure and make."""
     script, source = tree.first("configure"), tree.first(*_SOURCES)
     if script is None and source is None:
         return None
@@ -37,14 +37,14 @@ def detect(tree: Tree) -> Building | None:
             *first,
             Step(
                 line=" ".join((_run(tree, "configure"), *options)),
-                why="libraries inside the program, which is then no script that starts it"
+                why="libraries inside the program, which is then not a wrapper script"
                 if options
-                else "./configure --help lists what may be added",
+                else "./configure --help lists further options",
             ),
-            Step(line="make -j{cpus}", why="name a target to make less than everything"),
+            Step(line="make -j{cpus}", why="name a target to build less than everything"),
         ),
         outputs=trial.uses,
-        outputs_why="revisions whose program is the same are measured once",
+        outputs_why="revisions with equal programs are measured once",
         env={"NOCONFIGURE": "1"} if any("./" in each.line for each in first) else {},
         trial=trial,
         relink=_relink(made_program(tree, programs, trial)),
@@ -52,7 +52,7 @@ def detect(tree: Tree) -> Building | None:
 
 
 def _relink(program: Program | None) -> tuple[Step, ...]:
-    """How the program is linked again: by the linker's flags, as libtool refuses another compiler."""
+    """Return how to relink the program: by the linker's flags, because libtool refuses another compiler."""
     if program is None:
         return ()
     return (
@@ -64,14 +64,14 @@ def _relink(program: Program | None) -> tuple[Step, ...]:
 
 
 def _generation(tree: Tree) -> Step:
-    """How the configure script comes to be, where a revision does not hold it."""
+    """Return how to generate a configure script that is not in the history."""
     generator = tree.first(*_GENERATORS)
     line = _run(tree, generator) if generator else "autoreconf --force --install"
-    return Step(line=line, why="makes the configure script, which the history does not hold")
+    return Step(line=line, why="generates the configure script, which is not in the history")
 
 
 def _run(tree: Tree, script: str) -> str:
-    """How a script is run: one that the history does not hold is made runnable by what makes it."""
+    """Return how to run a script: a generated script becomes executable when it is generated."""
     return f"./{script}" if tree.programs.get(script, True) else f"sh ./{script}"
 
 
@@ -81,7 +81,7 @@ def _options(source: str) -> tuple[str, ...]:
 
 
 def _programs(tree: Tree) -> list[Program]:
-    """The programs that automake's files name, or that a makefile to be filled in links."""
+    """Return the programs that automake's files name, or that a makefile template links."""
     found = []
     for file in tree.matching("*Makefile.am"):
         directory, _, name = file.rpartition("/")

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 MANIFEST = "Cargo.toml"
 _OWN_FLAGS = (".cargo/config.toml", ".cargo/config")
-"""Where a crate keeps flags of its own, which a variable would replace."""
+"""Files with a crate's own flags, which a variable would replace."""
 
 _LENIENT = {"RUSTFLAGS": "--cap-lints=warn"}
-_LENIENT_HINT = "what a newer compiler only complains of stops no build of an old revision: --cap-lints"
-_OWN_HINT = "RUSTFLAGS here would take the place of what stands in"
+_LENIENT_HINT = "--cap-lints: warnings of a newer compiler do not stop builds of old revisions"
+_OWN_HINT = "RUSTFLAGS here would replace the flags in"
 _PER_ITERATION = Printed(pattern=r"bench:\s+([0-9]+) ns/iter", unit="ns")
 
 
@@ -62,7 +62,9 @@ def detect(tree: Tree) -> Building | None:
     )
     trial = bench or (of_program(tree, program, answer="--version") if program else _tests(tree))
     ahead = "cargo bench --no-run" if bench else "cargo test --release --no-run" if program is None else ""
-    made_ahead = Step(line=f"{ahead}{locked}{everything}", why="made here, so that no start of it makes it")
+    made_ahead = Step(
+        line=f"{ahead}{locked}{everything}", why="built here, so that no start includes the build"
+    )
     own_flags = tree.first(*_OWN_FLAGS)
     env = {} if own_flags else _LENIENT
     return Building(
@@ -71,7 +73,7 @@ def detect(tree: Tree) -> Building | None:
         tools=("cargo",),
         steps=(made, made_ahead) if ahead else (made,),
         outputs=trial.uses,
-        outputs_why="revisions whose program is the same are measured once",
+        outputs_why="revisions with equal programs are measured once",
         env=env,
         trial=trial if trial.uses else replace(trial, env=env),
         hints=(f"{_OWN_HINT} {own_flags}" if own_flags else _LENIENT_HINT,),
@@ -82,7 +84,7 @@ def detect(tree: Tree) -> Building | None:
 def _relink(
     program: Program, crates: Mapping[str, Mapping[str, Any]], tree: Tree, locked: str
 ) -> tuple[Step, ...]:
-    """How a binary is linked again; cargo compiles the crate itself for that, and none of what it uses."""
+    """Return how to relink a binary; cargo recompiles the crate itself for that, but no dependency."""
     own = next(
         (crate for place, crate in crates.items() if program in _programs(tree, place, crate)), crates[""]
     )
@@ -92,7 +94,7 @@ def _relink(
     return (
         Step(
             line=f"cargo rustc --release{locked}{which} --bin {shlex.quote(program.name)} -- {flags}",
-            why="lld shuffles functions; compiles this crate again, and nothing that it uses",
+            why="lld shuffles functions; recompiles this crate, but no dependency",
         ),
     )
 
@@ -105,7 +107,7 @@ def _read(tree: Tree, path: str) -> Mapping[str, Any]:
 
 
 def _programs(tree: Tree, place: str, crate: Mapping[str, Any]) -> list[Program]:
-    """The binaries of one crate: those that it names, its main.rs, and those below src/bin."""
+    """Return the binaries of one crate: those that it names, its main.rs, and those below src/bin."""
     found = [text(each.get("name")) for each in _tables(crate.get("bin"))]
     if _in(place, "src/main.rs") in tree:
         found.append(text(table(crate, "package").get("name")))
@@ -116,7 +118,7 @@ def _programs(tree: Tree, place: str, crate: Mapping[str, Any]) -> list[Program]
 
 
 def _bench(tree: Tree, place: str, crate: Mapping[str, Any]) -> Trial | None:
-    """The first benchmark of a crate that runs with a stable compiler: one that brings its own harness."""
+    """Return the first benchmark of a crate that runs with a stable compiler, with its own harness."""
     own = {text(each.get("name")) for each in _tables(crate.get("bench")) if each.get("harness") is False}
     name = next((each for each in sorted(own) if usable(each)), None)
     if name is None:
@@ -126,7 +128,7 @@ def _bench(tree: Tree, place: str, crate: Mapping[str, Any]) -> Trial | None:
         return Trial(
             name="bench",
             command=f"{command} -- --output-format bencher",
-            why="a benchmark of this crate; it chooses itself how long it runs: what it prints counts, not wall",
+            why="a benchmark of this crate; it chooses its duration: use the metrics that it prints, not wall",
             printed={"per_iteration": _PER_ITERATION},
         )
     return Trial(name="bench", command=command, why="a benchmark of this crate")

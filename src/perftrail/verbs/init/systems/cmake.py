@@ -1,7 +1,4 @@
-"""CMake.
-
-Reads the commands of a CMakeLists.txt: their names and arguments, and which run whatever is configured.
-"""
+"""Detect CMake, and read the commands of a CMakeLists.txt that run in every configuration."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ _CLOSES = frozenset({"endif", "endforeach", "endwhile", "endfunction", "endmacro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One command: its name in small letters and its arguments. `sure`: no condition stands around it."""
+    """One command: its lower-case name and its arguments. `sure`: it is not inside a condition."""
 
     name: str
     arguments: tuple[str, ...]
@@ -96,7 +93,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 def detect(tree: Tree) -> Building | None:
-    """Read the targets of a tree that is made with CMake."""
+    """Read the targets of a tree that is built with CMake."""
     if MANIFEST not in tree:
         return None
     made = "build" if not tree.has_directory("build") and "build" not in tree else "build-perftrail"
@@ -105,12 +102,12 @@ def detect(tree: Tree) -> Building | None:
     program = choose(lists.programs(), lists.variables.get("PROJECT_NAME", tree.name))
     libraries = [name for name in lists.libraries if usable(name)]
     outputs: tuple[str, ...] = ()
-    why = "revisions whose program is the same are measured once"
+    why = "revisions with equal programs are measured once"
     if program is not None:
         outputs = (tree.path(program.path),)
     elif libraries:
         outputs = (tree.path(f"{made}/lib"),)
-        why = "revisions whose libraries are the same are measured once"
+        why = "revisions with equal libraries are measured once"
     return Building(
         system="cmake",
         manifest=MANIFEST,
@@ -119,23 +116,23 @@ def detect(tree: Tree) -> Building | None:
             Step(
                 line=f"cmake -S . -B {made} -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF"
                 f' -D{_OUT}="$PWD/{made}/bin" -DCMAKE_ARCHIVE_OUTPUT_DIRECTORY="$PWD/{made}/lib"',
-                why="optimised; libraries inside the program; everything in one place, wherever its sources move",
+                why="optimised; libraries inside the program; all outputs in one directory, wherever the sources move",
             ),
             Step(
                 line=f"cmake --build {made} --parallel {{cpus}}",
-                why="add --target NAME to make less than everything",
+                why="add --target NAME to build less than everything",
             ),
         ),
         outputs=outputs,
         outputs_why=why,
         trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
-        hints=tuple(f"-D{name}=ON makes the benchmarks of this tree" for name in lists.options),
+        hints=tuple(f"-D{name}=ON builds the benchmarks of this tree" for name in lists.options),
         relink=_relink(made) if program is not None else (),
     )
 
 
 def _relink(made: str) -> tuple[Step, ...]:
-    """How programs are linked again, without recompiling: CMake does so when the linker's flags change."""
+    """Return how to relink programs without recompiling: CMake does so when the linker's flags change."""
     return (
         Step(
             line=f'cmake -B {made} "-DCMAKE_EXE_LINKER_FLAGS={LLD_SHUFFLES}"',
@@ -147,7 +144,7 @@ def _relink(made: str) -> tuple[Step, ...]:
 
 @dataclass
 class _Lists:
-    """What the CMakeLists.txt of a tree say, read from the root on."""
+    """The content of a tree's CMakeLists.txt files, read from the root."""
 
     tree: Tree
     made: str
@@ -159,7 +156,7 @@ class _Lists:
     seen: set[str] = field(default_factory=set)
 
     def programs(self) -> list[Program]:
-        """Every program, under the name that it is given when it is made."""
+        """Return every program, by its output name."""
         found = []
         for target, program in self.executables.items():
             name = self.named.get(target, program.name)

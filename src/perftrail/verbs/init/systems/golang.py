@@ -1,4 +1,4 @@
-"""Go modules."""
+"""Detect Go modules."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def detect(tree: Tree) -> Building | None:
         relink = (Step(line=f"go build {_SHUFFLED} {made}", why=_SHUFFLED_WHY),)
         step = Step(
             line=f"go build {made}",
-            why="no path and no commit gets into the program, so that equal sources make equal programs",
+            why="no path and no commit in the program, so that equal sources give equal programs",
         )
     else:
-        step = Step(line="go build ./...", why="tells early which revisions cannot be built")
+        step = Step(line="go build ./...", why="shows early which revisions fail to build")
     return Building(
         system="go",
         manifest=MANIFEST,
         tools=("go",),
         steps=(step,),
         outputs=trial.uses,
-        outputs_why="revisions whose program is the same are measured once",
+        outputs_why="revisions with equal programs are measured once",
         trial=trial,
         relink=relink,
     )
@@ -59,7 +59,7 @@ def _module(tree: Tree) -> str:
 
 
 def _packages(tree: Tree) -> dict[str, str]:
-    """Each package main, as `go build` is told it, by the name of the program that it becomes."""
+    """Return each package main, as an argument of `go build`, by the name of its program."""
     places = {
         PurePosixPath(path).parent
         for path in tree
@@ -70,7 +70,7 @@ def _packages(tree: Tree) -> dict[str, str]:
 
 
 def _bench(tree: Tree) -> Trial | None:
-    """The first benchmark function, made into a program of its own."""
+    """Return the first benchmark function, built as a separate program."""
     for path in sorted(tree, key=lambda each: (each.count("/"), each)):
         found = _BENCHMARK.search(tree.text(path)) if path.endswith("_test.go") and usable(path) else None
         if found is None:
@@ -82,11 +82,11 @@ def _bench(tree: Tree) -> Trial | None:
         return Trial(
             name="bench",
             command=f"{within}{{out}}/bench.test -test.run ^$ -test.bench ^{found[1]}$ -test.benchtime 1s",
-            why="a benchmark of this module; it chooses itself how often it runs: what it prints counts, not wall",
+            why="a benchmark of this module; it chooses its repetitions: use the metrics that it prints, not wall",
             build=(
                 Step(
                     line=f"cd {where} && go test -c -trimpath -o {{out}}/bench.test .",
-                    why="made once, so that no start of it makes it",
+                    why="built once, so that no start includes the build",
                 ),
             ),
             relink=(

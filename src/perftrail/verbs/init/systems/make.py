@@ -1,7 +1,4 @@
-"""A makefile alone.
-
-Reads a makefile without running it: its variables, its targets and what they run.
-"""
+"""Detect a makefile, and read its variables, targets and commands without running it."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One explicit target: its name, what it needs, the lines it runs, and whether it is only a name."""
+    """One explicit target: its name, its prerequisites, its commands, and whether it is phony."""
 
     target: str
     needs: tuple[str, ...]
@@ -47,9 +44,9 @@ class Rule:
 
 
 def rules(text: str) -> tuple[Rule, ...]:
-    r"""Read the explicit rules of a makefile, variables filled in as far as it gives them.
+    r"""Read the explicit rules of a makefile, with its own variables expanded.
 
-    Conditions are not looked at: what stands in them counts.
+    Conditions are ignored: their content counts.
 
     >>> [rule.target for rule in rules("P = prog\nall: $(P)\n$(P): a.o\n\tcc -o $@ a.o\n.PHONY: all\n")]
     ['all', 'prog']
@@ -80,7 +77,7 @@ def rules(text: str) -> tuple[Rule, ...]:
 
 
 def variable(text: str, name: str) -> tuple[str, ...]:
-    r"""The words of a variable, those that are variables again filled in or left out.
+    r"""Return the words of a variable, with nested variables expanded or omitted.
 
     >>> variable("bin_PROGRAMS = a \\\n  b # two\nbin_PROGRAMS += c", "bin_PROGRAMS")
     ('a', 'b', 'c')
@@ -104,7 +101,7 @@ def _variables(text: str) -> dict[str, str]:
 
 
 def _logical(text: str) -> list[str]:
-    """The lines of a makefile, continued ones in one; comments left out."""
+    """Return the lines of a makefile, with continued lines joined and without comments."""
     joined = re.sub(r"\\\n[ \t]*", " ", text)
     return [line for line in joined.splitlines() if not line.lstrip(" ").startswith("#")]
 
@@ -119,7 +116,7 @@ def _filled(text: str, variables: dict[str, str]) -> str:
 
 
 MANIFESTS = ("GNUmakefile", "makefile", "Makefile")
-"""In the order in which make looks for them."""
+"""In make's search order."""
 
 _BENCHES = ("bench", "benchmark", "benchmarks", "perf")
 _TESTS = ("check", "test")
@@ -142,18 +139,18 @@ def detect(tree: Tree) -> Building | None:
         steps=(
             Step(
                 line="make -j{cpus}",
-                why="what plain make makes; name a target to make less, or flags: CFLAGS=-O2",
+                why="builds make's default target; name a target to build less, or flags: CFLAGS=-O2",
             ),
         ),
         outputs=trial.uses,
-        outputs_why="revisions whose program is the same are measured once",
+        outputs_why="revisions with equal programs are measured once",
         trial=trial,
         relink=_relink(tree, linked_programs(tree, known), trial),
     )
 
 
 def _relink(tree: Tree, programs: Sequence[Program], trial: Trial) -> tuple[Step, ...]:
-    """How the program is linked again: make does not see that flags changed, so it must be gone."""
+    """Return how to relink the program: make ignores changed flags, so the program must be removed first."""
     program = made_program(tree, programs, trial)
     if program is None:
         return ()
@@ -163,7 +160,7 @@ def _relink(tree: Tree, programs: Sequence[Program], trial: Trial) -> tuple[Step
         Step(
             line=f"rm -f {shlex.quote(program.path)} && make -j{{cpus}} {given}",
             why="lld (package lld) shuffles object files; with CFLAGS=-ffunction-sections in the steps, functions; "
-            'without lld: CC="sh {study}/link-order {layout} cc", a script that docs/how-to/layout-noise has',
+            'without lld: CC="sh {study}/link-order {layout} cc", with the script from docs/how-to/layout-noise',
         ),
     )
 
@@ -179,12 +176,12 @@ def _has_cxx(tree: Tree) -> bool:
 
 
 def first_trial(tree: Tree, known: Iterable[Rule], programs: Sequence[Program], *, manifest: str) -> Trial:
-    """Choose what to run of a tree made with make: its target for it, a script, its program, its tests."""
+    """Choose what to run in a tree built with make: its benchmark target, a script, its program, its tests."""
     names = {rule.target for rule in known}
     program = choose(programs, tree.name)
     target = next((each for each in _BENCHES if each in names), None)
     if target is not None:
-        why = "the benchmark target of this tree; a program that it starts, run by itself, is measured better"
+        why = "the benchmark target of this tree; running its program directly measures better"
         return _target(tree, target, why)
     script = of_script(tree, (".sh", ".bash"))
     if script is not None:
@@ -203,7 +200,7 @@ def _target(tree: Tree, target: str, why: str) -> Trial:
 
 
 def linked_programs(tree: Tree, known: Sequence[Rule]) -> list[Program]:
-    """Name what a makefile links, and those of the directories that it goes into."""
+    """Return the programs that a makefile links, and those of the directories that it enters."""
     wanted = _wanted(known)
     found = _linked(known, "", sure=True)
     surely = {directory for rule in known if rule.target in wanted for directory in _entered(rule)}
@@ -215,7 +212,7 @@ def linked_programs(tree: Tree, known: Sequence[Rule]) -> list[Program]:
 
 
 def _linked(known: Sequence[Rule], directory: str, *, sure: bool) -> list[Program]:
-    """Targets that are linked into a file of their name; sure are those that plain make comes to."""
+    """Return targets that are linked into a file of their name; sure are those that plain make builds."""
     wanted = _wanted(known)
     return [
         Program(
@@ -229,7 +226,7 @@ def _linked(known: Sequence[Rule], directory: str, *, sure: bool) -> list[Progra
 
 
 def _wanted(known: Sequence[Rule]) -> set[str]:
-    """Name the targets that plain make comes to: it begins with the first."""
+    """Return the targets that plain make builds: it begins with the first."""
     needs = {rule.target: rule.needs for rule in known}
     wanted: set[str] = set()
     waiting = [rule.target for rule in known[:1]]

@@ -1,4 +1,4 @@
-"""Reads values out of manifests, whose authors may have written anything."""
+"""Read values out of manifests, which may contain anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def table(within: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """Give a table inside tables, an empty one when there is none.
+    """Return a table inside tables, an empty one if there is none.
 
     >>> table({"a": {"b": {"c": 1}}}, "a", "b"), table({"a": []}, "a", "b")
     ({'c': 1}, {})
@@ -21,10 +21,10 @@ def table(within: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
 
 
 def text(value: object) -> str:
-    """Give a value if it is text, else nothing."""
+    """Return a value if it is text, else empty text."""
     return value if isinstance(value, str) else ""
 
 
 def names(value: object) -> tuple[str, ...]:
-    """Give the texts of a list, nothing when it is none."""
+    """Return the texts of a list, empty for other values."""
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()

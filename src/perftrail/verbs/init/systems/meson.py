@@ -29,7 +29,7 @@ _CLOSES = frozenset({"endif", "endforeach"})
 
 
 def detect(tree: Tree) -> Building | None:
-    """Read the executables of a tree that is made with Meson."""
+    """Read the executables of a tree that is built with Meson."""
     if MANIFEST not in tree or not re.search(r"\bproject\s*\(", tree.text(MANIFEST)):
         return None
     made = "build" if not tree.has_directory("build") and "build" not in tree else "build-perftrail"
@@ -48,11 +48,11 @@ def detect(tree: Tree) -> Building | None:
                 why="optimised; libraries inside the program",
             ),
             Step(
-                line=f"meson compile -C {made} -j {{cpus}}", why="name targets to make less than everything"
+                line=f"meson compile -C {made} -j {{cpus}}", why="name targets to build less than everything"
             ),
         ),
         outputs=(tree.path(program.path),) if program else (),
-        outputs_why="revisions whose program is the same are measured once",
+        outputs_why="revisions with equal programs are measured once",
         trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
         relink=_relink(made) if program else (),
     )
@@ -74,7 +74,7 @@ def _project(tree: Tree) -> str:
 
 
 def _executables(tree: Tree, directory: str, *, sure: bool) -> Iterator[Program]:
-    """The executables of one directory's file and of those that it goes into, by their path in the build."""
+    """Return the executables of one directory's file and of those that it enters, by their path in the build."""
     path = f"{directory}/{MANIFEST}".lstrip("/")
     for name, first, certain in _calls(tree.text(path)):
         if name == "executable" and first:
@@ -86,7 +86,7 @@ def _executables(tree: Tree, directory: str, *, sure: bool) -> Iterator[Program]
 
 
 def _calls(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Each call: the function, its first argument if that is a text, and whether it is sure."""
+    """Yield each call: the function, its first argument if that is a text, and whether it is sure."""
     tokens = [token for token in _TOKEN.finditer(text) if not token[0].startswith("#")]
     depth = 0
     for at, token in enumerate(tokens):

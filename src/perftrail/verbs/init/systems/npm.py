@@ -1,4 +1,4 @@
-"""Packages of npm."""
+"""Detect npm packages."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 MANIFEST = "package.json"
 _BENCHES = ("bench", "benchmark", "benchmarks", "perf")
-_HINTS = ('outputs = ["dist"] measures revisions once whose dist is the same',)
+_HINTS = ('outputs = ["dist"] measures revisions with equal dist once',)
 _MAKING = ("preinstall", "install", "postinstall", "prepare", "build")
-"""Scripts by which a package makes something of itself: what develops it may be needed for that."""
+"""Scripts that build the package itself, which may need its development dependencies."""
 
 _LOCKS = ("package-lock.json", "npm-shrinkwrap.json")
 
 
 def detect(tree: Tree) -> Building | None:
-    """Read the scripts and programs of a package; one that only keeps tools for something else is none."""
+    """Read the scripts and programs of a package; a package.json only for tools does not count."""
     if MANIFEST not in tree:
         return None
     package = _read(tree.text(MANIFEST))
@@ -39,25 +39,25 @@ def detect(tree: Tree) -> Building | None:
         steps=_steps(tree, package, scripts, whole=not trial.placeholder),
         trial=trial,
         hints=_HINTS if "build" in scripts else (),
-        never_linked="node compiles while it runs; the path of the build is drawn for every pair of invocations",
+        never_linked="node compiles while it runs; every pair of invocations uses a random build path",
     )
 
 
 def _steps(
     tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any], *, whole: bool
 ) -> tuple[Step, ...]:
-    """Install what is needed: what develops the package only for the `whole` of it, or where it is built."""
+    """Return the install steps; with development dependencies only for the `whole` package, or for its build."""
     developing = whole or any(script in scripts for script in _MAKING)
     kinds = ("dependencies", "optionalDependencies", "peerDependencies")
     needed = any(table(package, kind) for kind in kinds + ("devDependencies",) * developing)
     only = "" if developing or not table(package, "devDependencies") else " --omit=dev"
-    less = "; without --omit=dev also what develops the package" if only else ""
+    less = "; without --omit=dev also the development dependencies" if only else ""
     steps = []
     if needed and tree.first(*_LOCKS):
         why = f"with the versions that the revision pins{less}"
         steps.append(Step(line=f"npm ci --no-audit --no-fund{only}", why=why))
     elif needed:
-        why = f"no versions are pinned: an old revision gets what is newest now{less}"
+        why = f"no versions are pinned: an old revision gets today's newest versions{less}"
         steps.append(Step(line=f"npm install --no-audit --no-fund --no-package-lock{only}", why=why))
     if "build" in scripts:
         steps.append(Step(line="npm run build", why="the package's own build"))
@@ -67,7 +67,7 @@ def _steps(
 def _trial(tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]) -> Trial | None:
     script = next((each for each in _BENCHES if each in scripts), None)
     if script is not None:
-        why = "the benchmark script of this package; node and its file, run without npm, are measured better"
+        why = "the benchmark script of this package; running node directly, without npm, measures better"
         return Trial(name="bench", command=f"npm --prefix {tree.word()} run --silent {script}", why=why)
     found = of_script(tree, (".js", ".mjs", ".cjs"))
     if found is not None:
@@ -80,7 +80,7 @@ def _trial(tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]) -
     main = main.removeprefix("./")
     if main and usable(main):
         command = f"node {tree.word(main)}"
-        why = "a placeholder: it only loads the package; put a script that uses it in its place"
+        why = "a placeholder: it only loads the package; replace it by a script that uses the package"
         return Trial(name="start", command=command, why=why, placeholder=True)
     if package.get("private") is True and not scripts:
         return None

@@ -1,4 +1,4 @@
-"""Python packages: pyproject.toml, or setup.py."""
+"""Detect Python packages: pyproject.toml, or setup.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_IT = frozenset({"test", "tests", "docs", "examples", "bench", "benchmarks",
 
 
 def detect(tree: Tree) -> Building | None:
-    """Read the package of a tree that pip can install; a pyproject.toml with settings alone is none."""
+    """Read the package of a tree that pip can install; a pyproject.toml with only tool settings does not count."""
     project = _read(tree.text("pyproject.toml"))
     described = bool(table(project, "project") or table(project, "build-system"))
     manifest = "pyproject.toml" if described else tree.first("setup.py")
@@ -36,17 +36,17 @@ def detect(tree: Tree) -> Building | None:
         steps=(
             Step(
                 line=f"python3 -m pip install --quiet --disable-pip-version-check --no-compile --target {_SITE} .",
-                why="the package with what it needs, apart from all else that is installed; pins nothing itself",
+                why="the package with its dependencies, isolated from other installed packages; pins no versions",
             ),
             Step(
                 line=f"python3 -m compileall -q --invalidation-mode unchecked-hash {_SITE}",
-                why="compiled once, so that no start of it compiles",
+                why="compiled once, so that no start includes compilation",
             ),
         ),
         outputs=(tree.path(f"{_SITE}/{module}"), *trial.uses) if module else (),
-        outputs_why="revisions whose package is the same are measured once; add what it needs if that matters",
+        outputs_why="revisions with equal packages are measured once; add dependencies if they matter",
         trial=trial,
-        never_linked="paths and hash seeds, which matter to Python, are drawn anew for every pair of invocations",
+        never_linked="every pair of invocations uses random paths and hash seeds, which matter to Python",
     )
 
 
@@ -60,14 +60,14 @@ def _trial(tree: Tree, scripts: Mapping[str, Any], module: str, manifest: str) -
         command = f"python3 {tree.word(f'{_SITE}/bin/{program}')} --version"
         return Trial(name="start", command=command, why=PLACEHOLDER, placeholder=True, env=env)
     if module:
-        why = "a placeholder: it only imports the package; put a script that uses it in its place"
+        why = "a placeholder: it only imports the package; replace it by a script that uses the package"
         command = f"python3 -c 'import {module.removesuffix('.py')}'"
         return Trial(name="start", command=command, why=why, placeholder=True, env=env)
     return nothing(tree, manifest)
 
 
 def _module(tree: Tree, name: str) -> str:
-    """The package or module that is imported, as it lies where it is installed; empty when none is found."""
+    """Return the package or module to import, at its installed path; empty if there is none."""
     folded = re.sub(r"[-_.]+", "_", name).lower()
     for place in ("", "src/", "lib/"):
         for made in (f"{folded}/__init__.py", f"{folded}.py"):
