@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.find.loop import warm_prior
-from perftrail.measure.session import Session, now
+from perftrail.measure.clock import now
+from perftrail.measure.session import Session
 from perftrail.model.plan import Cell
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import resolve

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Literal, assert_never
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.file_tree import empty_directory
 from perftrail.formats.printed import read_metrics
+from perftrail.measure.clock import now
 from perftrail.measure.noise import Lookout
-from perftrail.measure.session import now
 from perftrail.model.build import Failure
 from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, circumstances, seed_of
 from perftrail.model.metrics import COUNTED

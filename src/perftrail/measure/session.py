@@ -5,7 +5,6 @@ A `View` reads; a `Session` also builds and measures. `not_had` lists failed bui
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,11 +58,6 @@ class Session(View):
 
     bench: Bench
     at_once: int = 1
-
-
-def now() -> str:
-    """Return the current UTC time to the millisecond, ISO 8601."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

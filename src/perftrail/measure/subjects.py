@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StaleBuilds
+from perftrail.measure.clock import now
 from perftrail.measure.events import (
     BuilderSaid,
     BuildFinished,
@@ -21,7 +22,6 @@ from perftrail.measure.events import (
     Relinked,
     RelinkedAlike,
 )
-from perftrail.measure.session import now
 from perftrail.measure.sources import eras_of
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import UNDRAWN, Runnable
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
-    from perftrail.measure.session import Session
     from perftrail.measure.sources import Eras, LeftOut
     from perftrail.model.build import Recipe, Workplace
     from perftrail.model.measurement import Draw, InvocationKey
@@ -454,7 +453,7 @@ Result = TypeVar("Result")
 
 
 def afresh(
-    session: Session, work: Callable[[], Generator[Event, None, Result]]
+    workshop: Workshop, work: Callable[[], Generator[Event, None, Result]]
 ) -> Generator[Event, None, Result]:
     """Run work, and repeat it from the start each time that builds which it used were wrong.
 
@@ -469,4 +468,4 @@ def afresh(
                 text=f"{len(stale.keys)} builds may contain stale objects, because they differ from a clean build: "
                 "perftrail repeats them in clean trees; samples of builds that do not change stay valid"
             )
-            session.workshop.forget()
+            workshop.forget()

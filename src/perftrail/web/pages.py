@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from perftrail.charts.frame import config
 from perftrail.errors import PerftrailError
-from perftrail.measure.session import now
+from perftrail.measure.clock import now
 from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.search_record import STATUSES, RegressionNote
 from perftrail.present.dashboard.live import search_told

@@ -134,7 +134,7 @@ def command(
     with Job.of(form) as job:
         gate = writing.follow(
             loaded,
-            lambda session: afresh(session, lambda: Compare(session, request).events()),
+            lambda session: afresh(session.workshop, lambda: Compare(session, request).events()),
             engine=engine,
         )
     gate = _with_commands(gate, study, asked, walking, writing)

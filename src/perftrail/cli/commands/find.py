@@ -91,7 +91,7 @@ def command(
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
     answer = writing.follow(
         loaded,
-        lambda session: afresh(session, lambda: Find(session, request).events()),
+        lambda session: afresh(session.workshop, lambda: Find(session, request).events()),
         jobs=jobs,
         engine=engine,
     )

@@ -62,7 +62,7 @@ def command(
         return
     report = writing.follow(
         loaded,
-        lambda session: afresh(session, lambda: Run(session, selection).events()),
+        lambda session: afresh(session.workshop, lambda: Run(session, selection).events()),
         jobs=jobs,
         engine=engine,
     )

@@ -112,7 +112,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
         return writing.follow(
             study,
             lambda session: afresh(
-                session,
+                session.workshop,
                 lambda: Look(
                     session,
                     read_state(file),

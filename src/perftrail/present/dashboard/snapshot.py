@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail import studyfile
 from perftrail.errors import NoAnswer
-from perftrail.measure.session import now
+from perftrail.measure.clock import now
 from perftrail.model.build import Built, Failure
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_view, results_directory
