@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
     from perftrail.search.answer import Action
     from perftrail.search.evidence import News
-    from perftrail.search.posterior import Belief, Likely, Posterior
+    from perftrail.search.posterior import Belief, Likely, Posterior, Ramp
     from perftrail.search.question import Budget, Question
-    from perftrail.search.ramp import Ramp
 
 LARGE_ENOUGH = 0.5
 LARGE_ENOUGH_ALONE = 0.1
