@@ -44,7 +44,7 @@ def test_stale_builds_are_made_again_before_anything_is_measured(tmp_path: Path)
     (study / "perftrail.toml").write_text(STUDY.format(location=repository.path))
     ran = perftrail("run", study, "--json")
     assert "incremental builds are off" in ran.stderr
-    assert "2 builds may hold stale objects" in ran.stderr
+    assert "2 builds may contain stale objects" in ran.stderr
     assert json.loads(ran.stdout)["invocations"] == 9
     shown = json.loads(perftrail("show", study, "--json").stdout)
     rows = shown if isinstance(shown, list) else shown["rows"]
