@@ -135,8 +135,8 @@ class StaleBuilds(PerftrailError):
     def __init__(self, keys: Sequence[str]) -> None:
         self.keys = tuple(keys)
         super().__init__(
-            f"incremental = true does not fit this project: {len(self.keys)} builds may hold stale objects and "
-            "were taken back; start again, and they are made in clean trees"
+            f"build.incremental = true is not safe for this project: {len(self.keys)} builds may contain stale objects "
+            "and were discarded; start again, and perftrail builds them in clean trees"
         )
 
 

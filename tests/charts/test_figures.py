@@ -162,7 +162,7 @@ def test_only_what_differs_for_sure_has_a_colour_in_the_map() -> None:
 
 
 def test_the_map_says_what_it_leaves_out() -> None:
-    assert "The 3 rows that differ least are in the table only." in examples()["heat"].caption
+    assert "Only the table has the 3 rows with the smallest differences." in examples()["heat"].caption
 
 
 def test_a_long_hostile_word_is_cut() -> None:
@@ -179,4 +179,4 @@ def test_of_very_many_pairs_those_of_every_point_are_drawn() -> None:
     spec: Any = drawn.spec
     dots = [each["value"] for each in next(layers(spec, "point"))["data"]["values"]]
     assert [dots.count(value) for value in (0.9, 1.0, 1.7)] == [MOST_DOTS // 3] * 3
-    assert "Of more than 60" in drawn.caption
+    assert "At most 60 dots" in drawn.caption

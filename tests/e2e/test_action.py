@@ -309,7 +309,7 @@ def test_inputs_never_become_shell_or_options(tmp_path: Path) -> None:
     job.known["inputs.study"] = "."
     done = job.run("Compare")
     assert done.returncode == 2
-    assert "names no metric" in done.stderr
+    assert "is not a valid metric" in done.stderr
     assert not list(tmp_path.rglob("pwned"))
     assert not job.outputs.exists()
 

@@ -241,9 +241,9 @@ def test_another_branch_than_the_main_one_is_followed(branch: Branch) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--notify", "ftp://there"), "no address"),
-        (("--notify", "https://me:secret@there/hook"), "no address"),
-        (("--notify", "mailto:nobody"), "no mail address"),
+        (("--notify", "ftp://there"), "is not a valid webhook address"),
+        (("--notify", "https://me:secret@there/hook"), "is not a valid webhook address"),
+        (("--notify", "mailto:nobody"), "is not a valid mail address"),
         (("--every", "soon"), "--every soon"),
         (("--every", "0s"), "--every 0s"),
         (("--branch", "--all"), "--branch --all"),

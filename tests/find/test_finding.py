@@ -148,7 +148,7 @@ def test_a_metric_that_the_study_calls_works_goes_before() -> None:
         benchmarks={"work": Benchmark(command="x", metrics={"works": Metric(pattern="([0-9]+)")})}
     )
     assert not isinstance(resolve_goal(study, ("works",)), Working)
-    with pytest.raises(TargetError, match="ask for it alone"):
+    with pytest.raises(TargetError, match="name no other metric"):
         resolve_goal(STUDY, ("wall", "works"))
 
 

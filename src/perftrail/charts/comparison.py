@@ -36,7 +36,7 @@ def against(
     reference: str,
     palette: Palette,
     dots: str = "pairs",
-    taken: str = "measured in turns",
+    taken: str = "measured as interleaved pairs",
 ) -> Figure:
     """Return the chart of each subject against the reference: 1 is equal, less is left.
 
@@ -53,17 +53,13 @@ def against(
     colour = {**palette.encoding(palette.ordered(each.subject for each in rows)), "legend": None}
     place: Spec = {"y": row, "x": along, "color": colour}
     many = any(len(each.ratios) > MOST_DOTS for each in rows)
-    thinned = (
-        f" Of more than {MOST_DOTS} dots so many are drawn, evenly spaced in the order of size."
-        if many
-        else ""
-    )
+    thinned = f" At most {MOST_DOTS} dots are drawn, evenly spaced in the order of size." if many else ""
     return Figure(
         name=name,
         title=title,
         caption=(
             f"Dots are ratios of {dots} to {reference}, {taken}; the diamond is the effect with its "
-            f"interval. 1 is as much.{thinned}"
+            f"interval. 1 is equal.{thinned}"
         ),
         spec=drawing(
             [

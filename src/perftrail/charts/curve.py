@@ -87,7 +87,7 @@ def curve(
     caption = "Medians with their 95 % intervals."
     if lost:
         why = "; the table says why" if len(lost) > MOST_WORDS else ""
-        caption += f" Crosses stand at the limit where a point was given up{why}."
+        caption += f" Crosses are points that were given up, at their limit{why}."
     return Figure(
         name=labels.name,
         title=labels.title,
@@ -118,7 +118,7 @@ def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) 
     return Figure(
         name=labels.name,
         title=labels.title,
-        caption=f"Dashed grey: the ideal, {labels.axis} times as much work done. Bars are cautious intervals.",
+        caption=f"Dashed grey: the ideal, speed-up proportional to {labels.axis}. Bars are conservative intervals.",
         spec=drawing([line, *_curves(values, along, measured, palette, shown, zero=True)]),
     )
 

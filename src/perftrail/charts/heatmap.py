@@ -69,13 +69,13 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0)
         for cell in cells
         if cell.ratio is None
     ]
-    beyond = f" The {left_out} rows that differ least are in the table only." if left_out else ""
+    beyond = f" Only the table has the {left_out} rows with the smallest differences." if left_out else ""
     return Figure(
         name=name,
         title=f"Every benchmark, times {reference}",
         caption=(
-            f"Times {reference}: blue is less, red is more, full colour from half or twice on. Pale is the same; "
-            f"where there is no colour and a question mark, no difference is clear.{beyond}"
+            f"Times {reference}: blue is less, red is more, full colour from half or twice on. Pale is the same. "
+            f"Cells without colour and with a question mark have no clear difference.{beyond}"
         ),
         spec=drawing(_layers(known, lost, place), height=STEP * len(rows)),
     )

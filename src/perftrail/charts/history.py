@@ -87,7 +87,7 @@ def stretches(events: Events) -> list[Spec]:
             "encoding": {
                 "x": along_axis(events.length),
                 "x2": {"field": "end"},
-                "tooltip": told("why", "not to be had"),
+                "tooltip": told("why", "missing"),
             },
         }
     ]
@@ -324,14 +324,14 @@ def _steps(numbered: Sequence[tuple[Mark, float]], length: int, measured: Axis) 
 
 
 def _caption(events: Events, *, thin: bool) -> str:
-    together = "Neighbouring revisions stand together: their median, and the range of their intervals"
+    together = "Neighbouring revisions are combined: their median, and the range of their intervals"
     parts = [together if thin else "Medians with their 95 % intervals"]
     if events.changes:
-        parts.append("the red line is where it changed")
+        parts.append("red lines are changes")
     if events.releases:
         parts.append("dotted lines are releases")
     if events.gaps or events.failed:
-        parts.append("grey stretches and crosses could not be had")
+        parts.append("grey ranges and crosses are missing revisions")
     if 0 < len(events.steps) <= MOST_NUMBERED:
-        parts.append("numbers are the search's steps, in the order it took them")
+        parts.append("numbers are the search's steps, in their order")
     return "; ".join(parts) + "."

@@ -46,10 +46,10 @@ def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = 
     }
     return Figure(
         name="belief",
-        title="How the search came to know",
+        title="Belief of the search, step by step",
         caption=(
-            "Each row is a step: the dot is what it measured, and the darker a stretch, the likelier it holds "
-            "the change. White is elsewhere, or that nothing changed."
+            "Each row is a step: the dot is the measured revision, and the darker a range, the likelier it contains "
+            "the change. White is unlikely."
         ),
         spec=drawing(
             [_bands(steps, along, down), _dots(steps, along, down), *_rules(culprits, along)],

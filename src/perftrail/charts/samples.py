@@ -45,12 +45,12 @@ def samples(
     ]
     boxes: list[Json] = [_box(name, rows[name], measured.divisor) for name in kept]
     left_out = len(rows) - len(kept)
-    told = f" {left_out} more subjects are in the table." if left_out else ""
+    omitted = f" The table has {left_out} more subjects." if left_out else ""
     shown = palette.ordered(kinds[name] for name in kept)
     return Figure(
         name=labels.name,
         title=labels.title,
-        caption=f"Each dot is a sample; the grey bar holds the middle half, its line is the median.{told}",
+        caption=f"Each dot is a sample; the grey bar is the middle half, its line is the median.{omitted}",
         spec=drawing(_layers(dots, boxes, measured, kept, palette, shown), height=STEP * len(kept)),
     )
 

@@ -74,7 +74,7 @@ def every_point(parameters: Mapping[str, Sequence[Value]]) -> Iterator[Point]:
         yield Point(tuple(zip(parameters, combination, strict=True)))
 
 
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
+# cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the study file says of a field beside its Python type, attached with `typing.Annotated`."""
+"""Keys of the study file: description, notation and bounds of a field, attached with `typing.Annotated`."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Conditions:
     `window_seconds`, which is the invocation's own time unless that is too short. Pressures are the share of
     the invocation's time in which any process, including ours, waited for a CPU, memory or a disk.
     `throttled_seconds` is the time lost to the limits of our control groups; `throttled` counts these events
-    and thermal throttling. `cpu_hertz` and `celsius` are maxima over all sensors, at the end.
+    and thermal throttling. `cpu_hertz` and `celsius` are maxima over all CPUs and sensors, at the end.
     """
 
     window_seconds: float = 0.0

@@ -1,6 +1,6 @@
 """Metrics: read from a benchmark's output, derived from others, or measured for every invocation."""
 
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
+# cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.
 
 from __future__ import annotations
 

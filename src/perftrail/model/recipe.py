@@ -1,6 +1,6 @@
 """Build settings of the study file: the recipe, its eras, and the changes of variants."""
 
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
+# cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.
 
 from __future__ import annotations
 

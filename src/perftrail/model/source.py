@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json
 
 
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
+# cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.
 
 
 SourceKind = Literal["git", "fossil", "release", "directory", "samples"]

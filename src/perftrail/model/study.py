@@ -21,7 +21,7 @@ from perftrail.model.quantity import format_size
 from perftrail.model.recipe import PLAIN, Build, Variant
 from perftrail.model.source import MAIN, Source
 
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
+# cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.
 
 
 Order = Literal["interleaved", "random", "sequential"]
@@ -127,9 +127,6 @@ class FindPolicy:
     ] = ("suspect", "size", "notes", "measured")
 
 
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
-
-
 _BAND = re.compile(r"\s*(-?\d+(?:\.\d+)?)?\s*\.\.\s*(-?\d+(?:\.\d+)?)?\s*")
 
 
@@ -198,9 +195,6 @@ def read_band(text: str) -> Band:
     return band
 
 
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receivers:
     """Receivers of notices about changes. Passwords and secrets come from the environment."""
@@ -233,9 +227,6 @@ class WatchPolicy:
         float, Key("Time between two checks for new revisions.", name="every", form="duration", above=0)
     ] = 300.0
     notify: Annotated[Receivers, Key("Whom to notify of a change.")] = field(default_factory=Receivers)
-
-
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
 
 
 Network = Literal["none", "build", "run", "both"]
@@ -349,9 +340,6 @@ def with_refusals(message: str, refused: Sequence[str]) -> str:
         return message
     reason = f"the sandbox refused {'; '.join(refused)}"
     return f"{message} ({reason})" if message else reason
-
-
-# The annotations are read when the program runs (cattrs, the schema), so their names are imported for real.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -782,10 +782,10 @@ def _fit(levels: Levels, first: int, last: int, starts: Sequence[float]) -> _Fit
 def _shortest(posterior: Floats) -> tuple[int, int]:
     """Return the shortest range around the likeliest split with a probability of `CREDIBILITY`."""
     low = high = int(np.argmax(posterior))
-    held = float(posterior[low])
-    while held < CREDIBILITY and (low > 0 or high < len(posterior) - 1):
+    total = float(posterior[low])
+    while total < CREDIBILITY and (low > 0 or high < len(posterior) - 1):
         below = posterior[low - 1] if low > 0 else -1.0
         above = posterior[high + 1] if high < len(posterior) - 1 else -1.0
-        held += float(max(below, above))
+        total += float(max(below, above))
         low, high = (low - 1, high) if below >= above else (low, high + 1)
     return low, high

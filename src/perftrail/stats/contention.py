@@ -163,8 +163,8 @@ def _locks(pairs: list[tuple[Sample, Sample, float]]) -> Iterator[Telltale]:
     contended = [other["contended_locks"] / max(1.0, other["locks"]) for _, other, _ in pairs]
     yield Telltale(name="contended_locks", figure=centre(contended), unit="share", speaks_for="a lock")
     # The counted wait includes waiting for a CPU, so that only a small one excludes a lock.
-    held = [_more(one, other, work, "lock_wait") for one, other, work in pairs]
-    yield Telltale(name="lock_wait", figure=centre(held), unit="share", speaks_for="a lock")
+    locked = [_more(one, other, work, "lock_wait") for one, other, work in pairs]
+    yield Telltale(name="lock_wait", figure=centre(locked), unit="share", speaks_for="a lock")
 
 
 def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
@@ -174,7 +174,7 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
         return
     handed = [sum(_beyond_wall(one, other, work, name) for name in HANDOVERS) for one, other, work in pairs]
     parts = {name: median([other[name] for _, other, _ in pairs]) for name in HANDOVERS}
-    at = [said for name, said in HANDOVERS.items() if parts[name] > PART * sum(parts.values())]
+    at = [kind for name, kind in HANDOVERS.items() if parts[name] > PART * sum(parts.values())]
     yield Telltale(
         name="handover_wait", figure=centre(handed), unit="share", speaks_for=" or ".join(at) or "a queue"
     )
@@ -297,8 +297,8 @@ def fought_for(signs: Signs) -> Cause | None:
     all_lost = lost(signs)
     if all_lost <= 0.0:
         return None
-    often, held, spun = (_figure(signs, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
-    if often is not None and held is not None and often.low > OFTEN and held.low > GOOD_PART * all_lost:
+    often, locked, spun = (_figure(signs, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
+    if often is not None and locked is not None and often.low > OFTEN and locked.low > GOOD_PART * all_lost:
         return Cause.LOCK if _is_below(_figure(signs, "handover_wait"), GOOD_PART * all_lost) else None
     if spun is not None and spun.low > EXPLAINS * all_lost:
         return Cause.SPINNING
@@ -310,21 +310,21 @@ def of_many_waits(signs: Signs) -> tuple[Cause, ...]:
 
     Locks of malloc and of the kernel have no counts.
     """
-    held, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
-    if held is None:
+    locked, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
+    if locked is None:
         return (Cause.LOCK, Cause.HANDOVER)
     part, some = GOOD_PART * _waited(signs), SOME * _waited(signs)
-    if held.low > max(part, SOME * lost(signs)) and _is_below(handed, part):
+    if locked.low > max(part, SOME * lost(signs)) and _is_below(handed, part):
         return (Cause.LOCK,)
     if handed is None:
         others = (Cause.HANDOVER, Cause.HIDDEN_LOCK)
-        return others if held.high < SOME * lost(signs) else (Cause.LOCK, *others)
-    if held.high < part and _explains(handed, signs):
+        return others if locked.high < SOME * lost(signs) else (Cause.LOCK, *others)
+    if locked.high < part and _explains(handed, signs):
         return (Cause.HANDOVER,)
     uncounted = signs["uncounted_wait"].figure
-    if max(held.high, handed.high) < some and _explains(uncounted, signs):
+    if max(locked.high, handed.high) < some and _explains(uncounted, signs):
         return _uncounted_causes(signs)
-    counted = {Cause.LOCK: held, Cause.HANDOVER: handed}
+    counted = {Cause.LOCK: locked, Cause.HANDOVER: handed}
     causes = [cause for cause, figure in counted.items() if figure.high >= some]
     causes += _uncounted_causes(signs) if uncounted.high >= some else ()
     return tuple(dict.fromkeys(causes))
@@ -332,16 +332,16 @@ def of_many_waits(signs: Signs) -> tuple[Cause, ...]:
 
 def of_few_waits(signs: Signs) -> tuple[Cause, ...]:
     """Return the causes of few long waits: unshared work, or long waits at one lock or queue."""
-    held, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
-    if held is None:
+    locked, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
+    if locked is None:
         return (Cause.SERIAL, Cause.LOCK)
     part, some = GOOD_PART * _waited(signs), SOME * lost(signs)
-    if held.low > part and _is_below(handed, part):
+    if locked.low > part and _is_below(handed, part):
         return (Cause.LOCK,)
-    if handed is not None and handed.low > part and held.high < part:
+    if handed is not None and handed.low > part and locked.high < part:
         return (Cause.HANDOVER,) if _explains(handed, signs) else (Cause.HANDOVER, Cause.SERIAL)
     causes = [Cause.SERIAL]
-    if held.high >= some:
+    if locked.high >= some:
         causes.append(Cause.LOCK)
     if not _is_below(handed, some):
         causes.append(Cause.HANDOVER)

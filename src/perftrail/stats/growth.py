@@ -76,9 +76,9 @@ class Borne:
     def interval(self, axis: int, *, confidence: float = 0.95) -> tuple[float, float, float]:
         """Return the median of an open parameter, and its credible interval."""
         order = np.argsort(self.nodes[axis], kind="stable")
-        values, held = self.nodes[axis][order], np.cumsum(self.weights[order])
+        values, cumulative = self.nodes[axis][order], np.cumsum(self.weights[order])
         tail = (1.0 - confidence) / 2.0
-        low, middle, high = (float(np.interp(share, held, values)) for share in (tail, 0.5, 1.0 - tail))
+        low, middle, high = (float(np.interp(share, cumulative, values)) for share in (tail, 0.5, 1.0 - tail))
         return middle, low, high
 
 
@@ -298,8 +298,8 @@ def break_point(curve: Curve, least: float) -> Break | None:
     before, after = (best.interval(axis)[0] for axis in (1, 2))
     if abs(after - before) < NOTABLE:
         return None
-    held = np.cumsum(weights / weights.sum())
-    first, last = int(np.searchsorted(held, 0.025)), int(np.searchsorted(held, 0.975))
+    cumulative = np.cumsum(weights / weights.sum())
+    first, last = int(np.searchsorted(cumulative, 0.025)), int(np.searchsorted(cumulative, 0.975))
     return Break(
         x=places[int(np.argmax(weights))],
         low=_neighbour(curve, places[first], below=True),

@@ -58,7 +58,7 @@ SURELY_SMOOTH = 2.0
 """A smooth law and a kink fit equally well unless their weighted squares differ by more."""
 
 LEAST_CORES = 4
-"""Maximum number of processors per core. A kink needs at least the count of processors over this number."""
+"""Largest number of processors per core; a kink is only tested from the largest count over this number on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,9 @@ class ThreadSamples:
         """Thread counts that have a value of the metric, ascending."""
         return tuple(
             sorted(
-                n for n, held in self.samples.items() if any(self.metric in each for each in held.values())
+                n
+                for n, samples in self.samples.items()
+                if any(self.metric in each for each in samples.values())
             )
         )
 

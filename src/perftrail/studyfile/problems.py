@@ -156,7 +156,7 @@ class _Lost(Exception):
 
 
 def key_lines(text: str) -> Mapping[KeyPath, int]:
-    r"""Give the line of every key, counted from 1; of a table, that of its header or first mention.
+    r"""Return the line of every key, from 1; for a table, that of its header or first mention.
 
     >>> key_lines('a = { b.c = 1 }\n[[d]]\ne = 2')
     {('a',): 1, ('a', 'b'): 1, ('a', 'b', 'c'): 1, ('d',): 2, ('d', 0): 2, ('d', 0, 'e'): 3}
