@@ -105,11 +105,13 @@ class Ramp:
             return None
         mean, doubt = self.level(places)
         away = _apart_from_steps(posterior, places, mean)
-        had = np.array([evidence.count(place) for place in places.tolist()])
+        counts = np.array([evidence.count(place) for place in places.tolist()])
         scatter, layout = posterior.sigma**2, posterior.tau**2
-        gain = away / (2 * (layout + doubt + scatter / (had + SAMPLES)))
-        gain -= np.where(had > 0, away / (2 * (layout + doubt + scatter / np.maximum(had, 1))), 0.0)
-        seconds = np.where(had > 0, 0.0, evidence.seconds_per_build) + SAMPLES * evidence.seconds_per_sample
+        gain = away / (2 * (layout + doubt + scatter / (counts + SAMPLES)))
+        gain -= np.where(counts > 0, away / (2 * (layout + doubt + scatter / np.maximum(counts, 1))), 0.0)
+        seconds = (
+            np.where(counts > 0, 0.0, evidence.seconds_per_build) + SAMPLES * evidence.seconds_per_sample
+        )
         if gain.max() < LEAST_GAIN:
             return None
         return int(places[int(np.argmax(np.where(gain >= LEAST_GAIN, gain / seconds, -1.0)))])
