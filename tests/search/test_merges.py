@@ -67,7 +67,7 @@ def test_a_first_parent_at_the_new_level_contradicts_the_walk() -> None:
 def test_a_trunk_that_moved_since_the_branch_left_is_no_fault_of_the_branch() -> None:
     answer, found, _ = settle(lambda place: OLD if place == 0 else NEW, (8,))
     assert found.origin is Origin.COMBINATION
-    assert "moved since" in found.reason
+    assert "changed after the branch left" in found.reason
     assert answer.changes[0].positions == (1,)
 
 

@@ -109,11 +109,11 @@ class Trials:
 
     def plain(self, news: Tried) -> dict[str, Json]:
         """Return the outcome of a step as plain data."""
-        told: dict[str, Json] = {"worked": news.worked, "failed": news.failed}
+        data: dict[str, Json] = {"worked": news.worked, "failed": news.failed}
         failure = self._failures.get(news.position) if news.failed else None
         if failure is not None:
-            told |= {"stage": failure.stage, "message": failure.message, "log": failure.log}
-        return told
+            data |= {"stage": failure.stage, "message": failure.message, "log": failure.log}
+        return data
 
     def _try(self, position: int) -> Generator[Event, None, Failure | None]:
         subject = Subject(revision=self.revisions[position], variant=self._working.variant)

@@ -68,7 +68,7 @@ class Find:
         if len(self._revisions) < 2:
             raise NoAnswer("the range has one revision, so it contains no change; widen source.range")
         yield from (Skipped(left_out=each) for each in self._session.workshop.left_out(self._revisions))
-        self._beforehand = self._weigh()
+        self._beforehand = self._prior_weights()
         record = self._record()
         self._begun = self._first_begun(record)
         goal = self._request.goal
@@ -97,7 +97,7 @@ class Find:
             Sampler(self._session, group, self._revisions, self._ledger, name=journal.name)
             for group in groups
         ]
-        known = {named(target): self._known_beforehand(target) for target in targets}
+        known = {named(target): self._prior_of(target) for target in targets}
         questions = {
             name: self._question(request, sampler, known[name], seed=seed_of("find", journal.name, name))
             for sampler in samplers
@@ -213,7 +213,7 @@ class Find:
             for position, failure in failures.items()
         )
 
-    def _weigh(self) -> Beforehand:
+    def _prior_weights(self) -> Beforehand:
         """Return the prior from touched paths and messages; store path distances for incremental builds."""
         request = self._request
         small = len(self._revisions) <= MOST_COMPARED
@@ -233,7 +233,7 @@ class Find:
             known = weigh(touched, priors=wanted, suspect=request.suspect)
         return with_notes(known, self._revisions) if "notes" in request.priors else known
 
-    def _known_beforehand(self, target: Target) -> Beforehand:
+    def _prior_of(self, target: Target) -> Beforehand:
         """Return the prior over culprits for one metric's change."""
         if "measured" not in self._request.priors or len(self._revisions) < 2:
             return self._beforehand

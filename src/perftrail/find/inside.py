@@ -70,14 +70,14 @@ class InsideMerges:
                 continue
             if len(change.positions) == 1:
                 revision = self._outer.revisions[change.positions[0]]
-                inside = yield from self._into(revision, (self._outer,), depth=1)
+                inside = yield from self._search_revision(revision, (self._outer,), depth=1)
             else:
-                inside = yield from self._into_unbuildable(change)
+                inside = yield from self._search_unbuildable(change)
             if inside is not None:
                 found[number] = inside
         return found
 
-    def _into(
+    def _search_revision(
         self, revision: Revision, known: tuple[Sampler, ...], *, depth: int
     ) -> Generator[Event, None, InsideMerge | None]:
         """Search inside a revision, and recursively inside the culprit found; `None` if it is not a merge."""
@@ -88,7 +88,7 @@ class InsideMerges:
             yield from self._search(merge, _lay_out(merge, merge.trunk, merge.revision), known, depth=depth)
         )
 
-    def _into_unbuildable(self, change: Change) -> Generator[Event, None, InsideMerge | None]:
+    def _search_unbuildable(self, change: Change) -> Generator[Event, None, InsideMerge | None]:
         """Search the branch of a merge that cannot be built, between the usable revisions around it."""
         usable, failures = self._outer.usable(self._name), self._outer.failures(self._name)
         before = max((at for at in usable if at < change.positions[0]), default=None)
@@ -126,7 +126,7 @@ class InsideMerges:
         deeper: InsideMerge | None = None
         if len(change.positions) == 1:
             culprit = layout.revisions[change.positions[0]]
-            deeper = yield from self._into(culprit, (*known, sampler), depth=depth + 1)
+            deeper = yield from self._search_revision(culprit, (*known, sampler), depth=depth + 1)
         return replace(result, revisions=layout.revisions, change=change, inside=deeper)
 
     def _begin(self, layout: _Layout, sampler: Sampler, known: Sequence[Sampler]) -> _InMerge:

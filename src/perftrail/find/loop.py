@@ -141,7 +141,7 @@ class Loop:
             news = yield from sampler.prepare(position)
             if news is None:
                 continue
-            self._tell_made(sampler, news)
+            self._report_build(sampler, news)
             if isinstance(news, Unusable) or news.like is not None:
                 yield self._keep(visit, sampler, dict.fromkeys(visit.names, news))
                 self._refuse_to_go_on(sampler)
@@ -158,7 +158,7 @@ class Loop:
         yield self._keep(visit, sampler, taken.batches)
         self._refuse_to_go_on(sampler)
 
-    def _tell_made(self, sampler: Sampler, news: Built | Unusable) -> None:
+    def _report_build(self, sampler: Sampler, news: Built | Unusable) -> None:
         """Report the outcome of a build to all metrics that it concerns."""
         self._search.tell(news, sampler.targets)
         failure = None
@@ -202,9 +202,9 @@ class Loop:
             self._ledger.attempted.add(revision.id)
             self._ledger.build(revision, variant, made.seconds)
             if not isinstance(made, Failure):
-                self._tell_made(sampler, Built(position=position, seconds=made.seconds))
+                self._report_build(sampler, Built(position=position, seconds=made.seconds))
             elif made.stage in NOT_MADE:
-                self._tell_made(sampler, sampler.give_up(position, made, seconds=made.seconds))
+                self._report_build(sampler, sampler.give_up(position, made, seconds=made.seconds))
 
     def _keep(self, visit: Visit, sampler: Sampler, news: Mapping[str, Batch | Built | Unusable]) -> Stepped:
         """Record a step, with the belief after it."""
@@ -213,14 +213,14 @@ class Loop:
         self._search.ask()
         subject = step_record.subject(visit.measure)
         revisions = sampler.revisions
-        told = {name: step_record.news(each, subject, sampler, name) for name, each in news.items()}
+        data = {name: step_record.news(each, subject, sampler, name) for name, each in news.items()}
         beliefs = {name: self._search.belief(name) for name in news}
         plain = {name: step_record.belief(held, revisions) for name, held in beliefs.items()}
         alone = len(self._sampler_of) == 1
         name = visit.names[0]
         return self._journal.step(
             action={**step_record.action(visit, subject, revisions, alone=alone), **self._part},
-            news=told[name] if alone else told,
+            news=data[name] if alone else data,
             belief=({} if self._part else plain[name]) if alone else plain,
             words=step_record.words(news[name], subject, sampler, name, None if self._part else beliefs[name])
             if alone
@@ -326,15 +326,17 @@ def witnesses(result: FindAnswer | FindTable, attempted: Collection[str]) -> tup
 
 def _revisions(answer: FindAnswer, usable: Collection[str]) -> Iterator[Revision]:
     for number, change in enumerate(answer.answer.changes):
-        yield from _beside(answer.revisions, change, usable)
+        yield from _revisions_around(answer.revisions, change, usable)
         inside: InsideMerge | None = answer.inside.get(number)
         while inside is not None:
             if inside.change is not None:
-                yield from _beside(inside.revisions, inside.change, usable)
+                yield from _revisions_around(inside.revisions, inside.change, usable)
             inside = inside.inside
 
 
-def _beside(revisions: Sequence[Revision], change: Change, usable: Collection[str]) -> Iterator[Revision]:
+def _revisions_around(
+    revisions: Sequence[Revision], change: Change, usable: Collection[str]
+) -> Iterator[Revision]:
     first, last = change.positions[0], change.positions[-1]
     before = (each for each in reversed(revisions[:first]) if each.id in usable)
     after = (each for each in revisions[last:] if each.id in usable)

@@ -211,7 +211,7 @@ class Sampler:
             for turn in range(2 * len(measure.order))
         ]
         if not stored and self._session.at_once > 1:
-            self._hand_out(measure, readies, draws)
+            self._submit(measure, readies, draws)
         found: list[tuple[int, dict[Point, Measurement] | Failure]] = []
         seconds = 0.0
         for turn, position in enumerate(measure.order):
@@ -287,7 +287,7 @@ class Sampler:
             found[ready.cell.point] = outcome
         return found, seconds
 
-    def _hand_out(
+    def _submit(
         self, measure: Measure, readies: Mapping[int, tuple[Ready, ...]], draws: Sequence[Draw]
     ) -> None:
         """Submit the whole batch to the measuring machine, in its order."""

@@ -422,15 +422,15 @@ def _why_failed(ran: Ran, benchmark: Benchmark, log: Path) -> Failure | None:
 
 
 def _failure(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
-    told = _last_line(log)
+    last_line = _last_line(log)
     match ended:
         case Exited(code=0):
             return None
         case Exited(code=code):
-            stage: Stage = "start" if _never_began(code, benchmark, told) else "crash"
-            return Failure(stage=stage, message=f"exit code {code}{told}", log=str(log))
+            stage: Stage = "start" if _never_began(code, benchmark, last_line) else "crash"
+            return Failure(stage=stage, message=f"exit code {code}{last_line}", log=str(log))
         case Signalled(signal=number):
-            return Failure(stage="crash", message=f"killed by signal {number}{told}", log=str(log))
+            return Failure(stage="crash", message=f"killed by signal {number}{last_line}", log=str(log))
         case TimedOut():
             limit = duration(benchmark.timeout_seconds)
             return Failure(stage="timeout", message=f"did not end within {limit}", log=str(log))
@@ -447,13 +447,15 @@ def _failure(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
 
 
 def _not_preloaded(log: Path) -> Failure | None:
-    told = next((line for line in _text(log.with_suffix(".err")).splitlines() if NOT_PRELOADED in line), None)
-    return Failure(stage="start", message=told.strip(), log=str(log)) if told else None
+    last_line = next(
+        (line for line in _text(log.with_suffix(".err")).splitlines() if NOT_PRELOADED in line), None
+    )
+    return Failure(stage="start", message=last_line.strip(), log=str(log)) if last_line else None
 
 
-def _never_began(code: int, benchmark: Benchmark, told: str) -> bool:
+def _never_began(code: int, benchmark: Benchmark, last_line: str) -> bool:
     """Whether the shell or the dynamic linker failed before the program ran: both have distinct exit codes."""
-    return code in NOT_RUN and (benchmark.shell or any(words in told for words in NOT_LOADED))
+    return code in NOT_RUN and (benchmark.shell or any(words in last_line for words in NOT_LOADED))
 
 
 def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:

@@ -59,8 +59,8 @@ class Sources:
 
     def asked(self) -> str:
         """Return when the least recently updated source was updated: ISO 8601; empty for by this process."""
-        told = [source.asked() for source in self.every.values() if isinstance(source, Kept)]
-        return min(filter(None, told), default="")
+        times = [source.asked() for source in self.every.values() if isinstance(source, Kept)]
+        return min(filter(None, times), default="")
 
 
 def open_sources(

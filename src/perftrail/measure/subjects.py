@@ -112,7 +112,7 @@ class Makings:
             ),
         )
 
-    def _beside(self, cell: Cell, built: Built, link: str) -> Mapping[str, str]:
+    def _other_contents(self, cell: Cell, built: Built, link: str) -> Mapping[str, str]:
         """Return the content keys of the other sources' trees that a cell runs, or of their builds.
 
         `link` is the key of the benchmark build. If nothing names the built files, the key of all build
@@ -134,7 +134,9 @@ class Makings:
     def runnable(self, cell: Cell, prepared: Prepared, link: str) -> Runnable:
         """Return what a cell starts; `link` is the key of the benchmark build."""
         return Runnable(
-            key=runnable_key(self._study, cell, prepared, beside=self._beside(cell, prepared.built, link)),
+            key=runnable_key(
+                self._study, cell, prepared, beside=self._other_contents(cell, prepared.built, link)
+            ),
             revision=cell.subject.revision.id,
             variant=cell.subject.variant,
             benchmark=cell.benchmark,

@@ -98,11 +98,11 @@ class Trier:
         began = self._clock()
         entry = self._entry(start.entry)
         self._once(entry)
-        self._aside(entry.prepare, f"--prepare of {quoted(entry.name)}")
+        self._run_hook(entry.prepare, f"--prepare of {quoted(entry.name)}")
         command = self._command(entry.arguments, unit=start.unit)
         noticed = self._notice(lambda: self._starter.run(command))
         ran = noticed.ran
-        self._aside(entry.conclude, f"--conclude of {quoted(entry.name)}")
+        self._run_hook(entry.conclude, f"--conclude of {quoted(entry.name)}")
         failure = with_refusals(self._failure(ran.ended, command.arguments[0]), ran.refused)
         if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
             raise CommandFailed(self._refusal(entry, failure, ran.ended))
@@ -122,7 +122,7 @@ class Trier:
         failures = []
         for entry in done:
             try:
-                self._aside(entry.cleanup, f"--cleanup of {quoted(entry.name)}")
+                self._run_hook(entry.cleanup, f"--cleanup of {quoted(entry.name)}")
             except CommandFailed as failure:
                 failures.append(str(failure))
         if failures:
@@ -136,9 +136,9 @@ class Trier:
         """Run an entry's setup before its first start."""
         if not any(entry is known for known in self._set_up):
             self._set_up.append(entry)
-            self._aside(entry.setup, f"--setup of {quoted(entry.name)}")
+            self._run_hook(entry.setup, f"--setup of {quoted(entry.name)}")
 
-    def _aside(self, arguments: tuple[str, ...], named: str) -> None:
+    def _run_hook(self, arguments: tuple[str, ...], named: str) -> None:
         """Run a hook, which is not measured."""
         if not arguments:
             return

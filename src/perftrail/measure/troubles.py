@@ -80,12 +80,12 @@ def common(tried: Sequence[Subject], failures: Mapping[Subject, Failure]) -> tup
     for subject in tried:
         if subject in failures:
             failure = failures[subject]
-            groups.setdefault((failure.stage, alike(_telling(failure))), []).append(subject)
+            groups.setdefault((failure.stage, alike(_first_excerpt_line(failure))), []).append(subject)
     revisions = tuple(dict.fromkeys(subject.revision for subject in tried))
     return tuple(
         Trouble(
             failure=failures[group[0]],
-            line=_telling(failures[group[0]]),
+            line=_first_excerpt_line(failures[group[0]]),
             subjects=tuple(group),
             stretch=_stretch(revisions, {subject.revision for subject in group}),
         )
@@ -144,7 +144,7 @@ _GIST = re.compile(
 )
 
 
-def _telling(failure: Failure) -> str:
+def _first_excerpt_line(failure: Failure) -> str:
     """Return the first line of the log excerpt; the most relevant line comes first."""
     lines: Iterable[str] = failure.message.strip().splitlines()
     return next(iter(lines), f"failed at {failure.stage}")

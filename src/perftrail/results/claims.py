@@ -202,16 +202,16 @@ class _Bench:
     def _reach(self, claim: Claim, benchmark: str, metric: str) -> Reach | str:
         """Return the largest value that gave a metric; beyond a refused one, others may have been skipped."""
         mine = self._samples(claim, claim.variant, benchmark, metric)
-        had = [_place(point, claim) for point, samples in mine.items() if samples.values]
-        if not had:
+        reached = [_place(point, claim) for point, samples in mine.items() if samples.values]
+        if not reached:
             return "not measured"
         refused = {
             _place(point, claim): samples.failures[0]
             for point, samples in mine.items()
-            if samples.failures and not samples.values and _place(point, claim) > max(had)
+            if samples.failures and not samples.values and _place(point, claim) > max(reached)
         }
         first = min(refused, default=None)
-        return Reach(largest=max(had), refused=first, stage="" if first is None else refused[first])
+        return Reach(largest=max(reached), refused=first, stage="" if first is None else refused[first])
 
     def _samples(self, claim: Claim, variant: str, benchmark: str, metric: str) -> dict[Point, Samples]:
         held = self.measured.samples(benchmark, (metric,))

@@ -191,9 +191,9 @@ class Gate:
     @property
     def verdict(self) -> Verdict:
         """The most important verdict of all rows."""
-        told = {row.verdict for row in self.rows}
+        verdicts = {row.verdict for row in self.rows}
         order = (Verdict.SLOWER, Verdict.UNCLEAR, Verdict.FASTER, Verdict.SAME)
-        return next((each for each in order if each in told), Verdict.UNCLEAR)
+        return next((each for each in order if each in verdicts), Verdict.UNCLEAR)
 
     @property
     def broken(self) -> tuple[Lost, ...]:

@@ -217,7 +217,7 @@ def growth_along(
         for name, its in axes.items()
         for axis in its
         for group in _groups([row for row in (*found, *extra) if row.benchmark == name], axis)
-        if _tells(axis, group)
+        if _is_curve(axis, group)
     ]
     grown = {group[0].subject.revision for _, group in groups}
     revisions = [each for each in dict.fromkeys(row.subject.revision for row in found) if each in grown]
@@ -284,7 +284,7 @@ def _place(axis: str, group: Sequence[Row]) -> tuple[str, str, Point, str]:
     return first.benchmark, axis, first.point.without((axis,)), first.metric
 
 
-def _tells(axis: str, group: Sequence[Row]) -> bool:
+def _is_curve(axis: str, group: Sequence[Row]) -> bool:
     """Whether rows that differ only in an axis form a curve; along threads, only memory does (see `scaling`)."""
     measured = {float(row.point[axis]) for row in group if row.values}
     return len(measured) > 1 and (axis not in THREAD_AXES or group[0].unit == "B")

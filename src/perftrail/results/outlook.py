@@ -50,7 +50,7 @@ class Outlook:
     def __init__(self, benchmarks: Mapping[str, Benchmark]) -> None:
         self._benchmarks = benchmarks
         self._shares: dict[Cell, _Share] = {}
-        self._beside: dict[tuple[Subject, str], list[Cell]] = {}
+        self._siblings: dict[tuple[Subject, str], list[Cell]] = {}
         self._left_out: set[Cell] = set()
         self._seen = _Sum()
         self._unseen: dict[Like, _Sum] = {}
@@ -64,7 +64,7 @@ class Outlook:
     def put(self, cell: Cell, standing: Standing) -> None:
         """Set the state of a cell, for the first time or again."""
         if cell not in self._shares:
-            self._beside.setdefault((cell.subject, cell.benchmark), []).append(cell)
+            self._siblings.setdefault((cell.subject, cell.benchmark), []).append(cell)
         least, most = (0, 0) if cell in self._left_out else standing.left
         share = _Share(
             done=len(standing.known),
@@ -83,8 +83,8 @@ class Outlook:
         """Skip the cells larger than one that reached a limit, where the study says so; return them."""
         if not (self._benchmarks[cell.benchmark].give_up and self._shares[cell].gave_up):
             return ()
-        beside = self._beside[cell.subject, cell.benchmark]
-        beyond = tuple(each for each in beside if each not in self._left_out and larger(each, cell))
+        siblings = self._siblings[cell.subject, cell.benchmark]
+        beyond = tuple(each for each in siblings if each not in self._left_out and larger(each, cell))
         self._left_out.update(beyond)
         for each in beyond:
             self._change(each, replace(self._shares[each], least=0, most=0))
@@ -182,10 +182,10 @@ class _Usual:
         medians = {like: own[len(own) // 2] for like, own in self._known.items() if own}
         if not medians:
             return {}
-        beside: dict[tuple[str, str], list[tuple[Point, float]]] = {}
+        siblings: dict[tuple[str, str], list[tuple[Point, float]]] = {}
         benchmarks: dict[str, list[float]] = {}
         for (variant, benchmark, point), seconds in medians.items():
-            beside.setdefault((variant, benchmark), []).append((point, seconds))
+            siblings.setdefault((variant, benchmark), []).append((point, seconds))
             benchmarks.setdefault(benchmark, []).append(seconds)
         typical = {name: statistics.median(each) for name, each in benchmarks.items()}
         every = statistics.median(medians.values())
@@ -193,7 +193,7 @@ class _Usual:
         def usual(like: Like) -> float:
             variant, benchmark, point = like
             smaller = [
-                seconds for than, seconds in beside.get((variant, benchmark), ()) if point.exceeds(than)
+                seconds for than, seconds in siblings.get((variant, benchmark), ()) if point.exceeds(than)
             ]
             return max(smaller) if smaller else typical.get(benchmark, every)
 

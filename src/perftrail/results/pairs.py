@@ -146,21 +146,23 @@ def sides(rows: Sequence[Row], variants: Sequence[str]) -> Iterator[tuple[Row, R
     for row in rows:
         if not row.values:
             continue
-        beside = row.subject.revision if len(variants) > 1 else None
-        reference = references.setdefault((row.benchmark, row.point, row.metric, beside), row)
+        reference_revision = row.subject.revision if len(variants) > 1 else None
+        reference = references.setdefault((row.benchmark, row.point, row.metric, reference_revision), row)
         if reference is not row and reference.subject.variant == variants[0]:
             yield reference, row
 
 
 def shifts(view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]) -> Shifts:
     """Compare rows with their references by pairs of the same block, with one family-wise error rate."""
-    told = [_Told(first=first, row=row, pairs=found) for first, row, found in _paired(view, measured, rows)]
-    groups: dict[tuple[object, ...], list[_Told]] = {}
-    for each in told:
+    compared = [
+        _RowPairs(first=first, row=row, pairs=found) for first, row, found in _paired(view, measured, rows)
+    ]
+    groups: dict[tuple[object, ...], list[_RowPairs]] = {}
+    for each in compared:
         groups.setdefault((each.row.subject, each.row.benchmark, each.row.metric), []).append(each)
-    many = len(told) + sum(len(group) > 1 for group in groups.values())
+    many = len(compared) + sum(len(group) > 1 for group in groups.values())
     return Shifts(
-        at=tuple(_shift([each], comparisons=many) for each in told),
+        at=tuple(_shift([each], comparisons=many) for each in compared),
         over=tuple(_shift(group, comparisons=many) for group in groups.values()),
     )
 
@@ -181,7 +183,7 @@ def by_benchmark(view: View, measured: MeasuredHere, rows: Sequence[Row]) -> tup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _RowPairs:
     """A row, its reference, and their pairs."""
 
     first: Row
@@ -198,7 +200,7 @@ def _paired(
             yield first, row, found
 
 
-def _shift(group: Sequence[_Told], *, comparisons: int) -> Shift:
+def _shift(group: Sequence[_RowPairs], *, comparisons: int) -> Shift:
     """Compare over the points of a group together."""
     used = telling_over([each.pairs for each in group])
     return Shift(

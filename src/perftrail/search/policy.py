@@ -320,8 +320,10 @@ def _mutual(means: Floats, variances: Floats, scatter: Floats, weights: Floats) 
     density = np.exp(-0.5 * distance**2) / sd[..., None, None, :]
     mixed = np.log2(np.maximum(density @ weights.T, 1e-300))
     own = -0.5 * _POINTS**2 / math.log(2) - np.log2(sd)[..., None]
-    told = np.einsum("k,cnhkw->cnhw", _POINT_WEIGHTS, own[..., None] - mixed)
-    bits: Floats = np.maximum(np.einsum("wh,cnhw->cnw", weights, told), 0.0) * (1 - _LOST)[None, :, None]
+    information = np.einsum("k,cnhkw->cnhw", _POINT_WEIGHTS, own[..., None] - mixed)
+    bits: Floats = (
+        np.maximum(np.einsum("wh,cnhw->cnw", weights, information), 0.0) * (1 - _LOST)[None, :, None]
+    )
     return bits
 
 

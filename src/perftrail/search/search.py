@@ -139,7 +139,7 @@ class Search:
         self._evidence.add(news)
         if isinstance(news, Batch) and news.certificate:
             self._blocks += 1
-            self._tell_certificates(news)
+            self._report_to_certificates(news)
         elif isinstance(news, Batch):
             others = frozenset(sample.position for sample in news.samples) - {self._evidence.reference}
             self._alike = self._alike + 1 if others == self._looked_at else 1
@@ -151,7 +151,7 @@ class Search:
         self._posterior = None
         self._next = None
 
-    def _tell_certificates(self, block: Batch) -> None:
+    def _report_to_certificates(self, block: Batch) -> None:
         """Report a block to every open claim that is older and has two of its builds in it."""
         values: dict[int, list[float]] = {}
         cancelled: set[int] = set()
@@ -251,9 +251,9 @@ class Search:
     # Deciding what to do next: first the ends, then inside, then certificates.
 
     def _decide(self) -> Action:  # noqa: PLR0911 - one return for each stage, in their order
-        look = self._first_look()
-        if look is not None:
-            return self._afford(look)
+        batch = self._first_samples()
+        if batch is not None:
+            return self._afford(batch)
         if len(self._evidence.positions) < 2:
             return Settled(answer=nothing_usable(self._too_few()))
         if self._evidence.batches >= MOST_BATCHES:
@@ -275,7 +275,7 @@ class Search:
         choice = self._best_choice(self._unresolved()) if self._after_located < enough else None
         if choice is not None and not self._is_stuck(choice.position):
             return self._afford(self._guide_batch(choice.position, choice.samples))
-        return self._look_further() or self._tell_from_ramp() or self._certify()
+        return self._sample_further() or self._tell_from_ramp() or self._certify()
 
     def _is_hidden(self) -> bool:
         """Whether the noise of layouts, without relinking, is too large for the threshold."""
@@ -296,7 +296,7 @@ class Search:
         large = [change for change in changes if change.worth >= LARGE_ENOUGH]
         return large or [change for change in changes if change.worth >= LARGE_ENOUGH_ALONE]
 
-    def _first_look(self) -> Measure | None:
+    def _first_samples(self) -> Measure | None:
         """Return the first samples of the two ends, among usable revisions; `None` once they exist."""
         low, high = self._ends()
         wanted, evidence = self.question.samples_at_ends, self._evidence
@@ -409,7 +409,7 @@ class Search:
         layout = self._evidence.batches + 1 if known and self._redraws() else 0
         return Measure(order=tuple(order), layout=layout)
 
-    def _look_further(self) -> Action | None:
+    def _sample_further(self) -> Action | None:
         """Return more samples of the builds next to the likeliest gap of a further change."""
         enough = FURTHER_THOROUGH if self.question.thorough else FURTHER
         further = self.posterior.further
@@ -465,9 +465,9 @@ class Search:
     def _certify_ramp(self, ramp: Ramp) -> Action:
         """Confirm that it is a ramp, and certify that the ends differ."""
         if ramp.probability < self.question.confidence:
-            look = self._tell_from_ramp()
-            if look is not None:
-                return look
+            batch = self._tell_from_ramp()
+            if batch is not None:
+                return batch
         low, high = self.posterior.positions[0], self.posterior.positions[-1]
         certificate = self._certificate((low, low, high, high), direction=ramp.direction)
         if certificate is not None and certificate.state is State.OPEN:
@@ -478,9 +478,9 @@ class Search:
 
     def _nothing_found(self) -> Action:  # noqa: PLR0911 - as `_decide`
         """Certify that the ends are equal within the threshold, after a search for further changes if requested."""
-        look = self._look_further()
-        if look is not None:
-            return look
+        batch = self._sample_further()
+        if batch is not None:
+            return batch
         untried = self._beyond()
         if untried is not None:
             return self._afford(self._guide_batch(untried, self.question.samples_at_ends))
@@ -539,9 +539,9 @@ class Search:
                 certificate.extend()
             if certificate.state is State.OPEN:
                 return self._afford(self._block(certificate))
-        return self._beside(claims) or self._conclude("")
+        return self._sample_sides(claims) or self._conclude("")
 
-    def _beside(self, claims: Sequence[Claim]) -> Measure | None:
+    def _sample_sides(self, claims: Sequence[Claim]) -> Measure | None:
         """Return samples of one more build on a side of a certified change with few: layouts may explain it."""
         if self.question.counted:
             return None

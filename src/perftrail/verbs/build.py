@@ -50,9 +50,9 @@ class MakeReport:
         """Return the report as `build --json` prints it."""
         built = self.outcome if isinstance(self.outcome, Built) else None
         failure = self.outcome if isinstance(self.outcome, Failure) else None
-        told: Json = None
+        failed: Json = None
         if failure is not None:
-            told = {"stage": failure.stage, "message": failure.message}
+            failed = {"stage": failure.stage, "message": failure.message}
         return {
             "revision": self.subject.revision.id,
             "label": self.subject.revision.label,
@@ -64,7 +64,7 @@ class MakeReport:
             "artefact": built.artefact if built else None,
             "outputs": list(self.recipe.outputs),
             "log": self.outcome.log,
-            "failure": told,
+            "failure": failed,
             "skipped": self.skipped or None,
         }
 

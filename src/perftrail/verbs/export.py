@@ -64,7 +64,7 @@ def _of(view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[s
         )
         if values and (not metrics or name in metrics):
             marked = [Marked(value=each.value, flags=each.flags) for each in values]
-            told = estimate(sift(marked, least=view.study.measure.invocations.least).values)
+            estimated = estimate(sift(marked, least=view.study.measure.invocations.least).values)
             yield Exported(
                 subject=cell.subject,
                 benchmark=cell.benchmark,
@@ -74,9 +74,9 @@ def _of(view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[s
                 better=known.better,
                 machine=_machine(view),
                 values=values,
-                median=told.value,
-                low=told.low,
-                high=told.high,
+                median=estimated.value,
+                low=estimated.low,
+                high=estimated.high,
             )
 
 

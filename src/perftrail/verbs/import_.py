@@ -134,9 +134,9 @@ def _chosen(files: Sequence[Path], format: str | None) -> dict[str, Path]:
     for path in results:
         if format is None and not is_result(path):
             sample_file(path, format, name=str(path))  # raises an error with the reason
-    beside = [path for file in files if file.is_dir() for path in _companions(results, below=file)]
-    absolute = list(dict.fromkeys(path.absolute() for path in (*results, *beside)))
-    if len({path.name for path in absolute}) == len(absolute) and not beside:
+    companions = [path for file in files if file.is_dir() for path in _companions(results, below=file)]
+    absolute = list(dict.fromkeys(path.absolute() for path in (*results, *companions)))
+    if len({path.name for path in absolute}) == len(absolute) and not companions:
         return {path.name: path for path in absolute}
     root = Path(os.path.commonpath([str(path.parent) for path in absolute]))
     return {str(path.relative_to(root)): path for path in absolute}

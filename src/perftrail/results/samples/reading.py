@@ -264,8 +264,8 @@ def _declared(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
     own = {
         name for name, metric in metrics.items() if name in MEASURED and metric.unit == MEASURED[name].unit
     }
-    beside = own - {"wall"}
-    leading = {name: metric for name, metric in metrics.items() if name not in beside}
+    other_metrics = own - {"wall"}
+    leading = {name: metric for name, metric in metrics.items() if name not in other_metrics}
     return leading or metrics
 
 
@@ -305,10 +305,10 @@ def _taken(group: Sequence[_Placed]) -> Iterator[Taken]:
     for summary in (False, True):
         alike = [each for each in group if each.series.summary == summary]
         if alike:
-            yield _beside(alike, (SUMMARY,) if summary else ())
+            yield _aligned(alike, (SUMMARY,) if summary else ())
 
 
-def _beside(group: Sequence[_Placed], flags: tuple[str, ...]) -> Taken:
+def _aligned(group: Sequence[_Placed], flags: tuple[str, ...]) -> Taken:
     values: dict[str, list[float]] = {}
     methods: dict[str, str] = {}
     for each in group:

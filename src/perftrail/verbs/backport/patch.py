@@ -155,5 +155,5 @@ def _is_ours(file: Path) -> bool:
 def _one_line(revision: Revision) -> str:
     """Return a revision in one line of text, whatever its message contains."""
     label = f" {revision.label}" if revision.label and revision.label != revision.id else ""
-    told = f"{revision.id}{label} {revision.summary}"
-    return "".join(letter if letter.isprintable() else " " for letter in told).strip()
+    line = f"{revision.id}{label} {revision.summary}"
+    return "".join(letter if letter.isprintable() else " " for letter in line).strip()

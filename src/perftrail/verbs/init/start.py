@@ -124,7 +124,9 @@ def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, Found]]]:
 
 
 def _committed(git: Git, directory: Path, blobs: dict[str, Found]) -> dict[str, str]:
-    wanted = [path for path in _telling(blobs) if blobs[path].size_bytes <= LARGEST_TEXT_BYTES][:MOST_TEXTS]
+    wanted = [path for path in _informative(blobs) if blobs[path].size_bytes <= LARGEST_TEXT_BYTES][
+        :MOST_TEXTS
+    ]
     read = read_blobs(git, directory, [blobs[path] for path in wanted])
     return {
         path: read[blobs[path].id].decode("utf-8", errors="replace")
@@ -170,7 +172,7 @@ def _files(directory: Path, *, place: str = "", name: str = "") -> Tree:
     """Return the files on disk, without links and without version control's own."""
     programs = {path: os.access(directory / path, os.X_OK) for path in _walk(directory)}
     texts = {}
-    for path in _telling(programs)[:MOST_TEXTS]:
+    for path in _informative(programs)[:MOST_TEXTS]:
         file = directory / path
         if file.stat().st_size <= LARGEST_TEXT_BYTES:
             texts[path] = file.read_text("utf-8", errors="replace")
@@ -191,9 +193,9 @@ def _walk(directory: Path) -> Iterator[str]:
             yield path.relative_to(directory).as_posix()
 
 
-def _telling(paths: Iterable[str]) -> list[str]:
+def _informative(paths: Iterable[str]) -> list[str]:
     """Return the files whose text shows how to build or run a program: manifests first, shallow ones first."""
-    return sorted((path for path in paths if _tells(PurePosixPath(path))), key=_order)
+    return sorted((path for path in paths if _is_informative(PurePosixPath(path))), key=_order)
 
 
 def _order(path: str) -> tuple[bool, bool, int, str]:
@@ -201,7 +203,7 @@ def _order(path: str) -> tuple[bool, bool, int, str]:
     return here.name not in _MANIFESTS, not MAIN.search(here.stem), path.count("/"), path
 
 
-def _tells(path: PurePosixPath) -> bool:
+def _is_informative(path: PurePosixPath) -> bool:
     if path.name in _MANIFESTS or path.suffix == ".go":
         return True
     if path.suffix == ".py":
