@@ -98,7 +98,7 @@ def test_nothing_of_it_is_measured(
     study = str(tmp_path / "study")
     assert perftrail("import", *nightly(tmp_path)[:2], "-o", study) == 0
     assert perftrail(*words, study) == 2
-    assert "taken by other tools" in capsys.readouterr().err
+    assert "imported from other tools" in capsys.readouterr().err
 
 
 def test_an_export_of_several_revisions_needs_a_directory(

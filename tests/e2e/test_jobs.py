@@ -80,7 +80,7 @@ def test_builds_overlap_share_the_cpus_and_give_what_one_at_a_time_gives(tmp_pat
     place = study(tmp_path / "study", tmp_path / "repository", first=MEET.format(place=meeting))
     ran = perftrail("run", place, "--jobs", "2", "--json")
     assert json.loads(ran.stdout)["measured"] == 3
-    assert "2 builds at once" in ran.stderr
+    assert "2 parallel builds" in ran.stderr
     assert costs_of(place) == [1.0, 2.0, 3.0]
     share = max(1, len(os.sched_getaffinity(0)) // 2)
     made = sorted(place.glob(".perftrail/builds/*/tree"))
