@@ -9,8 +9,8 @@
     │   ├── CheckoutFailed        one revision is missing; recorded, not fatal
     │   └── FormatError           another tool's file does not match its format
     ├── StoreError            the store cannot be read or written                 exit 1
-    │   ├── StoreHeld         another perftrail process writes to the store       exit 1
-    │   └── StoreAway         the store's server does not answer                  exit 1
+    │   ├── StoreLocked       another perftrail process writes to the store       exit 1
+    │   └── StoreUnreachable  the store's server does not answer                  exit 1
     ├── LauncherError         the launcher is missing, died or sent nonsense      exit 1
     ├── SandboxError          the requested sandbox is not available              exit 1
     ├── MachineBusy           the machine is busy, and the study refuses that     exit 1
@@ -86,11 +86,11 @@ class StoreError(PerftrailError):
     """The store of results cannot be read or written."""
 
 
-class StoreHeld(StoreError):
+class StoreLocked(StoreError):
     """Another perftrail process writes to this store; the message names the process and its start."""
 
 
-class StoreAway(StoreError):
+class StoreUnreachable(StoreError):
     """The server of the store does not answer; `why` is its own message, without a remedy."""
 
     def __init__(self, message: str, *, why: str) -> None:

@@ -132,7 +132,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
     """Open a study to build and measure: lock the store, start the launcher, and end both on exit.
 
     When another perftrail holds the lock, `on_wait` receives its holder; then wait for it or raise
-    `StoreHeld`. It is also called when the results' server is unreachable, and when it is back. `on_noise` is
+    `StoreLocked`. It is also called when the results' server is unreachable, and when it is back. `on_noise` is
     called when perftrail waits for a quiet machine. `own` is a patched revision to add to the source. `jobs`
     is the number of parallel builds; with an `engine`, its machines set that number and do all builds and
     invocations. Raises `ClusterError` when these machines are not available.

@@ -9,7 +9,7 @@ import pytest
 
 from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
-from perftrail.find.priors import NOTED, Beforehand, speaks_of, with_notes
+from perftrail.find.priors import NOTED, RevisionPriors, speaks_of, with_notes
 from perftrail.model.study import Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
@@ -19,7 +19,7 @@ from tests.fakes.workshop import FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 STUDY = a_study()
-NOTHING = Beforehand(weights=None, said=())
+NOTHING = RevisionPriors(weights=None, said=())
 
 
 @dataclass

@@ -10,7 +10,7 @@ from perftrail.local_engine import LocalEngine
 from perftrail.measure.bench import Bench
 from perftrail.measure.events import Event
 from perftrail.measure.invoker import Invoker
-from perftrail.measure.noise import Lookout
+from perftrail.measure.noise import NoiseObserver
 from perftrail.measure.session import Session
 from perftrail.measure.subjects import Workshop
 from perftrail.model.benchmark import Benchmark
@@ -61,7 +61,7 @@ def a_session(
         study,
         starter=starter,
         builder=builder,
-        lookout=Lookout(
+        lookout=NoiseObserver(
             watcher or FakeWatcher(),
             study.measure.quiet,
             threshold=study.measure.quiet_threshold,

@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.errors import UsageError
 from perftrail.measure.invoker import BuildPaths, Invoker, invocation_seed
-from perftrail.measure.noise import Lookout
+from perftrail.measure.noise import NoiseObserver
 from perftrail.measure.subjects import Start
 from perftrail.model.build import Built, Prepared
 from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
@@ -69,7 +69,7 @@ class Place:
             study,
             starter=self.starter,
             builder=BuilderOn(source),
-            lookout=Lookout(FakeWatcher(), study.measure.quiet, threshold=1.0, sleep=lambda _: None),
+            lookout=NoiseObserver(FakeWatcher(), study.measure.quiet, threshold=1.0, sleep=lambda _: None),
             scratch=root / "scratch",
             logs=root / "logs",
             paths=BuildPaths(self.links) if varied else None,

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perftrail.model.measurement import Marked
-from perftrail.present.report.side_by_side import Beside
+from perftrail.model.measurement import FlaggedSample
+from perftrail.present.report.side_by_side import SideBySide
 from perftrail.results.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling_over
 from perftrail.stats.comparison import Rule, compare
 
 
-def values(*numbers: float, busy: frozenset[int] = frozenset()) -> dict[tuple[str, ...], Marked]:
+def values(*numbers: float, busy: frozenset[int] = frozenset()) -> dict[tuple[str, ...], FlaggedSample]:
     return {
-        (f"block {at}",): Marked(value=number, flags=("busy",) if at in busy else ())
+        (f"block {at}",): FlaggedSample(value=number, flags=("busy",) if at in busy else ())
         for at, number in enumerate(numbers)
     }
 
 
 def test_values_of_the_same_block_are_a_pair() -> None:
-    second: dict[tuple[str, ...], Marked] = {
-        ("block 2",): Marked(value=6.0),
-        ("block 0",): Marked(value=4.0),
-        ("block 7",): Marked(value=9.0),
+    second: dict[tuple[str, ...], FlaggedSample] = {
+        ("block 2",): FlaggedSample(value=6.0),
+        ("block 0",): FlaggedSample(value=4.0),
+        ("block 7",): FlaggedSample(value=9.0),
     }
     assert paired(values(1.0, 2.0, 3.0), second) == [
         Pair(first=1.0, second=4.0, quiet=True),
@@ -63,7 +63,7 @@ def test_times_of_which_one_was_disturbed_decide_nothing() -> None:
 
 def test_what_was_measured_on_a_busy_machine_is_never_told_as_a_change() -> None:
     first, second = [1.0 + 0.001 * n for n in range(20)], [1.3 + 0.001 * n for n in range(20)]
-    found = Beside(
+    found = SideBySide(
         name="new",
         where="",
         reference="old",

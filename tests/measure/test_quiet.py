@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.errors import MachineBusy
 from perftrail.measure.events import Event, Invoked
-from perftrail.measure.noise import Lookout, Noise
+from perftrail.measure.noise import Noise, NoiseObserver
 from perftrail.model.measurement import Busy, Conditions, Measurement, Quiet
 from perftrail.model.process import Command
 from perftrail.model.study import Invocations, MeasurePolicy
@@ -37,8 +37,8 @@ def measurements(events: list[Event]) -> list[Measurement]:
     ]
 
 
-def lookout(watcher: FakeWatcher, quiet: Quiet, slept: list[float] | None = None) -> Lookout:
-    return Lookout(watcher, quiet, threshold=0.25, sleep=([] if slept is None else slept).append)
+def lookout(watcher: FakeWatcher, quiet: Quiet, slept: list[float] | None = None) -> NoiseObserver:
+    return NoiseObserver(watcher, quiet, threshold=0.25, sleep=([] if slept is None else slept).append)
 
 
 def test_samples_taken_in_noise_are_marked_and_keep_the_figures(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_waiting_ends_as_soon_as_it_is_quiet() -> None:
 def test_waiting_is_told_once_until_a_start_need_not_wait() -> None:
     told: list[Noise] = []
     watcher = FakeWatcher.recalling([1.5, 1.0, 0.0, 0.7, 0.0, 0.0, 0.6, 0.0])
-    waiting = Lookout(
+    waiting = NoiseObserver(
         watcher, Quiet(action="wait", seconds=60.0), threshold=0.25, sleep=lambda _: None, on_wait=told.append
     )
     for _ in range(4):

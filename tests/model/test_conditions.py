@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.model.measurement import NOISE, Conditions, Marked, Quiet, flags, sift, weight
+from perftrail.model.measurement import NOISE, Conditions, FlaggedSample, Quiet, flags, sift, weight
 
 MARKED = st.lists(
     st.builds(
-        Marked,
+        FlaggedSample,
         value=st.floats(0.1, 10.0),
         flags=st.lists(st.sampled_from((*NOISE, "output-cut")), max_size=2).map(tuple),
     )
@@ -44,7 +44,7 @@ def test_what_is_not_known_is_no_figure() -> None:
 
 
 @given(MARKED, st.integers(1, 30))
-def test_sifting_uses_all_or_exactly_the_unmarked(samples: list[Marked], least: int) -> None:
+def test_sifting_uses_all_or_exactly_the_unmarked(samples: list[FlaggedSample], least: int) -> None:
     every = tuple(sample.value for sample in samples)
     quiet = tuple(sample.value for sample in samples if weight(sample.flags))
     sifted = sift(samples, least=least)
@@ -59,7 +59,7 @@ def test_sifting_uses_all_or_exactly_the_unmarked(samples: list[Marked], least: 
 
 
 def test_the_note_names_how_many_were_marked_and_why() -> None:
-    samples = [Marked(value=1.0)] * 13 + [Marked(value=2.0, flags=("busy", "output-cut"))] * 7
+    samples = [FlaggedSample(value=1.0)] * 13 + [FlaggedSample(value=2.0, flags=("busy", "output-cut"))] * 7
     assert sift(samples, least=5).note == "discarded 7 of 20 samples (busy)"
 
 

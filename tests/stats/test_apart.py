@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from perftrail.stats.ratios import compare_apart
+from perftrail.stats.ratios import compare_unpaired
 
 
 def test_a_difference_is_told_with_its_interval() -> None:
     rng = np.random.default_rng(1)
     first, second = (level * np.exp(rng.normal(0.0, 0.01, 20)) for level in (1.0, 1.2))
-    found = compare_apart(first.tolist(), second.tolist(), level=0.01)
+    found = compare_unpaired(first.tolist(), second.tolist(), level=0.01)
     assert found.verdict == "slower"
     assert found.low < 1.2 < found.high
     assert found.low > 1.18
@@ -22,7 +22,7 @@ def test_a_difference_is_told_with_its_interval() -> None:
 
 def test_exchanging_the_two_inverts_the_effect() -> None:
     first, second = [1.0, 1.1, 1.2, 1.3], [2.0, 2.1, 2.2, 2.3]
-    one, other = (compare_apart(*pair, level=0.05) for pair in ((first, second), (second, first)))
+    one, other = (compare_unpaired(*pair, level=0.05) for pair in ((first, second), (second, first)))
     assert math.isclose(one.effect * other.effect, 1.0)
     assert math.isclose(one.low * other.high, 1.0)
     assert (one.verdict, other.verdict) == ("slower", "faster")
@@ -36,7 +36,7 @@ def test_it_calls_what_the_exact_rank_sum_test_calls(sizes: tuple[int, int]) -> 
             np.exp(rng.normal(shift, 0.1, size)) for shift, size in zip((0.0, 0.1), sizes, strict=True)
         )
         expected = mannwhitneyu(first, second, method="exact").pvalue <= 0.05
-        found = compare_apart(first.tolist(), second.tolist(), level=0.05, threshold=0.0)
+        found = compare_unpaired(first.tolist(), second.tolist(), level=0.05, threshold=0.0)
         assert (found.verdict in ("faster", "slower")) == expected
 
 
@@ -45,22 +45,25 @@ def test_alike_samples_are_called_different_no_oftener_than_asked() -> None:
     called = 0
     for _ in range(1000):
         first, second = (np.exp(rng.normal(0.0, 0.05, 8)) for _ in range(2))
-        called += compare_apart(first.tolist(), second.tolist(), level=0.05).verdict in ("faster", "slower")
+        called += compare_unpaired(first.tolist(), second.tolist(), level=0.05).verdict in (
+            "faster",
+            "slower",
+        )
     assert called <= 70
 
 
 def test_too_few_values_say_nothing() -> None:
-    found = compare_apart([1.0, 1.0], [2.0, 2.0], level=0.01)
+    found = compare_unpaired([1.0, 1.0], [2.0, 2.0], level=0.01)
     assert (found.verdict, found.minimum_detectable) == ("unclear", None)
     assert found.effect == pytest.approx(2.0)
 
 
 def test_the_same_is_said_of_samples_within_the_change_worth_telling() -> None:
     values = [1.0 + 0.0001 * place for place in range(20)]
-    assert compare_apart(values, values, level=0.01).verdict == "same"
+    assert compare_unpaired(values, values, level=0.01).verdict == "same"
 
 
 @pytest.mark.parametrize(("first", "second"), [([], [1.0]), ([1.0], []), ([0.0], [1.0])])
 def test_what_has_no_ratio_is_refused(first: list[float], second: list[float]) -> None:
     with pytest.raises(ValueError, match="above zero"):
-        compare_apart(first, second, level=0.05)
+        compare_unpaired(first, second, level=0.05)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail import __version__
-from perftrail.errors import NoAnswer, StoreError, StoreHeld, UsageError
+from perftrail.errors import NoAnswer, StoreError, StoreLocked, UsageError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw
 from perftrail.store import hold, open_store
@@ -237,7 +237,7 @@ def test_a_copy_into_a_file_that_another_writes_to_is_refused(tmp_path: Path) ->
     one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
     with open_store(one, access="write") as store:
         fill(store)
-    with hold(other, wait=False), pytest.raises(StoreHeld):
+    with hold(other, wait=False), pytest.raises(StoreLocked):
         copy_store(one, other)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.errors import StoreError, StoreHeld
+from perftrail.errors import StoreError, StoreLocked
 from perftrail.store import Holder, hold, open_store
 from tests.store.processes import heard, start, tell
 
@@ -24,7 +24,7 @@ def test_a_second_writer_is_told_who_holds_the_store_and_since_when(tmp_path: Pa
     path = tmp_path / "results.db"
     with start("holds", path) as holder:
         assert heard(holder) == "held"
-        with pytest.raises(StoreHeld) as refusal, hold(str(path), wait=False):
+        with pytest.raises(StoreLocked) as refusal, hold(str(path), wait=False):
             pass
     assert re.fullmatch(
         rf"{re.escape(str(path))}: process {holder.pid} \(.*processes\.py holds .*\), since 20\d\d-.*, "
@@ -65,7 +65,7 @@ def test_a_store_has_one_lock_whatever_name_it_is_reached_by(tmp_path: Path) -> 
     (tmp_path / "link.db").symlink_to(tmp_path / "results.db")
     with start("holds", tmp_path / "results.db") as holder:
         assert heard(holder) == "held"
-        with pytest.raises(StoreHeld), hold(str(tmp_path / "link.db"), wait=False):
+        with pytest.raises(StoreLocked), hold(str(tmp_path / "link.db"), wait=False):
             pass
 
 
@@ -106,7 +106,7 @@ def test_one_process_that_asks_twice_is_refused_instead_of_waiting_for_itself(tm
     path = str(tmp_path / "results.db")
     with (
         hold(path, wait=False),
-        pytest.raises(StoreHeld, match="this very process writes to it already"),
+        pytest.raises(StoreLocked, match="this very process writes to it already"),
         hold(path, wait=True),
     ):
         pass
@@ -136,7 +136,7 @@ def test_one_that_was_refused_leaves_the_words_of_the_holder(tmp_path: Path) -> 
     with start("holds", path) as holder:
         assert heard(holder) == "held"
         for _ in range(2):
-            with pytest.raises(StoreHeld, match=f"process {holder.pid} "), hold(str(path), wait=False):
+            with pytest.raises(StoreLocked, match=f"process {holder.pid} "), hold(str(path), wait=False):
                 pass
 
 
@@ -146,7 +146,7 @@ def test_a_holder_that_does_not_say_who_it_is_is_respected_all_the_same(tmp_path
     with start("holds", path) as holder:
         assert heard(holder) == "held"
         (tmp_path / "results.db.lock").write_text(content)
-        with pytest.raises(StoreHeld, match="does not say who it is"), hold(str(path), wait=False):
+        with pytest.raises(StoreLocked, match="does not say who it is"), hold(str(path), wait=False):
             pass
 
 

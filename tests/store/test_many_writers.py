@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.errors import StoreError, StoreHeld
+from perftrail.errors import StoreError, StoreLocked
 from perftrail.model.measurement import Machine, Measurement
 from perftrail.store import Holder, open_shared, open_store
 from tests.store.examples import MACHINE, OTHER_MACHINE, RUNNABLE, acquaint, key, measurement
@@ -159,7 +159,7 @@ def shared(
 
 
 def test_a_second_perftrail_of_a_machine_is_told_who_measures(postgresql: str) -> None:
-    with shared(postgresql), pytest.raises(StoreHeld) as refused:
+    with shared(postgresql), pytest.raises(StoreLocked) as refused:
         shared(postgresql)
     assert f"process {os.getpid()} (perftrail), since 20" in str(refused.value)
     assert "measures on this machine into the same results" in str(refused.value)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, inspect
 
-from perftrail.errors import StoreAway, StoreError, UsageError
+from perftrail.errors import StoreError, StoreUnreachable, UsageError
 from perftrail.store import open_store, schema, server_of, shown
 from perftrail.store.postgresql import open_to_read, open_to_write
 from tests.store.examples import BUILD, BUILT, MACHINE, OTHER_MACHINE, RUNNABLE, acquaint, key, measurement
@@ -97,7 +97,7 @@ def test_a_missing_database_is_said_with_the_command_that_makes_it(postgresql_se
 def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
     url = f"postgresql://ada:{quote(PASSWORD, safe='')}@/t1?host={tmp_path}"
     assert "is the server running, and is its address right?" in refusal(url)
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnreachable):
         open_store(url, access="read")
 
 

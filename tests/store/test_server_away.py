@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import psycopg
 import pytest
 
-from perftrail.errors import StoreAway, StoreError, StoreHeld
+from perftrail.errors import StoreError, StoreLocked, StoreUnreachable
 from perftrail.model.search_record import RegressionNote
 from perftrail.store import Away, Back, open_shared, open_store
 from perftrail.store.backup import backup, restore
@@ -115,7 +115,7 @@ def test_a_server_that_stays_away_is_an_error_with_its_remedy(server: Server, ur
                 StoreError, match=r"has not answered for .*; start it, and the same command goes on"
             ):
                 store.add(measurement(key(0)))
-            with pytest.raises(StoreAway, match="is the server running"):
+            with pytest.raises(StoreUnreachable, match="is the server running"):
                 reader.machines()
         finally:
             server.start()
@@ -130,7 +130,7 @@ def test_the_turn_of_a_machine_comes_back_with_the_server(server: Server, url: s
         server.stop()
         server.start()
         store.add(measurement(key(0)))
-        with pytest.raises(StoreHeld):
+        with pytest.raises(StoreLocked):
             shared(url, [])
 
 
@@ -142,7 +142,7 @@ def test_who_lost_the_turn_to_another_while_the_server_was_away_ends(server: Ser
         server.start()
         with shared(url, []) as other:
             with pytest.raises(
-                StoreHeld, match="has begun to measure on this machine; everything up to here is kept"
+                StoreLocked, match="has begun to measure on this machine; everything up to here is kept"
             ):
                 store.add(measurement(key(0)))
             other.add(measurement(key(0), wall=2.0))
@@ -231,7 +231,7 @@ def test_a_restore_into_a_server_that_goes_away_says_so_and_leaves_nothing(
         store.add(measurement(key(0)))
     backup(str(tmp_path / "results.db"), tmp_path / "saved")
     try:
-        with pytest.raises(StoreAway, match=r"postgresql://.*is the server running"):
+        with pytest.raises(StoreUnreachable, match=r"postgresql://.*is the server running"):
             restore(tmp_path / "saved", url, tell=lambda *_: server.stop())
     finally:
         server.start()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from perftrail.errors import NoAnswer, StoreHeld
+from perftrail.errors import NoAnswer, StoreLocked
 from perftrail.store import hold, open_store
 from perftrail.store.upkeep import compact, forget, statistics, to_forget
 from tests.store.examples import (
@@ -155,7 +155,7 @@ def test_a_file_that_another_writes_to_is_left_alone(tmp_path: Path, change: obj
     path = str(tmp_path / "results.db")
     with open_store(path, access="write") as store:
         fill(store)
-    with hold(path, wait=False), pytest.raises(StoreHeld):
+    with hold(path, wait=False), pytest.raises(StoreLocked):
         change(path)  # type: ignore[operator]  # both take a path
     with pytest.raises(NoAnswer):
         change(str(tmp_path / "none.db"))  # type: ignore[operator]  # as above

@@ -23,7 +23,7 @@ from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.backport.backport import Backport
 from perftrail.verbs.backport.patch import Carriage
-from perftrail.verbs.backport.result import BackportReport, Role, Stand
+from perftrail.verbs.backport.result import BackportReport, MetricResult, Role
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import MACHINE, a_session, a_study, drain
@@ -63,7 +63,7 @@ def session_of(
     )
 
 
-def wall(report: BackportReport) -> Stand:
+def wall(report: BackportReport) -> MetricResult:
     [found] = [stand for stand in report.stands if stand.target.text == "wall"]
     return found
 

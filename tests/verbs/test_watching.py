@@ -37,7 +37,7 @@ from perftrail.verbs.watch.batch import (
     write_state,
 )
 from perftrail.verbs.watch.delivery import Post, deliver
-from perftrail.verbs.watch.watch import Look, Watched, kept, watched_range
+from perftrail.verbs.watch.watch import BranchCheck, Watched, kept, watched_range
 from tests.fakes.receivers import dripping_server
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
@@ -327,7 +327,7 @@ class Branch:
         def keep(state: WatchState) -> None:
             self.state = state
 
-        return Look(session, self.state, branch=None, receivers=("command true",), save=keep).events()
+        return BranchCheck(session, self.state, branch=None, receivers=("command true",), save=keep).events()
 
 
 def test_a_change_among_several_new_revisions_is_found_and_its_level_holds(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from perftrail.model.search_record import Mark
     from perftrail.present.dashboard.snapshot import Snapshot
-    from perftrail.web.studies import Desk
+    from perftrail.web.studies import ServedStudy
     from tests.web.studies import Hostile
 
 
-async def newest(desk: Desk, known: Mark | None) -> Snapshot:
+async def newest(desk: ServedStudy, known: Mark | None) -> Snapshot:
     """Wait for a snapshot of a store that has moved on since."""
     async with asyncio.timeout(30):
         while True:
@@ -43,7 +43,7 @@ def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_coll
     study = tmp_path / "beta"
     shutil.copytree(hostile.root / "beta", study)
 
-    async def follow(desk: Desk) -> None:
+    async def follow(desk: ServedStudy) -> None:
         before = await newest(desk, None)
         count, mark = before.stored["invocations"], before.mark
         parts = [before, before.gathered, before.gathered.rows[0], before.gathered.rows[-1]]

@@ -21,7 +21,7 @@ from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens
 from perftrail.web.app import make_app
 from perftrail.web.server import HEAD_BYTES, Impatient, bind, make_server
-from perftrail.web.studies import Desk, desks, find_studies
+from perftrail.web.studies import ServedStudy, desks, find_studies
 from tests.starting import start
 from tests.web.studies import Hostile
 from tests.web.test_pages import form_token
@@ -39,7 +39,7 @@ class Listening:
     """A server in this process: its port, the studies that it shows, and its connections."""
 
     port: int
-    desks: Mapping[str, Desk]
+    desks: Mapping[str, ServedStudy]
     server: uvicorn.Server
 
     def connections(self) -> int:

@@ -26,7 +26,7 @@ from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take
 from perftrail.present.dashboard.subjects import named_revision, usual_variants
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.asked import Part
-from perftrail.web.studies import Desk, desks
+from perftrail.web.studies import ServedStudy, desks
 from tests.store.examples import RUNNABLE
 from tests.web.studies import Hostile, start_again
 
@@ -211,7 +211,7 @@ def test_who_watches_and_who_looks_now_and_then_are_told_the_same(hostile: Hosti
     file = tmp_path / "beta" / "perftrail.toml"
     study = studyfile.load(str(file))
 
-    async def look_twice(desk: Desk) -> tuple[int, int]:
+    async def look_twice(desk: ServedStudy) -> tuple[int, int]:
         while await desk.snapshot() is None:
             await asyncio.sleep(0.05)
         async with aclosing(desk.watch()) as watched:

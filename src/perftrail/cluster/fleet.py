@@ -20,7 +20,7 @@ from perftrail.cluster.attendance import present_desk
 from perftrail.cluster.dask import OwnWorkers, Scheduler, connected, own_workers, parse_address
 from perftrail.cluster.study_copy import LOGS, STUDY, build_parcel, pack_study, study_digest
 from perftrail.cluster.values import Carried, Lacks, Making, Parcel, Relinking, Site
-from perftrail.cluster.worker import StudyDesk
+from perftrail.cluster.worker import StudyWorker
 from perftrail.errors import ClusterError
 from perftrail.file_tree import claimed_directory
 from perftrail.local_engine import LocalEngine
@@ -83,9 +83,9 @@ def greet(site: Site) -> Lacks | None:
     return _desk().greet(site)
 
 
-def _desk() -> StudyDesk:
+def _desk() -> StudyWorker:
     desk = present_desk()
-    assert isinstance(desk, StudyDesk)
+    assert isinstance(desk, StudyWorker)
     return desk
 
 

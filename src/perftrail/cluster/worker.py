@@ -28,7 +28,7 @@ from perftrail.cluster.study_copy import LOGS, Grounds
 from perftrail.cluster.values import Terms
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
 from perftrail.file_tree import alone, claimed_directory, remove_left_over, together
-from perftrail.measure.build_workers import OwnHand, open_builder, sandboxes
+from perftrail.measure.build_workers import LocalBuildWorker, open_builder, sandboxes
 from perftrail.measure.invoker import log_name, open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.sources import open_sources
@@ -103,8 +103,8 @@ class Outpost:
         self._grounds = Grounds(site, terms.directory, apart=terms.apart)
         self._arriving = Lock()
         self._rooms = terms.directory / ROOMS
-        self._hands: list[OwnHand] = []
-        self._idle: SimpleQueue[OwnHand] = SimpleQueue()
+        self._hands: list[LocalBuildWorker] = []
+        self._idle: SimpleQueue[LocalBuildWorker] = SimpleQueue()
         self._bench = ExitStack()
         self._stop = Event()
         self._launcher = Launcher()
@@ -135,7 +135,7 @@ class Outpost:
             return self._grounds.relinked(outcomes, making.recipe)
 
     @contextmanager
-    def _hand(self, making: Making, job: str) -> Iterator[OwnHand]:
+    def _hand(self, making: Making, job: str) -> Iterator[LocalBuildWorker]:
         """Give a hand for a job. Raises `ClusterError` where it would make another build than is asked."""
         hand = self._free_hand()
         self._cancels[job] = hand.cancel
@@ -148,12 +148,12 @@ class Outpost:
             hand.let_go()
             self._idle.put(hand)
 
-    def _free_hand(self) -> OwnHand:
+    def _free_hand(self) -> LocalBuildWorker:
         """Wait for a hand that is free; they are made when the first one is wanted, as the study is there then."""
         with self._arriving:
             while len(self._hands) < self._terms.builds:
                 self._hands.append(
-                    OwnHand(
+                    LocalBuildWorker(
                         self._grounds.study,
                         self._grounds.root,
                         own=self.site.own,
@@ -237,7 +237,7 @@ SECONDS_OF_DOUBT = 0.3
 """A batch system's signal reaches a worker and its builds at once; the worker takes it in much sooner than this."""
 
 
-class StudyDesk:
+class StudyWorker:
     """Does jobs of any study; implements `engines.attendance.Desk`. Called from several threads.
 
     While one job measures, no other job of this user's workers on this machine does anything.
@@ -381,7 +381,7 @@ def work(
     terms = Terms(machine=here, builds=builds, directory=own.absolute(), apart=apart, version=__version__)
     offer = Offer(machine=here, builds=builds, version=__version__)
     on_begin(offer)
-    desk = StudyDesk(terms)
+    desk = StudyWorker(terms)
     try:
         attend(address, offer, desk, directory=terms.directory)
     finally:

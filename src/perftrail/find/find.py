@@ -13,7 +13,7 @@ from perftrail.find.inside import InsideMerges
 from perftrail.find.journal import Journal, Ledger, other_machines
 from perftrail.find.loop import Loop, gaps, warm_prior, witnesses
 from perftrail.find.other_metrics import also_changed
-from perftrail.find.priors import Beforehand, weigh, with_measured, with_notes
+from perftrail.find.priors import RevisionPriors, weigh, with_measured, with_notes
 from perftrail.find.sampler import Sampler
 from perftrail.measure.clock import now
 from perftrail.measure.events import HistoryRead, Skipped
@@ -56,7 +56,7 @@ class Find:
         self._request = request
         self._ledger = Ledger(session)
         self._revisions: tuple[Revision, ...] = ()
-        self._beforehand = Beforehand(weights=None, said=())
+        self._beforehand = RevisionPriors(weights=None, said=())
         self._distance: tuple[float, ...] | None = None
         self._begun = ""
         self._other_machines: tuple[str, ...] = ()
@@ -115,7 +115,9 @@ class Find:
             answers.append((yield from self._told(found[name], sampler_of[name], name, known[name], journal)))
         return tuple(answers)
 
-    def _question(self, request: FindRequest, sampler: Sampler, known: Beforehand, *, seed: int) -> Question:
+    def _question(
+        self, request: FindRequest, sampler: Sampler, known: RevisionPriors, *, seed: int
+    ) -> Question:
         return request.question(
             len(self._revisions),
             sampler,
@@ -150,7 +152,7 @@ class Find:
         )
 
     def _told(
-        self, answer: Answer, sampler: Sampler, name: str, known: Beforehand, journal: Journal
+        self, answer: Answer, sampler: Sampler, name: str, known: RevisionPriors, journal: Journal
     ) -> Generator[Event, None, FindAnswer]:
         """Return a metric's answer with its revisions, after searching inside the merges that it names."""
         benchmark = self._session.study.benchmarks[sampler.benchmark]
@@ -213,7 +215,7 @@ class Find:
             for position, failure in failures.items()
         )
 
-    def _prior_weights(self) -> Beforehand:
+    def _prior_weights(self) -> RevisionPriors:
         """Return the prior from touched paths and messages; store path distances for incremental builds."""
         request = self._request
         small = len(self._revisions) <= MOST_COMPARED
@@ -222,7 +224,7 @@ class Find:
             for prior in request.priors
             if (prior == "size" and small) or (prior == "suspect" and request.suspect)
         ]
-        known = Beforehand(weights=None, said=())
+        known = RevisionPriors(weights=None, said=())
         if len(self._revisions) < 2:
             return known
         incremental = small and self._session.study.build.incremental
@@ -233,7 +235,7 @@ class Find:
             known = weigh(touched, priors=wanted, suspect=request.suspect)
         return with_notes(known, self._revisions) if "notes" in request.priors else known
 
-    def _prior_of(self, target: Target) -> Beforehand:
+    def _prior_of(self, target: Target) -> RevisionPriors:
         """Return the prior over culprits for one metric's change."""
         if "measured" not in self._request.priors or len(self._revisions) < 2:
             return self._beforehand

@@ -19,7 +19,7 @@ from perftrail.find.answer import FindTable
 from perftrail.measure.events import BuilderSaid
 from perftrail.measure.target_value import logarithm
 from perftrail.model.build import Failure
-from perftrail.model.measurement import Marked, Measurement, Runnable, sift
+from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift
 from perftrail.model.placeholders import names
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
@@ -398,13 +398,13 @@ def _keys(view: View, target: Target, revision: Revision) -> dict[Point, str] | 
 
 def _logs(target: Target, held: Mapping[Point, Mapping[int, Measurement]], least: int) -> tuple[float, ...]:
     """Evaluate a target for each ordinal that every point has; a flag of any point applies to the value."""
-    marked: list[Marked] = []
+    marked: list[FlaggedSample] = []
     for ordinal in sorted(set.intersection(*(set(each) for each in held.values()))):
         readings = {point: each[ordinal] for point, each in held.items()}
         value = logarithm(target, readings)
         if isinstance(value, float):
             flags = {flag: None for reading in readings.values() for flag in reading.flags}
-            marked.append(Marked(value=value, flags=tuple(flags)))
+            marked.append(FlaggedSample(value=value, flags=tuple(flags)))
     return sift(marked, least=least).values
 
 

@@ -62,7 +62,7 @@ UNTOUCHED = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beforehand:
+class RevisionPriors:
     """A weight for each revision, `None` for a uniform prior, and its reasons in words."""
 
     weights: tuple[float, ...] | None
@@ -71,7 +71,7 @@ class Beforehand:
 
 def weigh(
     touched: Sequence[Sequence[str]], *, priors: Collection[Prior], suspect: Sequence[str]
-) -> Beforehand:
+) -> RevisionPriors:
     """Return prior weights from the paths that each revision touches; uniform without paths or differences.
 
     Suspected paths count one to ten. Sizes count by ``1 + log2(files)``, for at most 64 files: the largest
@@ -80,7 +80,7 @@ def weigh(
     weights = [1.0] * len(touched)
     said: list[str] = []
     if not any(touched):
-        return Beforehand(weights=None, said=())
+        return RevisionPriors(weights=None, said=())
     if "suspect" in priors and suspect:
         pattern = matching(suspect)
         hits = [any(pattern.fullmatch(path) for path in paths) for paths in touched]
@@ -92,10 +92,10 @@ def weigh(
     if "size" in priors and len({_size(len(paths)) for paths in touched[1:]}) > 1:
         weights = [weight * _size(len(paths)) for weight, paths in zip(weights, touched, strict=True)]
         said.append("revisions that touch more files have a larger prior weight, at most seven times")
-    return Beforehand(weights=tuple(weights) if said else None, said=tuple(said))
+    return RevisionPriors(weights=tuple(weights) if said else None, said=tuple(said))
 
 
-def with_notes(known: Beforehand, revisions: Sequence[Revision]) -> Beforehand:
+def with_notes(known: RevisionPriors, revisions: Sequence[Revision]) -> RevisionPriors:
     """Add weights from the revisions' messages; nothing if none mentions speed or memory, or if all do."""
     speaking = noted(revisions)
     speaking.pop(0, None)
@@ -103,7 +103,7 @@ def with_notes(known: Beforehand, revisions: Sequence[Revision]) -> Beforehand:
     if not 0 < len(speaking) < others:
         return known
     weights = known.weights or (1.0,) * len(revisions)
-    return Beforehand(
+    return RevisionPriors(
         weights=tuple(
             weight * NOTED if position in speaking else weight for position, weight in enumerate(weights)
         ),
@@ -115,7 +115,7 @@ def with_notes(known: Beforehand, revisions: Sequence[Revision]) -> Beforehand:
     )
 
 
-def with_measured(known: Beforehand, warm: Sequence[float] | None) -> Beforehand:
+def with_measured(known: RevisionPriors, warm: Sequence[float] | None) -> RevisionPriors:
     """Add weights from earlier samples to a prior.
 
     The search will read some of the same samples again, so these weights count by their square root only.
@@ -123,7 +123,7 @@ def with_measured(known: Beforehand, warm: Sequence[float] | None) -> Beforehand
     if warm is None:
         return known
     weights = known.weights or (1.0,) * len(warm)
-    return Beforehand(
+    return RevisionPriors(
         weights=tuple(weight * math.sqrt(each) for weight, each in zip(weights, warm, strict=True)),
         said=(
             *known.said,

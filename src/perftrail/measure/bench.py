@@ -15,8 +15,8 @@ from perftrail.measure.subjects import Start
 from perftrail.model.measurement import (
     UNDRAWN,
     FailedInvocation,
+    FlaggedSample,
     InvocationKey,
-    Marked,
     Measurement,
     enough_quiet,
     sift,
@@ -213,8 +213,10 @@ class Tally(Standing):
     ready: Ready
 
 
-def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[Marked]:
+def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[FlaggedSample]:
     """Return the values of a metric, each with the flags of its sample."""
     return [
-        Marked(value=each.values[metric], flags=each.flags) for each in measurements if metric in each.values
+        FlaggedSample(value=each.values[metric], flags=each.flags)
+        for each in measurements
+        if metric in each.values
     ]

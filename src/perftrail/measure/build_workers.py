@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Builder, Enclosing, Starter
 
 
-class OwnHand:
+class LocalBuildWorker:
     """A build worker, implementing `builder.crew.Hand`, with separate sources and launcher, opened on first use.
 
     `kind` is the builder that it uses. Its sandboxes are in `rooms`, or below the results.
@@ -130,7 +130,7 @@ def crew(study: Study, root: Path, *, jobs: int, own: Patched | None) -> Iterato
     cpus = len(os.sched_getaffinity(0))
     each = max(1, cpus // jobs)
     said = f"{jobs} parallel builds, each with {each} of {cpus} CPUs; measurements wait until they end"
-    hands = Crew([OwnHand(study, root, own=own, cpus=each) for _ in range(jobs)], said=said)
+    hands = Crew([LocalBuildWorker(study, root, own=own, cpus=each) for _ in range(jobs)], said=said)
     try:
         yield hands
     finally:

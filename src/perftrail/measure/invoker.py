@@ -24,7 +24,7 @@ from perftrail.errors import NoAnswer, UsageError
 from perftrail.file_tree import empty_directory
 from perftrail.formats.printed import read_metrics
 from perftrail.measure.clock import now
-from perftrail.measure.noise import Lookout
+from perftrail.measure.noise import NoiseObserver
 from perftrail.model.build import Failure
 from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, circumstances, seed_of
 from perftrail.model.metrics import COUNTED
@@ -255,7 +255,7 @@ class Invoker:
         *,
         starter: Starter,
         builder: Builder,
-        lookout: Lookout,
+        lookout: NoiseObserver,
         scratch: Path,
         logs: Path,
         paths: BuildPaths | None = None,
@@ -597,7 +597,7 @@ def open_invoker(
             study,
             starter=started,
             builder=builder,
-            lookout=Lookout(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
+            lookout=NoiseObserver(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
             scratch=place / "scratch",
             logs=logs,
             paths=BuildPaths(links) if measure.vary_path else None,

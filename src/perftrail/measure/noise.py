@@ -33,7 +33,7 @@ def _ignore(_: Noise) -> None:
     """Report nothing."""
 
 
-class Lookout:
+class NoiseObserver:
     """Observes the machine `before` and `after` each invocation.
 
     `on_wait` receives noise that perftrail waits out. It is called again only after an invocation without a

@@ -3,7 +3,7 @@
 A coin decides for each pair and point which subject starts first. Both invocations of a pair share path,
 environment and hash seeds. Where the recipe can relink, each pair, or each few pairs, use a new layout.
 
-`Turns` runs the pairs. `rule_for` gives the stopping rule of the verdicts, and `Comparisons` reads them from
+`InterleavedPairs` runs the pairs. `rule_for` gives the stopping rule of the verdicts, and `Comparisons` reads them from
 the units at each interim analysis.
 """
 
@@ -60,7 +60,7 @@ class Broken(Generic[Side]):
     failure: Failure
 
 
-class Turns(Generic[Side]):
+class InterleavedPairs(Generic[Side]):
     """Runs every subject at every point in random order, pair after pair.
 
     Call `begin` once, first. Points at which a subject cannot be measured are dropped, and larger ones where

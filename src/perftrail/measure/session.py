@@ -1,6 +1,6 @@
 """Open views and sessions of a study: what workflows need to read, build and measure it.
 
-A `View` reads; a `Session` also builds and measures. `not_had` lists failed builds and skipped revisions.
+A `View` reads; a `Session` also builds and measures. `missing_builds` lists failed builds and skipped revisions.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Session(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotHad:
+class Missing:
     """Failed builds, one trouble each, and revisions that the study skips."""
 
     troubles: tuple[Trouble, ...]
     left_out: tuple[LeftOut, ...]
 
 
-def not_had(view: View, revisions: Sequence[Revision]) -> NotHad:
+def missing_builds(view: View, revisions: Sequence[Revision]) -> Missing:
     """Return the study's revisions that are known to be missing. Builds nothing."""
     found = {
         subject: known
@@ -76,4 +76,4 @@ def not_had(view: View, revisions: Sequence[Revision]) -> NotHad:
         if (known := view.workshop.known_build(subject)) is not None
     }
     failures = {subject: known for subject, known in found.items() if isinstance(known, Failure)}
-    return NotHad(troubles=common(tuple(found), failures), left_out=view.workshop.left_out(revisions))
+    return Missing(troubles=common(tuple(found), failures), left_out=view.workshop.left_out(revisions))

@@ -1,6 +1,6 @@
 """Build subjects and benchmarks, once each, and reuse what the store already knows.
 
-`Link` is a benchmark build. `Makings` returns recipes, benchmark builds and runnables from the study alone.
+`Link` is a benchmark build. `BuildInputs` returns recipes, benchmark builds and runnables from the study alone.
 `Workshop` builds them and records each outcome, failures included. `afresh` repeats work whose builds were
 wrong.
 """
@@ -68,7 +68,7 @@ class Link:
         )
 
 
-class Makings:
+class BuildInputs:
     """Returns the inputs of each subject and cell of a study; builds nothing and does not use the store."""
 
     def __init__(self, study: Study, eras: Eras, pins: Pins, others: Mapping[str, Source]) -> None:
@@ -204,7 +204,7 @@ class Workshop:
         self._made: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
         self._eras = eras_of(study, source, walked=others.get(study.along, source))
-        self.makings = Makings(study, self._eras, pins, others)
+        self.makings = BuildInputs(study, self._eras, pins, others)
 
     def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
         """Return the skipped revisions among these, by reason."""

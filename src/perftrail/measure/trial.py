@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from perftrail.errors import NoAnswer
 from perftrail.measure.invoker import measured, methods
-from perftrail.measure.noise import Lookout
+from perftrail.measure.noise import NoiseObserver
 from perftrail.measure.sandboxes import remove_leftovers, surrounded
 from perftrail.model.measurement import Quiet, circumstances, seed_of
 from perftrail.model.process import (
@@ -276,11 +276,11 @@ def open_measure(trial: Trial) -> Iterator[Measure]:
     with ExitStack() as stack:
         started = stack.enter_context(surrounded(trial, stack.enter_context(Launcher())))
         watch = stack.enter_context(Watch(helpers=started.servers))
-        lookout = Lookout(watch, Quiet(), threshold=MeasurePolicy().quiet_threshold)
+        lookout = NoiseObserver(watch, Quiet(), threshold=MeasurePolicy().quiet_threshold)
         yield Measure(started.trial, started.starter, notice=_noticing(lookout))
 
 
-def _noticing(lookout: Lookout) -> Notice:
+def _noticing(lookout: NoiseObserver) -> Notice:
     def notice(run: Callable[[], Ran]) -> Noticed:
         lookout.before()
         ran = run()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class BrokenRange:
     """Consecutive revisions that were tried; an end is `None` where no further revision was tried.
 
     `before` and `after` are the nearest other revisions that were tried: the true ends lie between.
@@ -48,7 +48,7 @@ class Trouble:
     failure: Failure
     line: str
     subjects: tuple[Subject, ...]
-    stretch: Stretch | None = None
+    stretch: BrokenRange | None = None
 
     @property
     def oldest(self) -> bool:
@@ -115,13 +115,13 @@ _DIFFERS = (
 )
 
 
-def _stretch(tried: Sequence[Revision], failing: set[Revision]) -> Stretch | None:
+def _stretch(tried: Sequence[Revision], failing: set[Revision]) -> BrokenRange | None:
     """Return the range that these revisions form, or `None` if they are all revisions or not neighbours."""
     places = [place for place, revision in enumerate(tried) if revision in failing]
     first, last = places[0], places[-1]
     if len(places) == len(tried) or len(places) != last - first + 1:
         return None
-    return Stretch(
+    return BrokenRange(
         first=tried[first],
         last=tried[last],
         before=tried[first - 1] if first else None,
@@ -175,7 +175,7 @@ def remedies(trouble: Trouble, recipe: Recipe) -> tuple[Remedy, ...]:
     return tuple(_remedies(trouble, trouble.stretch, recipe))
 
 
-def _remedies(trouble: Trouble, stretch: Stretch, recipe: Recipe) -> Iterator[Remedy]:
+def _remedies(trouble: Trouble, stretch: BrokenRange, recipe: Recipe) -> Iterator[Remedy]:
     range_ = f"range = {toml(stretch.range)}"
     if trouble.failure.stage == "relink":
         yield Remedy(does="measure them without relinking", lines=("[[build.when]]", range_, "relink = []"))

@@ -244,7 +244,7 @@ def weight(marks: Iterable[str]) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
+class FlaggedSample:
     """A value with the flags of its sample."""
 
     value: float
@@ -252,33 +252,35 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sifted:
+class SelectedSamples:
     """The values of an estimate, and a note on noisy samples; empty without noise."""
 
     values: tuple[float, ...]
     note: str = ""
 
 
-def sift(samples: Sequence[Marked], *, least: int) -> Sifted:
+def sift(samples: Sequence[FlaggedSample], *, least: int) -> SelectedSamples:
     """Choose the samples of an estimate: the quiet ones if they suffice, else all.
 
     `least` samples suffice, or `ENOUGH_QUIET` if that is fewer. This assumes that noise flags are independent of the
     program's own value: they describe other processes.
 
     >>> sift([Marked(value=1.0), Marked(value=9.0, flags=("busy",))], least=1)
-    Sifted(values=(1.0,), note='discarded 1 of 2 samples (busy)')
+    SelectedSamples(values=(1.0,), note='discarded 1 of 2 samples (busy)')
     >>> sift([Marked(value=1.0), Marked(value=9.0, flags=("busy",))], least=2)
-    Sifted(values=(1.0, 9.0), note='used all samples; 1 of 2 noisy (busy)')
+    SelectedSamples(values=(1.0, 9.0), note='used all samples; 1 of 2 noisy (busy)')
     """
     quiet = [sample.value for sample in samples if weight(sample.flags) > 0.0]
     marked = len(samples) - len(quiet)
     if marked == 0:
-        return Sifted(values=tuple(quiet))
+        return SelectedSamples(values=tuple(quiet))
     words = {mark for sample in samples for mark in sample.flags}
     reasons = ", ".join(word for word in NOISE if word in words)
     if enough_quiet(len(quiet), least=least):
-        return Sifted(values=tuple(quiet), note=f"discarded {marked} of {len(samples)} samples ({reasons})")
-    return Sifted(
+        return SelectedSamples(
+            values=tuple(quiet), note=f"discarded {marked} of {len(samples)} samples ({reasons})"
+        )
+    return SelectedSamples(
         values=tuple(sample.value for sample in samples),
         note=f"used all samples; {marked} of {len(samples)} noisy ({reasons})",
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json, SearchRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.present.report.side_by_side import Beside
+    from perftrail.present.report.side_by_side import SideBySide
     from perftrail.results.changes import HistoryChange
     from perftrail.results.rows import Row
 
@@ -408,7 +408,7 @@ def change_rows(study: Study, history: Sequence[Revision], changes: Sequence[His
     ]
 
 
-def comparison_rows(beside: Sequence[Beside]) -> list[Values]:
+def comparison_rows(beside: Sequence[SideBySide]) -> list[Values]:
     """Give the comparisons of `report`."""
     return [
         {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.retained_gain import Carried
     from perftrail.verbs.backport.patch import Blocked, Carriage
-    from perftrail.verbs.backport.result import BackportReport, Judgement, Stand
+    from perftrail.verbs.backport.result import BackportReport, Judgement, MetricResult
 
 
 MOST_PASSAGES = 4
@@ -188,7 +188,7 @@ def share(found: Carried) -> str:
     return f"{value:.{digits}f} % [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def _share_words(head: Stand) -> str:
+def _share_words(head: MetricResult) -> str:
     name = _name(head)
     if head.carried is None:
         return f"unclear how much of the gain in {name} is carried"
@@ -250,7 +250,7 @@ def _why_failed(report: BackportReport) -> str:
     return "nothing could be measured"
 
 
-def _table(report: BackportReport, stands: Sequence[Stand]) -> Table:
+def _table(report: BackportReport, stands: Sequence[MetricResult]) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     roles = [role for role in Role if any(role in stand.figures for stand in stands)]
     shares = any(stand.gains for stand in stands)
@@ -267,12 +267,12 @@ def _table(report: BackportReport, stands: Sequence[Stand]) -> Table:
     return table
 
 
-def _figure(stand: Stand, role: Role) -> str:
+def _figure(stand: MetricResult, role: Role) -> str:
     found = stand.figures.get(role)
     return quantity(found.value, stand.target.unit) if found is not None else ""
 
 
-def _effect(stand: Stand) -> Text:
+def _effect(stand: MetricResult) -> Text:
     """One comparison with the old one: direction by word and colour, and the ratio with its interval."""
     got = stand.got
     if got is None:
@@ -287,7 +287,7 @@ def _effect(stand: Stand) -> Text:
     return Text(told, style=STYLES[judged])
 
 
-def _notes(report: BackportReport, shown: Sequence[Stand]) -> Iterator[str]:
+def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[str]:
     quiet = [stand for stand in report.stands if stand not in shown]
     for judged, words in (("same", "No difference"), ("unclear", "Not clear")):
         names = dict.fromkeys(_name(stand) for stand in quiet if stand.judged(stand.got) == judged)
@@ -322,11 +322,11 @@ def _notes(report: BackportReport, shown: Sequence[Stand]) -> Iterator[str]:
         yield f"{span} units{over} side by side, {report.invocations} invocations{fresh}; all share one error of 1 %"
 
 
-def _moved(stand: Stand) -> bool:
+def _moved(stand: MetricResult) -> bool:
     return stand.judged(stand.got) in ("better", "worse")
 
 
-def _name(stand: Stand, *, variants: bool = False) -> str:
+def _name(stand: MetricResult, *, variants: bool = False) -> str:
     """Name a metric with its point, and its variant where there are several."""
     point = f" at {plain(str(stand.target.open_point))}" if stand.target.open_point.values else ""
     return f"{stand.target.text}{point}{f' ({stand.target.variant})' if variants else ''}"

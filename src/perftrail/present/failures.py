@@ -11,9 +11,9 @@ from perftrail.present.speech import first_line, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.measure.session import NotHad
+    from perftrail.measure.session import Missing
     from perftrail.measure.sources import LeftOut
-    from perftrail.measure.troubles import Remedy, Stretch, Trouble
+    from perftrail.measure.troubles import BrokenRange, Remedy, Trouble
     from perftrail.model.build import Failure
 
 LONGEST_LINE = 300
@@ -36,7 +36,7 @@ def trouble_lines(trouble: Trouble) -> Iterator[str]:
     yield f"    {_line(names)}{more}{plain(log, longest=LONGEST_PATH)}"
 
 
-def remedy_lines(stretch: Stretch, remedies: Sequence[Remedy]) -> Iterator[str]:
+def remedy_lines(stretch: BrokenRange, remedies: Sequence[Remedy]) -> Iterator[str]:
     """Say what may help a stretch of history, ready to be pasted."""
     yield f"    only {_which(stretch)} so: {_ends(stretch)}. One of these may help, in the study file:"
     for remedy in remedies:
@@ -63,7 +63,7 @@ def more_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str]:
     return [_line(line) for line in lines[:most]]
 
 
-def print_not_had(lacking: NotHad) -> None:
+def print_not_had(lacking: Missing) -> None:
     """Print which builds failed, each cause once, and what is left out; nothing where there is nothing."""
     lines = [line for trouble in lacking.troubles for line in trouble_lines(trouble)]
     lines += [f"skipped {left_out_words(each)}" for each in lacking.left_out]
@@ -81,7 +81,7 @@ def left_out_words(left_out: LeftOut) -> str:
     return f"{which}: {_line(left_out.reason)}"
 
 
-def _which(stretch: Stretch) -> str:
+def _which(stretch: BrokenRange) -> str:
     if stretch.first == stretch.last:
         return "this one fails"
     if stretch.before is None:
@@ -89,7 +89,7 @@ def _which(stretch: Stretch) -> str:
     return "the newest fail" if stretch.after is None else "neighbours fail"
 
 
-def _ends(stretch: Stretch) -> str:
+def _ends(stretch: BrokenRange) -> str:
     """Say between which revisions the ends of a stretch lie."""
     ends = []
     if stretch.before is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.subject import Revision
     from perftrail.results.growth import Along, Growths, Rivals
-    from perftrail.stats.curves import Crossing, Stretch
+    from perftrail.stats.curves import Crossing, CurveRange
     from perftrail.stats.growth import Growth
     from perftrail.stats.memory import OverTime, PerUnit
 
@@ -170,7 +170,7 @@ def _over_time(found: OverTime, unit: str, axis: str) -> str:
             return f"whether it leaks is unclear: {slope} for each of {axis}; measure longer, or more values"
 
 
-def _stretch(each: Stretch, names: tuple[str, str]) -> str:
+def _stretch(each: CurveRange, names: tuple[str, str]) -> str:
     where = _at(each.first) if each.first == each.last else f"{_at(each.first)} to {_at(each.last)}"
     if each.lower is None:
         return f"no difference told at {where}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Point
-    from perftrail.model.measurement import Marked
+    from perftrail.model.measurement import FlaggedSample
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Subject
     from perftrail.results.measured import MeasuredHere
@@ -48,7 +48,7 @@ class Pair:
     quiet: bool
 
 
-def paired(first: Mapping[Blocks, Marked], second: Mapping[Blocks, Marked]) -> list[Pair]:
+def paired(first: Mapping[Blocks, FlaggedSample], second: Mapping[Blocks, FlaggedSample]) -> list[Pair]:
     """Pair the values of two subjects by block, in the order of the first subject's."""
     return [
         Pair(

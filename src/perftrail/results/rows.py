@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from perftrail.model.expression import ExpressionError, evaluate, references
-from perftrail.model.measurement import Marked, Samples, sift
+from perftrail.model.measurement import FlaggedSample, Samples, sift
 from perftrail.model.target import derived_targets
 from perftrail.results.measured import MeasuredHere
 from perftrail.stats.estimate import estimate
@@ -189,18 +189,18 @@ def units_of(benchmark: Benchmark, metrics: Sequence[str] | None) -> dict[str, s
     return {name: known[name].unit for name in metrics or benchmark.leading if name in known}
 
 
-def marked(samples: Samples, metric: str) -> dict[int, Marked]:
+def marked(samples: Samples, metric: str) -> dict[int, FlaggedSample]:
     """Return the values of a metric by ordinal, with their samples' flags."""
     values = samples.values.get(metric, {})
-    return {at: Marked(value=value, flags=samples.flags.get(at, ())) for at, value in values.items()}
+    return {at: FlaggedSample(value=value, flags=samples.flags.get(at, ())) for at, value in values.items()}
 
 
-def by_round(view: View, measured: MeasuredHere, row: Row) -> dict[int, Marked]:
+def by_round(view: View, measured: MeasuredHere, row: Row) -> dict[int, FlaggedSample]:
     """Return the values that a row's estimate selects from, by ordinal, with their flags."""
     return {at: value for at, (_, value) in _placed(view, measured, row).items()}
 
 
-def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ...], Marked]:
+def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ...], FlaggedSample]:
     """Return the values that are in a block, in the order of measurement, by their samples' blocks.
 
     Values of two subjects with the same blocks ran directly one after another. Samples of a search, of
@@ -209,7 +209,7 @@ def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ..
     return {blocks: value for blocks, value in _placed(view, measured, row).values() if all(blocks)}
 
 
-def _placed(view: View, measured: MeasuredHere, row: Row) -> dict[int, tuple[tuple[str, ...], Marked]]:
+def _placed(view: View, measured: MeasuredHere, row: Row) -> dict[int, tuple[tuple[str, ...], FlaggedSample]]:
     """Return each value of a row by ordinal, with the blocks of its samples; an empty name means no block."""
     if row.metric in view.study.derived:
         targets = derived_targets(view.study, row.metric, row.subject.variant)
@@ -253,11 +253,11 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
                     )
 
 
-def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, Marked]:
+def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, FlaggedSample]:
     """Evaluate a target for each ordinal that every point has; a flag of any point applies to the value."""
     held = _held(measured, subject, target)
     rounds = [{at for values in each.values.values() for at in values} for each in held.values()]
-    found: dict[int, Marked] = {}
+    found: dict[int, FlaggedSample] = {}
     for at in sorted(set.intersection(*rounds)):
 
         def lookup(reference: Reference, at: int = at) -> float:
@@ -265,7 +265,7 @@ def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict
 
         marks = dict.fromkeys(flag for each in held.values() for flag in each.flags.get(at, ()))
         try:
-            found[at] = Marked(value=evaluate(target.expression, lookup), flags=tuple(marks))
+            found[at] = FlaggedSample(value=evaluate(target.expression, lookup), flags=tuple(marks))
         except (ExpressionError, KeyError):
             continue
     return found

@@ -112,7 +112,7 @@ _SURE = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class CurveRange:
     """Neighbouring values of the axis with one answer: the lower curve, 0 or 1, or `None` if neither is clearly lower.
 
     `ratio` is the geometric mean of second/first in this range.
@@ -138,7 +138,7 @@ class Crossing:
 class Comparison:
     """Which of two curves is lower, by range of the axis."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[CurveRange, ...]
     crossings: tuple[Crossing, ...]
 
 
@@ -170,10 +170,10 @@ def _variance(curve: Curve) -> Floats:
     return summed
 
 
-def _stretches(xs: Floats, away: Floats, signs: npt.NDArray[np.int64]) -> tuple[Stretch, ...]:
+def _stretches(xs: Floats, away: Floats, signs: npt.NDArray[np.int64]) -> tuple[CurveRange, ...]:
     cuts = [0, *(np.flatnonzero(np.diff(signs)) + 1).tolist(), len(signs)]
     return tuple(
-        Stretch(
+        CurveRange(
             first=float(xs[start]),
             last=float(xs[end - 1]),
             lower={1: 0, -1: 1, 0: None}[int(signs[start])],

@@ -5,8 +5,8 @@ are fixed, not a sample of others; only rounds vary. All points of a round share
 points form one pair. With enough rounds for a verdict, the exact comparison applies. With fewer rounds, their mean has
 Student's t, assuming approximately normal rounds.
 
-`compare_apart` compares unpaired samples by the Wilcoxon-Mann-Whitney rank-sum test on logarithms, assuming independent
-values. Anything else that changed between the samples, such as the machine's state, is part of the effect.
+`compare_unpaired` compares unpaired samples by the Wilcoxon-Mann-Whitney rank-sum test on logarithms, assuming
+independent values. Anything else that changed between the samples, such as the machine's state, is part of the effect.
 `difference` compares one of many metrics on a log scale, after adding a floor below which values do not matter: the
 change from 1 to 2 system calls matters less than that from 1,000 to 2,000. Differences are ranked by what exceeds
 their noise (Student's t over independent runs, one error for the whole report).
@@ -180,7 +180,7 @@ MOST = 2000
 """Largest number of values used from one sample."""
 
 
-def compare_apart(
+def compare_unpaired(
     first: Sequence[float], second: Sequence[float], *, level: float, threshold: float = 0.01
 ) -> Comparison:
     """Compare two unpaired samples of positive values; less is faster. `pairs` is the size of the smaller one.

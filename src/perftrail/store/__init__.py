@@ -97,9 +97,9 @@ def open_shared(
 ) -> SqlStore:
     """Open a server's database to write what this machine measures, which one perftrail of each machine does at a time.
 
-    When another does, either wait for it, having told `on_wait` who it is, or raise `StoreHeld`. A server that goes
+    When another does, either wait for it, having told `on_wait` who it is, or raise `StoreLocked`. A server that goes
     away later is waited for as long as `limit_seconds`; `on_wait` is told when it went and when it is back. Raises
-    `StoreError` as `open_store` does, and `StoreHeld` when another has taken this one's turn meanwhile.
+    `StoreError` as `open_store` does, and `StoreLocked` when another has taken this one's turn meanwhile.
     """
     from perftrail.store import postgresql  # noqa: PLC0415 - it takes long to import, as above
     from perftrail.store.sql import SqlStore  # noqa: PLC0415

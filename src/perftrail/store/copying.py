@@ -409,7 +409,7 @@ def copy_store(source: str, target: str, *, tell: Callable[[int, int], None] = l
     """Copy what one store holds at this moment into another, which is made when need be.
 
     `tell` is told how many invocations are done, and of how many. What differs under the same key is noted in what is
-    given back, and left as it is. Raises `NoAnswer` for a source where nothing is kept, `StoreHeld` while another
+    given back, and left as it is. Raises `NoAnswer` for a source where nothing is kept, `StoreLocked` while another
     perftrail writes to the target's file.
     """
     if _same(source, target):

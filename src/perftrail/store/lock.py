@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.errors import StoreError, StoreHeld
+from perftrail.errors import StoreError, StoreLocked
 from perftrail.store.location import without_secrets
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def hold(path: str, *, wait: bool, on_wait: Callable[[Holder], None] = _ignore) 
     """Be the one who writes to the store at `path` while the block runs.
 
     When another process is, either wait for it, having told `on_wait` who it is (again whenever that changes;
-    Ctrl-C ends the wait), or raise `StoreHeld`. Raises `StoreError` when the lock file cannot be made.
+    Ctrl-C ends the wait), or raise `StoreLocked`. Raises `StoreError` when the lock file cannot be made.
     """
     name = Path(f"{Path(path).resolve()}.lock")
     descriptor = _open(name)
@@ -106,9 +106,11 @@ def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holde
             holder = Holder(pid=0)
         silent_since = None
         if holder.pid == os.getpid():
-            raise StoreHeld(f"{path}: this very process writes to it already; close that store first")
+            raise StoreLocked(f"{path}: this very process writes to it already; close that store first")
         if not wait:
-            raise StoreHeld(f"{path}: {holder} writes to it; wait for its end, or name another with --store")
+            raise StoreLocked(
+                f"{path}: {holder} writes to it; wait for its end, or name another with --store"
+            )
         if holder != told:
             told = holder
             on_wait(holder)

@@ -15,7 +15,7 @@ import zlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from perftrail.errors import StoreHeld
+from perftrail.errors import StoreLocked
 from perftrail.store.lock import Holder
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ def application_name() -> str:
 class Turn:
     """A machine's turn to measure, which each new connection of its holder takes anew.
 
-    The first one waits for whoever has it, having told `on_wait` who that is, or raises `StoreHeld`. A later one
-    raises `StoreHeld` when another took the turn while the server was away: what both measure at once is worth nothing.
+    The first one waits for whoever has it, having told `on_wait` who that is, or raises `StoreLocked`. A later one
+    raises `StoreLocked` when another took the turn while the server was away: what both measure at once is
+    worth nothing.
     """
 
     def __init__(self, machine: str, *, where: str, wait: bool, on_wait: Callable[[Holder], None]) -> None:
@@ -77,12 +78,12 @@ class Turn:
                 # Our own connection, which the server does not know to be dead yet.
                 connection.execute("SELECT pg_terminate_backend(%s)", (backend,))
             elif self._had:
-                raise StoreHeld(
+                raise StoreLocked(
                     f"{self._where}: while the server was away, {holder} has begun to measure on this machine; "
                     "everything up to here is kept, and the same command goes on once that one has ended"
                 )
             elif not self._wait:
-                raise StoreHeld(
+                raise StoreLocked(
                     f"{self._where}: {holder} measures on this machine into the same results; wait for its end, "
                     "or name others with --store"
                 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
-from perftrail.errors import StoreAway, StoreError
+from perftrail.errors import StoreError, StoreUnreachable
 from perftrail.store.transactions import Contended
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _explained(where: str, error: BaseException | None) -> StoreError:
         refused = _fitting(why, REFUSALS)
         if refused is not None:
             return StoreError(f"{where}: {why}: {refused}")
-        return StoreAway(f"{where}: {why}: {_fitting(why, ABSENCES)}", why=why)
+        return StoreUnreachable(f"{where}: {why}: {_fitting(why, ABSENCES)}", why=why)
     known = next((remedy for prefix, remedy in REMEDIES.items() if code.startswith(prefix)), None)
     kind = code or type(error).__name__
     return StoreError(

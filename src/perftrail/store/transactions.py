@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
-from perftrail.errors import StoreAway, StoreError
+from perftrail.errors import StoreError, StoreUnreachable
 from perftrail.model.quantity import duration
 from perftrail.store.server_outage import Away, Back
 
@@ -39,8 +39,8 @@ class Database:
     """A database that holds a store.
 
     `where` names it in errors. A transaction of `reading` sees one state throughout; one of `writing` is on disk
-    when it has ended. `told` turns the database's errors into a `StoreError`: `StoreAway` where a server does not
-    answer, `Contended` where it helps to try again.
+    when it has ended. `told` turns the database's errors into a `StoreError`: `StoreUnreachable`
+    where a server does not answer, `Contended` where it helps to try again.
     """
 
     where: str
@@ -148,7 +148,7 @@ class Transactions:
         while True:
             try:
                 done = attempt(failures > 0)
-            except StoreAway as away:
+            except StoreUnreachable as away:
                 failures += 1
                 if failures > 1:
                     self._wait(away, since, first=failures == 2)
@@ -157,7 +157,7 @@ class Transactions:
                     self._patience.tell(Back(where=self.where, seconds=time.monotonic() - since))
                 return done
 
-    def _wait(self, away: StoreAway, since: float, *, first: bool) -> None:
+    def _wait(self, away: StoreUnreachable, since: float, *, first: bool) -> None:
         if self._patience is None:
             raise away
         if first:

@@ -212,7 +212,7 @@ class Forgetting:
 
 
 def guarded(location: str) -> AbstractContextManager[None]:
-    """Keep others from writing to a store's file; a server's database is open to all. Raises `StoreHeld`."""
+    """Keep others from writing to a store's file; a server's database is open to all. Raises `StoreLocked`."""
     return nullcontext() if on_server(location) else hold(location, wait=False)
 
 
@@ -244,7 +244,7 @@ def to_forget(location: str, before: str) -> Forgetting:
 def forget(location: str, before: str) -> Forgetting:
     """Take every invocation away that was started before a time of day (ISO 8601, UTC), for good.
 
-    What was built, searched and said stays. Those whose start nobody noted stay. Raises `StoreHeld` while another
+    What was built, searched and said stays. Those whose start nobody noted stay. Raises `StoreLocked` while another
     perftrail writes to the file.
     """
     table = schema.invocation

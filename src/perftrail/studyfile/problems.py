@@ -1,6 +1,6 @@
 """Mistakes of a study file: collected once each, with the line of their key.
 
-`Complaints` collects them. `key_lines` finds the line of each key, which `tomllib` does not report. Its text must be
+`Problems` collects them. `key_lines` finds the line of each key, which `tomllib` does not report. Its text must be
 valid for `tomllib`: the scanner follows the grammar without checks. It needs no recursion for nested values. An
 unexpected text ends the scan without an error.
 """
@@ -18,7 +18,7 @@ from perftrail.errors import Mistake
 from perftrail.model.wording import quoted
 
 
-class Complaints:
+class Problems:
     """The mistakes found so far.
 
     An unreadable value causes one complaint; mistakes that follow from it are not reported.
@@ -80,10 +80,10 @@ def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
     return next((lines[path[:length]] for length in range(len(path), 0, -1) if path[:length] in lines), 1)
 
 
-class Moved(Complaints):
-    """Complaints about a table of the same form at another path: `table` is reported as `to`."""
+class Moved(Problems):
+    """Problems of a table of the same form at another path: `table` is reported as `to`."""
 
-    def __init__(self, inner: Complaints, *, table: str, to: KeyPath) -> None:
+    def __init__(self, inner: Problems, *, table: str, to: KeyPath) -> None:
         self._inner = inner
         self._table = table
         self._to = to

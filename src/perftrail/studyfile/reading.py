@@ -16,7 +16,7 @@ from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.source import MAIN
 from perftrail.model.study import Study
-from perftrail.studyfile.problems import Complaints, key_lines, key_path, line_of
+from perftrail.studyfile.problems import Problems, key_lines, key_path, line_of
 from perftrail.studyfile.rules import check
 from perftrail.studyfile.rules.source import absolute_location
 from perftrail.studyfile.structure import Misfit, structure
@@ -45,7 +45,7 @@ def load(path: str) -> Study:
     shown = shown_name(file)
     text = _text(file, shown)
     data = _data(text, shown)
-    complaints = Complaints(shown, key_lines(text))
+    complaints = Problems(shown, key_lines(text))
     document = _document(data, complaints)
     if document is not None:
         study = _study(document, file.absolute())
@@ -141,7 +141,7 @@ def _last_line(text: str) -> int:
     return max(1, len(text.splitlines()))
 
 
-def _document(data: dict[str, Any], complaints: Complaints) -> Document | None:
+def _document(data: dict[str, Any], complaints: Problems) -> Document | None:
     """Return the readable part of the document; other values are reported and replaced."""
     for _ in range(_MOST_ROUNDS):
         result = structure(data)

@@ -1,6 +1,6 @@
 """Compare two revisions: interleaved pairs of every wanted metric, until each verdict is settled or time is up.
 
-`Compare` runs the comparison and returns a `Gate`. `Duel` compares base and head of one benchmark in one
+`Compare` runs the comparison and returns a `Gate`. `ComparedBenchmark` compares base and head of one benchmark in one
 variant. `neighbours_noise` estimates layout noise from neighbouring revisions that were measured in the same
 blocks.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import UsageError
 from perftrail.measure.clock import now
 from perftrail.measure.events import HistoryRead
-from perftrail.measure.pairs import Clock, Comparisons, Turns, rule_for, units_needed
+from perftrail.measure.pairs import Clock, Comparisons, InterleavedPairs, rule_for, units_needed
 from perftrail.measure.target_value import logarithm
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Measurement
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from perftrail.stats.comparison import LayoutNoise, Rule
 
 
-class Duel:
+class ComparedBenchmark:
     """Base and head of one benchmark, and the compared metrics, at the points that these need."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Duel:
         clock: Clock,
     ) -> None:
         needed = {point for target in targets for point in target.points}
-        self.turns = Turns(
+        self.turns = InterleavedPairs(
             session,
             {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
             clock=clock,
@@ -275,7 +275,7 @@ class Compare:
             self._notes.append("base and head are the same revision")
         return base, head
 
-    def _made(self, base: Revision, head: Revision) -> Generator[Event, None, list[Duel]]:
+    def _made(self, base: Revision, head: Revision) -> Generator[Event, None, list[ComparedBenchmark]]:
         """Build both in every variant, in parallel if possible, and pair everything that both can run."""
         sides: dict[SideName, Revision] = {"base": base, "head": head}
         study, choice = self._session.study, self._request.choice
@@ -290,7 +290,9 @@ class Compare:
                 for ready in (yield from self._make(side, Subject(revision=revision, variant=variant))):
                     made.setdefault(ready.cell.benchmark, {}).setdefault(side, []).append(ready)
             duels += [
-                Duel(self._session, readies, choice.of(study, benchmark, variant), clock=self._clock)
+                ComparedBenchmark(
+                    self._session, readies, choice.of(study, benchmark, variant), clock=self._clock
+                )
                 for benchmark, readies in made.items()
                 if len(readies) == len(sides)
             ]
@@ -319,7 +321,7 @@ class Compare:
         }
         return [cell for cell in cells(study, subject) if (cell.benchmark, cell.point) in needed]
 
-    def _rule(self, duels: Sequence[Duel]) -> Rule:
+    def _rule(self, duels: Sequence[ComparedBenchmark]) -> Rule:
         return rule_for(
             self._session.study.measure,
             sum(len(duel.targets) for duel in duels),
@@ -328,7 +330,7 @@ class Compare:
             most=self._request.most,
         )
 
-    def _measured(self, duels: Sequence[Duel], rule: Rule) -> Generator[Event, None, Rule]:
+    def _measured(self, duels: Sequence[ComparedBenchmark], rule: Rule) -> Generator[Event, None, Rule]:
         """Measure units round by round, of all comparisons that are not settled; return the rule for reading them."""
         began, rounds, budget = self._clock(), 0, self._request.budget_seconds
         for duel in duels:
@@ -365,7 +367,7 @@ class Compare:
         return replace(rule, most=most)
 
     @staticmethod
-    def _skipped(duels: Sequence[Duel]) -> Iterator[str]:
+    def _skipped(duels: Sequence[ComparedBenchmark]) -> Iterator[str]:
         skipped = sum(duel.turns.skipped for duel in duels)
         if skipped:
             yield f"{counted(skipped, 'larger point')} skipped, because a smaller one reached its limit"

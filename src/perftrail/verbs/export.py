@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.model.exchange import Exported, Value
-from perftrail.model.measurement import Marked, Measurement, sift
+from perftrail.model.measurement import FlaggedSample, Measurement, sift
 from perftrail.model.wording import quoted, suggestion
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.samples.reading import MACHINE, UNKNOWN
@@ -63,7 +63,7 @@ def _of(view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[s
             if name in each.values
         )
         if values and (not metrics or name in metrics):
-            marked = [Marked(value=each.value, flags=each.flags) for each in values]
+            marked = [FlaggedSample(value=each.value, flags=each.flags) for each in values]
             estimated = estimate(sift(marked, least=view.study.measure.invocations.least).values)
             yield Exported(
                 subject=cell.subject,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from perftrail.web.access import Access
-    from perftrail.web.studies import Desk
+    from perftrail.web.studies import ServedStudy
 
 
 def _first(answer: Callable[[Request], Awaitable[Response]]) -> str:
@@ -165,7 +165,7 @@ ROUTES = [
 ]
 
 
-def make_app(desks: Mapping[str, Desk], access: Access) -> Guard:
+def make_app(desks: Mapping[str, ServedStudy], access: Access) -> Guard:
     """Make the whole of the dashboard for some studies, by the names that their addresses bear."""
     visits = Visits()
     app = Starlette(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.present.dashboard.snapshot import Snapshot
     from perftrail.web.access import Access, Visitor, Visits
     from perftrail.web.rendering import Pages
-    from perftrail.web.studies import Desk
+    from perftrail.web.studies import ServedStudy
 
 LONGEST = 200
 """No name in an address is longer."""
@@ -33,7 +33,7 @@ LONGEST = 200
 class Web:
     """Everything that the pages share. `logins` says how often somebody may try a token."""
 
-    desks: Mapping[str, Desk]
+    desks: Mapping[str, ServedStudy]
     pages: Pages
     access: Access
     visits: Visits
@@ -43,7 +43,7 @@ class Web:
 class NotYetError(Exception):
     """A study's first snapshot is still being taken, or could not be."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ServedStudy) -> None:
         super().__init__(desk.name)
         self.desk = desk
 
@@ -69,7 +69,7 @@ def still_here(request: Request) -> bool:
     return shared.visits.role(who.visit) is not None
 
 
-def desk_of(request: Request) -> Desk:
+def desk_of(request: Request) -> ServedStudy:
     """Give the study that an address names. Raises `HTTPException` where there is none."""
     found = web(request).desks.get(request.path_params["study"])
     if found is None:

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Subject
     from perftrail.present.dashboard.snapshot import Snapshot
     from perftrail.present.page import Section
-    from perftrail.web.studies import Desk
+    from perftrail.web.studies import ServedStudy
 
 
 MOST_STREAMS = 40
@@ -213,7 +213,7 @@ async def search_figure(request: Request) -> Response:
     return drawing(section.figure)
 
 
-async def _told(desk: Desk, snapshot: Snapshot, record: SearchRecord) -> Section | None:
+async def _told(desk: ServedStudy, snapshot: Snapshot, record: SearchRecord) -> Section | None:
     steps = await desk.ask(lambda store: store.steps(record.key, record.machine))
     return search_told(snapshot, record, steps)
 
@@ -262,7 +262,7 @@ async def say(request: Request) -> Response:
     return RedirectResponse(f"/s/{desk.name}/regressions#{request.path_params['key']}", 303)
 
 
-async def keep(request: Request, desk: Desk, said: dict[str, str]) -> RegressionNote:
+async def keep(request: Request, desk: ServedStudy, said: dict[str, str]) -> RegressionNote:
     """Keep what was said. Raises `HTTPException` for who may not write, and for what says nothing that is known."""
     who, key = visitor(request), request.path_params["key"]
     if not who.may_write:

@@ -80,7 +80,7 @@ class _Looked:
     live: Live
 
 
-class Desk:
+class ServedStudy:
     """A study by its file. `readers` is where snapshots are taken, one after the other whatever study they are of.
 
     `seconds` is the CPU time that the last one took, `trouble` why none can be taken, empty where one can.
@@ -312,15 +312,15 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
 
 
 @contextmanager
-def desks(files: Sequence[str], *, store: str | None) -> Iterator[Mapping[str, Desk]]:
+def desks(files: Sequence[str], *, store: str | None) -> Iterator[Mapping[str, ServedStudy]]:
     """Give each study its place, by a name that is fit for an address; what they are read by ends on leaving."""
-    found: dict[str, Desk] = {}
+    found: dict[str, ServedStudy] = {}
     readers = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
     readers.submit(import_module, "ruptures")  # takes seconds, which are no part of the first snapshot
     try:
         for file in files:
             name = slug(Path(file).resolve().parent.name, found)
-            found[name] = Desk(name, file, store=store, readers=readers)
+            found[name] = ServedStudy(name, file, store=store, readers=readers)
         yield found
     finally:
         readers.shutdown(wait=False, cancel_futures=True)

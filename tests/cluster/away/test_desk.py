@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.cluster.study_copy import STUDY, pack_study
 from perftrail.cluster.values import Making, Parcel, Terms
-from perftrail.cluster.worker import StudyDesk, work
+from perftrail.cluster.worker import StudyWorker, work
 from perftrail.errors import ClusterError, UsageError
 from perftrail.model.build import Recipe
 from perftrail.model.measurement import Machine
@@ -25,7 +25,7 @@ MACHINE = Machine(id="0123456789abcdef", facts={"name": "bench"})
 def test_a_disk_that_takes_nothing_is_told_with_its_machine(tmp_path: Path) -> None:
     asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token="another")
     (tmp_path / "file").touch()
-    desk = StudyDesk(
+    desk = StudyWorker(
         Terms(machine=MACHINE, builds=1, directory=tmp_path / "file" / "worker", apart=True, version="1")
     )
     making = Making(

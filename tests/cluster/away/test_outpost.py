@@ -11,7 +11,7 @@ from perftrail.cluster.fleet import leave_sign, token_of
 from perftrail.cluster.study_copy import study_digest
 from perftrail.cluster.values import Making, Site, Terms
 from perftrail.cluster.worker import Outpost
-from perftrail.measure.build_workers import OwnHand
+from perftrail.measure.build_workers import LocalBuildWorker
 from perftrail.model.build import Built
 from perftrail.model.measurement import Machine
 from perftrail.model.plan import recipe
@@ -41,7 +41,7 @@ def test_a_build_is_not_kept_from_making_room_by_who_made_it(tmp_path: Path) -> 
         site, Terms(machine=machine, builds=1, directory=tmp_path / "worker", apart=False, version="1")
     )
     how = recipe(study, "plain", ())
-    asking = OwnHand(study, root, own=None, cpus=1, kind=CleanBuilder)
+    asking = LocalBuildWorker(study, root, own=None, cpus=1, kind=CleanBuilder)
     try:
         making = Making(key=asking.builder.key(subject, how), subject=subject, recipe=how)
         carried = outpost.make(making, job="one")

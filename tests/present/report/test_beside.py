@@ -8,7 +8,13 @@ from typing import cast
 from perftrail.charts.frame import Palette
 from perftrail.present.report.answer import difference
 from perftrail.present.report.gathered import Gathered
-from perftrail.present.report.side_by_side import MOST_ROWS, Beside, beside_section, by_metric, most_telling
+from perftrail.present.report.side_by_side import (
+    MOST_ROWS,
+    SideBySide,
+    beside_section,
+    by_metric,
+    most_telling,
+)
 from perftrail.stats.comparison import Rule, compare
 
 NOTHING_ELSE = cast(
@@ -16,10 +22,10 @@ NOTHING_ELSE = cast(
 )
 
 
-def beside(benchmark: str, metric: str = "time", *, ratio: float = 1.0, asked: bool = False) -> Beside:
+def beside(benchmark: str, metric: str = "time", *, ratio: float = 1.0, asked: bool = False) -> SideBySide:
     """A comparison of twenty pairs that differ by so much."""
     first = [1.0 + 0.001 * n for n in range(20)]
-    return Beside(
+    return SideBySide(
         name="new",
         where="",
         reference="old",
@@ -33,7 +39,7 @@ def beside(benchmark: str, metric: str = "time", *, ratio: float = 1.0, asked: b
     )
 
 
-def figures(found: tuple[Beside, ...] | list[Beside]) -> list[str]:
+def figures(found: tuple[SideBySide, ...] | list[SideBySide]) -> list[str]:
     return [each.figure for each in found]
 
 

@@ -11,7 +11,7 @@ from perftrail.model.patch import FileChange
 from perftrail.model.subject import Revision
 from perftrail.results.selection import Selection
 from perftrail.verbs.explain.explain import Explain, Pair
-from perftrail.verbs.explain.profilers import Look, Seen, read_calls, read_functions
+from perftrail.verbs.explain.profilers import Profiler, Seen, read_calls, read_functions
 from perftrail.verbs.explain.result import Explained
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
@@ -61,7 +61,9 @@ class CannedLook:
         }
 
 
-def explain(tmp_path: Path, *looks: Look, source: FakeSource | None = None, broken: str = "") -> Explained:
+def explain(
+    tmp_path: Path, *looks: Profiler, source: FakeSource | None = None, broken: str = ""
+) -> Explained:
     source = source or FakeSource(2)
     session = a_session(
         a_study(),

@@ -81,7 +81,7 @@ def command(
 
 
 def _shell(study: Study, revision: str, *, variant: str | None, store: str | None) -> None:
-    from perftrail.builds.recipe_shell import go_through, standard_input
+    from perftrail.builds.interactive_shell import go_through, standard_input
     from perftrail.opening import open_view, results_directory, shell_prefix
     from perftrail.verbs.build import laid_out, subject_named
 

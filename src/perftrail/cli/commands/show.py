@@ -83,7 +83,7 @@ def command(
 
 
 def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> None:
-    from perftrail.measure.session import not_had
+    from perftrail.measure.session import missing_builds
     from perftrail.present.failures import print_not_had
     from perftrail.present.growth import print_growth
     from perftrail.present.scaling import print_scalings
@@ -100,7 +100,7 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
         print_growth(shown.growths, shown.growths_told())
         print_by_benchmark(shown.by_benchmark)
         print_scalings(shown.scalings())
-    print_not_had(not_had(view, shown.measured.history))
+    print_not_had(missing_builds(view, shown.measured.history))
     if not shown.rows:
         raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
 

@@ -105,7 +105,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     from perftrail.measure.subjects import afresh
     from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.delivery import receivers_of
-    from perftrail.verbs.watch.watch import Look
+    from perftrail.verbs.watch.watch import BranchCheck
 
     file = _file(study, policy, writing)
     with alone(file.with_suffix(".lock")):
@@ -113,7 +113,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
             study,
             lambda session: afresh(
                 session.workshop,
-                lambda: Look(
+                lambda: BranchCheck(
                     session,
                     read_state(file),
                     branch=policy.branch,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.ports import Store
     from perftrail.present.report.gathered import Gathered
-    from perftrail.present.report.side_by_side import Beside
+    from perftrail.present.report.side_by_side import SideBySide
     from perftrail.results.rows import Row
 
 
@@ -53,7 +53,7 @@ class Compared:
     figure: str
     first: str
     second: str
-    beside: Beside | None
+    beside: SideBySide | None
     why: str = ""
 
     def as_json(self) -> dict[str, Json]:
@@ -197,7 +197,7 @@ def _common(
             yield one, row
 
 
-def _told(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> Beside:
+def _told(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> SideBySide:
     in_turns = gathered.search is None or one.subject.revision == other.subject.revision
     if in_turns and gathered.view.study.walked.kind != "samples":
         taken = taken_in_turns(gathered, [(one, other)])

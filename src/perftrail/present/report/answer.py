@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json, StepRecord
     from perftrail.present.page import Tone
     from perftrail.present.report.gathered import Gathered
-    from perftrail.present.report.side_by_side import Beside
+    from perftrail.present.report.side_by_side import SideBySide
     from perftrail.results.changes import HistoryChange
     from perftrail.results.claims import Judgement
 
@@ -52,7 +52,7 @@ BUILDS_DIFFER = (
 )
 
 
-def difference(gathered: Gathered, beside: Sequence[Beside], *, notes: tuple[str, ...]) -> Verdict:
+def difference(gathered: Gathered, beside: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
     """Say how the subjects differ: in what the study asks about, else the largest sure difference first."""
     about = [each for each in beside if each.asked] or beside
     sure = [each for each in about if each.differs]
@@ -86,14 +86,14 @@ def difference(gathered: Gathered, beside: Sequence[Beside], *, notes: tuple[str
     )
 
 
-def _of_builds(gathered: Gathered, best: Beside) -> tuple[str, ...]:
+def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
     """Say of two revisions that differ that two builds do; variants are meant to be other builds."""
     if len(gathered.variants) > 1 or not best.in_turns:
         return ()
     return (BUILDS_DIFFER,)
 
 
-def _alike(beside: Sequence[Beside], about: Sequence[Beside], notes: tuple[str, ...]) -> Verdict:
+def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tuple[str, ...]) -> Verdict:
     """Say that no difference could be told in what it is about, and what could have been seen."""
     same = all(each.verdict == "same" for each in about)
     seen = [each.comparison.minimum_detectable for each in about]
@@ -121,14 +121,14 @@ def _alike(beside: Sequence[Beside], about: Sequence[Beside], notes: tuple[str, 
     )
 
 
-def _counted(beside: Sequence[Beside]) -> Fact:
+def _counted(beside: Sequence[SideBySide]) -> Fact:
     sure = sum(each.differs for each in beside)
     return Fact(
         label="Comparisons", text=f"{len(beside)}{f', of which {sure} differ for sure' if sure else ''}"
     )
 
 
-def _taken(best: Beside) -> str:
+def _taken(best: SideBySide) -> str:
     return "pairs side by side" if best.in_turns else "values of each or more, not taken in turns"
 
 
@@ -248,7 +248,7 @@ def answer_figure(value: Json) -> float:
 MOST_NAMED = 4
 
 
-def verdict(gathered: Gathered, beside: Sequence[Beside]) -> Verdict:
+def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
     """Say the answer: of the search where one has ended, else what the figures say."""
     if gathered.answers:
         return _searched(gathered)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.charts.frame import Palette
 from perftrail.local_engine import LocalEngine
-from perftrail.measure.session import not_had
+from perftrail.measure.session import missing_builds
 from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
 from perftrail.present.report.words import revision_mark, shown
 from perftrail.results.changes import answers_of, looked_for
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perftrail.measure.session import NotHad, View
+    from perftrail.measure.session import Missing, View
     from perftrail.model.benchmark import Point
     from perftrail.model.metrics import Better
     from perftrail.model.search_record import Json, SearchRecord, StepRecord
@@ -81,7 +81,7 @@ class Gathered:
     measured_here: MeasuredHere
     rows: tuple[Row, ...]
     looking: Pending[HistoryChanges]
-    lacking: NotHad
+    lacking: Missing
     searches: tuple[SearchRecord, ...]
     search: SearchRecord | None
     steps: Sequence[StepRecord]
@@ -260,7 +260,7 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
         measured_here=measured,
         rows=in_order(measured, found),
         looking=looking,
-        lacking=not_had(view, measured.history),
+        lacking=missing_builds(view, measured.history),
         searches=known,
         search=chosen,
         steps=() if chosen is None else steps(view, chosen),

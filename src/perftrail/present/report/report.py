@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Engine
     from perftrail.present.page import Section, Verdict
     from perftrail.present.report.gathered import Gathered
-    from perftrail.present.report.side_by_side import Beside
+    from perftrail.present.report.side_by_side import SideBySide
 
 
 @uncollected()
@@ -80,7 +80,7 @@ def report_of(
     )
 
 
-def _answer(gathered: Gathered, beside: Sequence[Beside], claims: Section | None) -> Verdict:
+def _answer(gathered: Gathered, beside: Sequence[SideBySide], claims: Section | None) -> Verdict:
     """The answer, with what became of the study's claims where it has any."""
     told = verdict(gathered, beside)
     if claims is None:

@@ -15,7 +15,7 @@ from perftrail.present.page import Section, Table
 from perftrail.results.pairs import BUSY, decides, paired, sides, telling_over, values_of
 from perftrail.results.rows import by_block
 from perftrail.stats.comparison import FAMILY_ERROR, Verdict
-from perftrail.stats.ratios import compare_apart, compare_over
+from perftrail.stats.ratios import compare_over, compare_unpaired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def comparable(first: Row, second: Row) -> bool:
 
 def compare_rows(first: Row, second: Row, *, comparisons: int) -> Comparison:
     """Compare two rows' samples, one of so many comparisons in a report, which share its error."""
-    return compare_apart(first.values, second.values, level=FAMILY_ERROR / comparisons)
+    return compare_unpaired(first.values, second.values, level=FAMILY_ERROR / comparisons)
 
 
 def ratios_apart(first: Row, second: Row) -> Sequence[float]:
@@ -51,7 +51,7 @@ MOST_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class SideBySide:
     """A subject compared with the reference in one metric of one benchmark, over every point both have.
 
     Over several points the effect is the geometric mean of the points' own.
@@ -113,7 +113,7 @@ class Beside:
         return f"{self.verdict}; {percent(found.minimum_detectable)} would have been seen"
 
 
-def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
+def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
     """Compare the subjects with the first: variants at one revision, else the newest revision with the oldest.
 
     Only what `run` measured in one block can be paired; a search's invocations cannot, so after one there are none.
@@ -128,7 +128,7 @@ def compare_subjects(gathered: Gathered) -> tuple[Beside, ...]:
     return by_metric([beside_of(gathered, each, comparisons=len(enough)) for each in enough])
 
 
-def by_metric(found: Sequence[Beside]) -> tuple[Beside, ...]:
+def by_metric(found: Sequence[SideBySide]) -> tuple[SideBySide, ...]:
     """Put what is asked first, then metric after metric, those of times before others."""
     metrics = list(dict.fromkeys(each.metric for each in found))
     return tuple(
@@ -136,7 +136,7 @@ def by_metric(found: Sequence[Beside]) -> tuple[Beside, ...]:
     )
 
 
-def most_telling(found: Sequence[Beside]) -> list[Beside]:
+def most_telling(found: Sequence[SideBySide]) -> list[SideBySide]:
     """Choose the comparisons that there is room for: what is asked, then what differs most for sure; in their order."""
     order = sorted(
         range(len(found)),
@@ -158,16 +158,16 @@ def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
     return [*own.values(), *(points for points in found.values() if points not in own.values())]
 
 
-def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[Beside, ...]:
+def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[SideBySide, ...]:
     """Compare imported samples, which nothing says were taken in turns, at each point."""
     pairs = [(first, second) for first, second in sides(rows, gathered.variants) if comparable(first, second)]
     return by_metric([apart_of(gathered, *pair, comparisons=len(pairs)) for pair in pairs])
 
 
-def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> Beside:
+def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> SideBySide:
     """Compare two rows whose samples were not taken in turns; one of `comparisons`, which share an error."""
     asked = gathered.asked
-    return Beside(
+    return SideBySide(
         name=gathered.subject_name(second),
         where=str(second.point),
         reference=gathered.subject_name(first),
@@ -182,7 +182,7 @@ def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -
     )
 
 
-def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | None:
+def beside_section(gathered: Gathered, beside: Sequence[SideBySide]) -> Section | None:
     """Draw the comparisons, with their table; nothing where there are none."""
     if not beside:
         return None
@@ -228,7 +228,7 @@ def beside_section(gathered: Gathered, beside: Sequence[Beside]) -> Section | No
     )
 
 
-def _of_how_many(beside: Sequence[Beside]) -> str:
+def _of_how_many(beside: Sequence[SideBySide]) -> str:
     """Say what is drawn of more comparisons than there is room for."""
     sure = sum(each.differs for each in beside)
     return (
@@ -237,13 +237,13 @@ def _of_how_many(beside: Sequence[Beside]) -> str:
     )
 
 
-def _row_name(each: Beside, *, several: bool) -> str:
+def _row_name(each: SideBySide, *, several: bool) -> str:
     """Name a row of the figure: with what it compares, where `several` figures are compared."""
     figure = f"{each.benchmark}.{each.metric}" if several else ""
     return " ".join(part for part in (each.name, figure, "" if each.in_turns else each.where) if part)
 
 
-def _texts(each: Beside) -> tuple[str, ...]:
+def _texts(each: SideBySide) -> tuple[str, ...]:
     found = each.comparison
     digits = decimals(found.effect, found.low, found.high)
     return (
@@ -272,14 +272,14 @@ def pairs_in(taken: Sequence[Taken]) -> int:
     return sum(len(pairs) for _, pairs in taken)
 
 
-def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -> Beside:
+def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -> SideBySide:
     """Compare by pairs of the same block over some points; one of `comparisons`, which share an error."""
     points = [rows for rows, _ in taken]
     groups = [pairs for _, pairs in taken]
     pairs = [pair for each in groups for pair in each]
     first, second = points[0]
     asked = gathered.asked
-    return Beside(
+    return SideBySide(
         name=gathered.subject_name(second),
         where=_where(gathered, points),
         reference=gathered.subject_name(first),

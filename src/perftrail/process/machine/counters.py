@@ -37,7 +37,7 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class CounterReading:
     """Every counter at one time, in seconds since some beginning; `None` is what this machine does not count.
 
     `busy` is the CPU time that everybody used, `asleep` the time that the machine was suspended.
@@ -125,7 +125,7 @@ class Gauges:
             return "cpuacct"
         return "proc-stat" if self._stat is not None else None
 
-    def look(self) -> Look:
+    def look(self) -> CounterReading:
         """Read every counter."""
         at = self._clocks.monotonic()
         idle, stolen = self._idle_and_stolen()
@@ -133,7 +133,7 @@ class Gauges:
         if self._usage is not None:
             busy = int(_read(self._usage)) / 1e9
         throttled, throttled_seconds = self._throttled()
-        return Look(
+        return CounterReading(
             at=at,
             asleep=self._clocks.since_boot() - at,
             busy=busy,

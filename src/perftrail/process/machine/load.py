@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from perftrail.model.measurement import Busy, Conditions
-from perftrail.process.machine.counters import TICK_SECONDS, Clocks, Gauges, Look
+from perftrail.process.machine.counters import TICK_SECONDS, Clocks, CounterReading, Gauges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -96,7 +96,7 @@ CENSUS_SECONDS = 0.3
 class _Moment:
     """A look, and the CPU time that we and everything we started had used by then."""
 
-    look: Look
+    look: CounterReading
     own: float
 
     @property

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import Complaints
+    from perftrail.studyfile.problems import Problems
 
 
-def check(study: Study, complaints: Complaints, *, written_locations: Mapping[str, str]) -> None:
+def check(study: Study, complaints: Problems, *, written_locations: Mapping[str, str]) -> None:
     """Report every contradiction in a study with readable values.
 
     `written_locations` are the sources' locations as written in the file, by name.

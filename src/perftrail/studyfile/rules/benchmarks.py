@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark, Value
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import Complaints, KeyPath
+    from perftrail.studyfile.problems import KeyPath, Problems
 
 
 MOST_FILES = 1000
@@ -39,7 +39,7 @@ _WRITES = re.compile(r"-o|--?\w*(?:out|log|write|save|dump|cache|tmp|temp)[\w-]*
 """An option whose value the command may create."""
 
 
-def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
+def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
     """Report files of the study that a benchmark reads and that do not exist.
 
     Outputs of builds are unknown here: paths below ``{build}``, ``{out}`` and other sources, and paths of the
@@ -146,7 +146,7 @@ RESERVED = (*MACHINE, OUT, LAYOUT, "variant")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>", "&>"})
 
 
-def check_benchmarks(study: Study, complaints: Complaints) -> None:
+def check_benchmarks(study: Study, complaints: Problems) -> None:
     """Report benchmarks that cannot run."""
     if not complaints.stands(("benchmark",)):
         complaints.add_unreadable(
@@ -162,7 +162,7 @@ def check_benchmarks(study: Study, complaints: Complaints) -> None:
         check_inputs(study, benchmark, path, complaints)
 
 
-def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
+def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
     known = (*benchmark.parameters, *always_known(study), OUT)
     in_parts = (*known, *every_part(study))
     parameters = (*path, "parameters")
@@ -178,7 +178,7 @@ def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, complaints: 
             complaints.add((*path, "stdin"), "names no file")
 
 
-def _words(benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> tuple[str, ...]:
+def _words(benchmark: Benchmark, path: KeyPath, complaints: Problems) -> tuple[str, ...]:
     command = benchmark.command
     if not command.strip():
         complaints.add(path, "names no program to run")
@@ -193,7 +193,7 @@ def _words(benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> tuple
         return (command,)
 
 
-def _check_parameters(benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
+def _check_parameters(benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
     for name, values in benchmark.parameters.items():
         at = (*path, "parameters", name)
         if name in RESERVED:
@@ -221,7 +221,7 @@ def _written(value: Value) -> str:
     return quoted(value) if isinstance(value, str) else str(value)
 
 
-def _check_exclusions(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
+def _check_exclusions(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
     for number, rule in enumerate(benchmark.exclude):
         at: KeyPath = (*path, "exclude", number)
         if not rule and complaints.clean(at):
@@ -237,7 +237,7 @@ def _check_exclusion(
     study: Study,
     benchmark: Benchmark,
     path: KeyPath,
-    complaints: Complaints,
+    complaints: Problems,
     *,
     at: KeyPath,
     value: Value,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.recipe import Build, Era, Variant, VariantBuild
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import Complaints, KeyPath
+    from perftrail.studyfile.problems import KeyPath, Problems
 
 
 MOST_LOOKED_AT = 2000
@@ -38,7 +38,7 @@ MOST_LOOKED_AT = 2000
 
 
 def check_repairs(
-    recipe: Build | Era | VariantBuild, path: KeyPath, complaints: Complaints, *, study: Path
+    recipe: Build | Era | VariantBuild, path: KeyPath, complaints: Problems, *, study: Path
 ) -> None:
     """Report files that the study does not have, and invalid places in the tree."""
     taken: dict[str, str] = {}
@@ -94,7 +94,7 @@ def files_in(directory: Path, *, below: Path) -> list[str]:
     return sorted(str(each.relative_to(below)) for each in entries if each.is_file())
 
 
-def check_sandbox(study: Study, complaints: Complaints) -> None:
+def check_sandbox(study: Study, complaints: Problems) -> None:
     """Report a sandbox that is opened without a reason, or completely."""
     sandbox = study.sandbox
     for path in sandbox.readable:
@@ -131,7 +131,7 @@ def every_part(study: Study) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in study.variants.values() for name in each.run.parts))
 
 
-def check_variants(study: Study, complaints: Complaints) -> None:
+def check_variants(study: Study, complaints: Problems) -> None:
     """Report variants that cannot be built or run."""
     shared = _parameters_of_all(study)
     for name, variant in study.variants.items():
@@ -151,7 +151,7 @@ def check_variants(study: Study, complaints: Complaints) -> None:
             _check_parts(study, name, complaints)
 
 
-def _check_folder(study: Study, variant: Variant, path: KeyPath, complaints: Complaints) -> None:
+def _check_folder(study: Study, variant: Variant, path: KeyPath, complaints: Problems) -> None:
     folder, at = variant.directory, (*path, "directory")
     if folder is None:
         return
@@ -166,7 +166,7 @@ def _check_folder(study: Study, variant: Variant, path: KeyPath, complaints: Com
         complaints.add(at, wrong, about=("source", "location"))
 
 
-def _check_build(study: Study, build: VariantBuild, path: KeyPath, complaints: Complaints) -> None:
+def _check_build(study: Study, build: VariantBuild, path: KeyPath, complaints: Problems) -> None:
     known = always_known(study)
     if build.directory is not None and (wrong := inside_wrong(build.directory, of="the build directory")):
         complaints.add((*path, "directory"), wrong)
@@ -180,7 +180,7 @@ def _check_build(study: Study, build: VariantBuild, path: KeyPath, complaints: C
         complaints.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
 
 
-def _check_parts(study: Study, name: str, complaints: Complaints) -> None:
+def _check_parts(study: Study, name: str, complaints: Problems) -> None:
     """Report unused parts, and benchmarks with a missing part."""
     parts, path = study.variants[name].run.parts, ("variants", name, "run", "parts")
     running = (*always_known(study), OUT)
@@ -233,7 +233,7 @@ def _parameters_of_all(study: Study) -> tuple[str, ...]:
     return tuple(name for name in each[0] if all(name in names for names in each)) if each else ()
 
 
-def check_builds(study: Study, complaints: Complaints) -> None:
+def check_builds(study: Study, complaints: Problems) -> None:
     """Report recipes that cannot work."""
     directory = Path(study.directory)
     _check_recipe(study, study.build, ("build",), complaints)
@@ -250,7 +250,7 @@ def check_builds(study: Study, complaints: Complaints) -> None:
         check_repairs(variant.build, ("variants", name, "build"), complaints, study=directory)
 
 
-def _check_recipe(study: Study, recipe: Build | Era, path: KeyPath, complaints: Complaints) -> None:
+def _check_recipe(study: Study, recipe: Build | Era, path: KeyPath, complaints: Problems) -> None:
     if recipe.directory is not None and (wrong := inside_wrong(recipe.directory, of="the build directory")):
         complaints.add((*path, "directory"), wrong)
     for output in recipe.outputs or ():
@@ -263,7 +263,7 @@ def _check_recipe(study: Study, recipe: Build | Era, path: KeyPath, complaints: 
         complaints.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
 
 
-def _check_speed(build: Build, complaints: Complaints) -> None:
+def _check_speed(build: Build, complaints: Problems) -> None:
     for pattern in build.unaffected_by:
         if wrong := inside_wrong(pattern, of="the revision's tree"):
             complaints.add(("build", "unaffected_by"), wrong)

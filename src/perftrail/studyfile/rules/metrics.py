@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from perftrail.model.expression import Reference
     from perftrail.model.metrics import Metric
     from perftrail.model.study import Claim, Study
-    from perftrail.studyfile.problems import Complaints, KeyPath
+    from perftrail.studyfile.problems import KeyPath, Problems
 
 
-def check_metrics(study: Study, complaints: Complaints) -> None:
+def check_metrics(study: Study, complaints: Problems) -> None:
     """Report metrics that cannot be read from an output."""
     for name, benchmark in study.benchmarks.items():
         _check_counters(benchmark, ("benchmark", name), complaints)
@@ -37,7 +37,7 @@ def check_metrics(study: Study, complaints: Complaints) -> None:
             _check_how(how, path, complaints)
 
 
-def _check_how(metric: Metric, path: KeyPath, complaints: Complaints) -> None:
+def _check_how(metric: Metric, path: KeyPath, complaints: Problems) -> None:
     if metric.reads is None:
         if not metric.pattern:
             complaints.add(
@@ -51,7 +51,7 @@ def _check_how(metric: Metric, path: KeyPath, complaints: Complaints) -> None:
         complaints.add((*path, "pattern"), "a metric has a pattern or reads, not both")
 
 
-def _check_counters(benchmark: Benchmark, path: KeyPath, complaints: Complaints) -> None:
+def _check_counters(benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
     if "instructions" not in benchmark.counters:
         return
     why = "a benchmark that counts instructions measures nothing else; write another benchmark for"
@@ -61,7 +61,7 @@ def _check_counters(benchmark: Benchmark, path: KeyPath, complaints: Complaints)
         complaints.add((*path, "metrics"), f"{why} {listed(map(quoted, benchmark.metrics), 'and')}")
 
 
-def check_derived(study: Study, complaints: Complaints) -> None:
+def check_derived(study: Study, complaints: Problems) -> None:
     """Report derived metrics that cannot be computed."""
     declared = {metric: name for name, each in study.benchmarks.items() for metric in each.metrics}
     for name, derived in study.derived.items():
@@ -75,7 +75,7 @@ def check_derived(study: Study, complaints: Complaints) -> None:
             _check_value(study, name, complaints)
 
 
-def check_find(study: Study, complaints: Complaints) -> None:
+def check_find(study: Study, complaints: Problems) -> None:
     """Complain about a metric or variant to search for that is not there, or that could be several.
 
     Which of several variants is meant may be left to the command line.
@@ -101,7 +101,7 @@ def check_find(study: Study, complaints: Complaints) -> None:
             )
 
 
-def _check_metric(study: Study, text: str, variants: tuple[str, ...], complaints: Complaints) -> None:
+def _check_metric(study: Study, text: str, variants: tuple[str, ...], complaints: Problems) -> None:
     errors: list[TargetError] = []
     for variant in variants:
         try:
@@ -114,7 +114,7 @@ def _check_metric(study: Study, text: str, variants: tuple[str, ...], complaints
         complaints.add(("find", "metric"), max((str(error) for error in ambiguous or errors), key=len))
 
 
-def _check_benchmark(study: Study, benchmark: str, path: KeyPath, complaints: Complaints) -> bool:
+def _check_benchmark(study: Study, benchmark: str, path: KeyPath, complaints: Problems) -> bool:
     """Return whether a derived metric's benchmark exists, so that its value can be checked."""
     if benchmark in study.benchmarks:
         return True
@@ -129,7 +129,7 @@ def _check_benchmark(study: Study, benchmark: str, path: KeyPath, complaints: Co
     return False
 
 
-def _check_value(study: Study, name: str, complaints: Complaints) -> None:
+def _check_value(study: Study, name: str, complaints: Problems) -> None:
     derived, path = study.derived[name], ("derived", name, "value")
     try:
         expression = parse(derived.value)
@@ -148,7 +148,7 @@ def _check_value(study: Study, name: str, complaints: Complaints) -> None:
 
 
 def _check_reference(
-    study: Study, name: str, reference: Reference, path: KeyPath, complaints: Complaints
+    study: Study, name: str, reference: Reference, path: KeyPath, complaints: Problems
 ) -> None:
     benchmark = study.benchmarks[name]
     known = (*benchmark.metrics, *benchmark.measured)
@@ -169,7 +169,7 @@ NEEDED = {"ratio": ("metric", "variant", "against"), "exponent": _GROWTH, "reach
 """Required keys of a claim, by the way of its judgement."""
 
 
-def check_claims(study: Study, complaints: Complaints) -> None:
+def check_claims(study: Study, complaints: Problems) -> None:
     """Report claims that cannot be judged."""
     for name, claim in study.claims.items():
         path: KeyPath = ("claims", name)
@@ -182,7 +182,7 @@ def check_claims(study: Study, complaints: Complaints) -> None:
             _check_judged(study, claim, way, path, complaints)
 
 
-def _check_judged(study: Study, claim: Claim, way: str, path: KeyPath, complaints: Complaints) -> None:
+def _check_judged(study: Study, claim: Claim, way: str, path: KeyPath, complaints: Problems) -> None:
     try:
         read_band(getattr(claim, way))
     except ValueError as error:
@@ -199,7 +199,7 @@ def _check_judged(study: Study, claim: Claim, way: str, path: KeyPath, complaint
         _check_points(study, claim, way, path, complaints)
 
 
-def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, complaints: Complaints) -> None:
+def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, complaints: Problems) -> None:
     try:
         figure = claimed_figure(study, claim.metric)
     except TargetError as error:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.source import Archive, Skip, Source, SourceKind
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import Complaints, KeyPath
+    from perftrail.studyfile.problems import KeyPath, Problems
 
 
 _ONLY: Mapping[str, tuple[Ecosystem, ...]] = {
@@ -62,7 +62,7 @@ def package_wrong(written: str) -> str | None:
     return None
 
 
-def check_package(source: Source, complaints: Complaints) -> None:
+def check_package(source: Source, complaints: Problems) -> None:
     """Report keys that do not fit the package's ecosystem, or each other."""
     if source.kind != "release" or source.archives:
         return
@@ -81,7 +81,7 @@ def check_package(source: Source, complaints: Complaints) -> None:
         complaints.add(("source", "index"), wrong)
 
 
-def _check_requirements(source: Source, complaints: Complaints) -> None:
+def _check_requirements(source: Source, complaints: Problems) -> None:
     if not source.requires:
         return
     # Few studies need this import.
@@ -108,7 +108,7 @@ def _index_wrong(index: str, ecosystem: Ecosystem | None) -> str | None:
     return None
 
 
-def check_skips(study: Study, complaints: Complaints) -> None:
+def check_skips(study: Study, complaints: Problems) -> None:
     """Report skips without a revision, or with both a revision and a range."""
     for name, source in study.every_source.items():
         path: KeyPath = ("source",) if name == MAIN else ("sources", name)
@@ -116,7 +116,7 @@ def check_skips(study: Study, complaints: Complaints) -> None:
             _check_skip(skip, (*path, "skip", number), complaints)
 
 
-def _check_skip(skip: Skip, path: KeyPath, complaints: Complaints) -> None:
+def _check_skip(skip: Skip, path: KeyPath, complaints: Problems) -> None:
     if not skip.reason.strip():
         complaints.add((*path, "reason"), "is empty; say why these are not to be built")
     elif wrong := control_wrong(skip.reason):
@@ -182,7 +182,7 @@ _KEYS: Mapping[SourceKind, tuple[str, ...]] = {
 _DOWNLOADS = ("https://", "http://")
 
 
-def check_source(study: Study, complaints: Complaints, *, written_location: str) -> None:
+def check_source(study: Study, complaints: Problems, *, written_location: str) -> None:
     """Report a source that cannot be read."""
     source = study.source
     if complaints.trusts(("source", "kind")):
@@ -211,7 +211,7 @@ def check_source(study: Study, complaints: Complaints, *, written_location: str)
     _check_archives(source, complaints)
 
 
-def _check_keys(source: Source, complaints: Complaints) -> None:
+def _check_keys(source: Source, complaints: Problems) -> None:
     for key in keys_of(type(source)):
         if key.name in ("kind", "location", *_KEYS[source.kind]):
             continue
@@ -258,14 +258,14 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     return None
 
 
-def _check_links(source: Source, complaints: Complaints) -> None:
+def _check_links(source: Source, complaints: Problems) -> None:
     for number, link in enumerate(source.link):
         for key, name in (("branch", link.branch), ("merge", link.merge)):
             if wrong := revision_wrong(name):
                 complaints.add(("source", "link", number, key), wrong)
 
 
-def _check_archives(source: Source, complaints: Complaints) -> None:
+def _check_archives(source: Source, complaints: Problems) -> None:
     if not source.archives:
         return
     for name in _ONLY_PACKAGES:
@@ -294,7 +294,7 @@ def _archive_wrong(source: Source, archive: Archive) -> str | None:
     return control_wrong(archive.file)
 
 
-def check_sources(study: Study, complaints: Complaints, *, written_locations: Mapping[str, str]) -> None:
+def check_sources(study: Study, complaints: Problems, *, written_locations: Mapping[str, str]) -> None:
     """Report every source that cannot be read, or that nothing uses.
 
     `written_locations` are the locations as written in the file, by name.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import Complaints, KeyPath
+    from perftrail.studyfile.problems import KeyPath, Problems
 
 
 def inside_wrong(path: str, *, of: str) -> str | None:
@@ -84,7 +84,7 @@ def pattern_wrong(pattern: str) -> str | None:
 def check_environment(
     env: Mapping[str, str],
     path: KeyPath,
-    complaints: Complaints,
+    complaints: Problems,
     *,
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
@@ -97,7 +97,7 @@ def check_environment(
 def check_placeholders(
     texts: tuple[str, ...],
     path: KeyPath,
-    complaints: Complaints,
+    complaints: Problems,
     *,
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
@@ -110,7 +110,7 @@ def check_placeholders(
 def check_relink(
     lines: tuple[str, ...],
     path: KeyPath,
-    complaints: Complaints,
+    complaints: Problems,
     *,
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
@@ -158,7 +158,7 @@ _SERVER = re.compile(r"[^@\s/]+:[0-9]{1,5}")
 LAST_PORT = 65535
 
 
-def check_watch(study: Study, complaints: Complaints) -> None:
+def check_watch(study: Study, complaints: Problems) -> None:
     """Report invalid branches and receivers."""
     branch, notify = study.watch.branch, study.watch.notify
     if branch is not None and (wrong := revision_wrong(branch)):
@@ -207,7 +207,7 @@ _OF_RUNS = (
 """Tables that only apply to studies that build and run."""
 
 
-def check_samples(study: Study, complaints: Complaints) -> None:
+def check_samples(study: Study, complaints: Problems) -> None:
     """Report tables that do not apply to imported samples, and imported samples in other studies."""
     if study.source.kind == "samples":
         for table in _OF_RUNS:

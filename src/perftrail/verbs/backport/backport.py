@@ -1,6 +1,6 @@
 """Measure old, patched and fixed revisions interleaved, until the retained gain is known.
 
-`Bout` measures one benchmark until its metrics are settled. `Backport` runs all of them and returns the
+`BackportedBenchmark` measures one benchmark until its metrics are settled. `Backport` runs all of them and returns the
 report.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from perftrail.measure.pairs import Turns, compared, rule_for
+from perftrail.measure.pairs import InterleavedPairs, compared, rule_for
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
@@ -17,7 +17,7 @@ from perftrail.model.target import TargetError, parse_metric, resolve, targets
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.estimate import estimate
 from perftrail.stats.retained_gain import carried
-from perftrail.verbs.backport.result import BackportReport, Missing, Role, Stand
+from perftrail.verbs.backport.result import BackportReport, MetricResult, Missing, Role
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -43,7 +43,7 @@ def wanted_metrics(study: Study) -> frozenset[str]:
     return frozenset(_full_name(study, metric) for metric in study.find.metric)
 
 
-class Bout:
+class BackportedBenchmark:
     """Measures one benchmark in one variant, in units of adjacent invocations in random order.
 
     It ends when every leading metric has a verdict, with intervals as narrow as the study's precision, or at
@@ -52,7 +52,7 @@ class Bout:
 
     def __init__(self, session: Session, readies: Mapping[Role, Sequence[Ready]]) -> None:
         self._session = session
-        self._turns = Turns(session, readies)
+        self._turns = InterleavedPairs(session, readies)
         self._benchmark = session.study.benchmarks[self._turns.benchmark]
         self._units = self._turns.units
         self._wanted = wanted_metrics(session.study)
@@ -86,7 +86,7 @@ class Bout:
             yield from self._turns.unit()
             yield self._turns.progress(rule)
 
-    def stands(self, rule: Rule) -> tuple[Stand, ...]:
+    def stands(self, rule: Rule) -> tuple[MetricResult, ...]:
         """Return the values of the three subjects for every metric at every point, the study's own metrics first."""
         return tuple(self._stand(target, self._turns.own(rule)) for target in self._targets)
 
@@ -137,10 +137,10 @@ class Bout:
         looked = [count for count in rule.looks if count <= len(units)]
         return units[: looked[-1]] if looked else units
 
-    def _stand(self, target: Target, rule: Rule) -> Stand:
+    def _stand(self, target: Target, rule: Rule) -> MetricResult:
         units = self._analysed(target, rule)
         logs = {role: [unit.logs[role] for unit in units] for role in self._units.sides if units}
-        return Stand(
+        return MetricResult(
             target=target,
             leading=self._leads(target),
             figures={role: estimate([math.exp(value) for value in each]) for role, each in logs.items()},
@@ -192,7 +192,7 @@ class Backport:
 
     def events(self) -> Generator[Event, None, BackportReport]:
         """Build and measure the subjects; yield events and return the report."""
-        bouts: list[Bout] = []
+        bouts: list[BackportedBenchmark] = []
         variants, revisions = self._session.study.variants, self._revisions.values()
         yield from self._session.workshop.ahead(
             Subject(revision=revision, variant=variant) for variant in variants for revision in revisions
@@ -203,7 +203,7 @@ class Backport:
                 for ready in (yield from self._make(role, variant)):
                     made.setdefault(ready.cell.benchmark, {}).setdefault(role, []).append(ready)
             bouts += [
-                Bout(self._session, readies)
+                BackportedBenchmark(self._session, readies)
                 for readies in made.values()
                 if readies.keys() >= {Role.OLD, Role.PATCHED}
             ]

@@ -44,7 +44,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
+class MetricResult:
     """One metric at one point: its values, patched and fixed against old, and the retained gain.
 
     `leading` metrics are those that the study declares or searches for. `noisy` pairs were used although
@@ -145,7 +145,7 @@ class BackportReport:
     """
 
     carriage: Carriage
-    stands: tuple[Stand, ...]
+    stands: tuple[MetricResult, ...]
     missing: tuple[Missing, ...]
     skipped: int
     equal: tuple[tuple[Role, Role], ...]
@@ -164,12 +164,12 @@ class BackportReport:
         """Whether there is any value of the fixed revision, and so a gain to compare."""
         return any(stand.gain is not None for stand in self.stands)
 
-    def is_wanted(self, stand: Stand) -> bool:
+    def is_wanted(self, stand: MetricResult) -> bool:
         """Whether the study searches for this metric."""
         return not self.wanted.isdisjoint((stand.target.text, stand.target.name))
 
     @property
-    def headline(self) -> Stand | None:
+    def headline(self) -> MetricResult | None:
         """The gain that the answer is about, `None` without a gain.
 
         It is in a metric that the study searches for, else in a declared one; the largest of several.
@@ -180,7 +180,7 @@ class BackportReport:
         return max(wanted or leading or gains, key=lambda stand: _size(stand.gain), default=None)
 
     @property
-    def costs(self) -> tuple[Stand, ...]:
+    def costs(self) -> tuple[MetricResult, ...]:
         """Metrics in which the patched revision is clearly worse, the worst first; declared ones if there are any."""
         worse = [stand for stand in self.stands if stand.costs]
         chosen = [stand for stand in worse if stand.leading] or worse

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.results.selection import Selection
-    from perftrail.verbs.explain.profilers import Look, Seen
+    from perftrail.verbs.explain.profilers import Profiler, Seen
 
 
 LONGEST_START_SECONDS = 180.0
@@ -57,7 +57,9 @@ class Pair:
 class Explain:
     """Profiles both revisions at every wanted point. Builds are reused; profiles are not."""
 
-    def __init__(self, session: Session, pair: Pair, *, looks: Sequence[Look], selection: Selection) -> None:
+    def __init__(
+        self, session: Session, pair: Pair, *, looks: Sequence[Profiler], selection: Selection
+    ) -> None:
         self._session = session
         self._pair = pair
         self._selection = selection
@@ -139,7 +141,7 @@ class _Taken:
     after: tuple[Mapping[str, Seen], ...]
 
 
-def _take(look: Look, before: Ready, after: Ready) -> _Taken | Failure:
+def _take(look: Profiler, before: Ready, after: Ready) -> _Taken | Failure:
     """Start both in alternating order, so that drift affects both equally; stop at the first failure."""
     taken: dict[str, list[Mapping[str, Seen]]] = {"before": [], "after": []}
     for number in range(look.starts):

@@ -97,7 +97,7 @@ class Seen:
     floor: float
 
 
-class Look(Protocol):
+class Profiler(Protocol):
     """One profiler."""
 
     name: str
@@ -273,7 +273,7 @@ class InstructionsLook:
         return {"instructions": Seen(value=total, unit="", method="valgrind", floor=FLOORS[""]), **inside}
 
 
-def every_look(study: Study, invoker: Invoker, *, starts: int) -> tuple[Look, ...]:
+def every_look(study: Study, invoker: Invoker, *, starts: int) -> tuple[Profiler, ...]:
     """Return all profilers, the plain one first; slow ones take three starts at most."""
     few = min(3, starts)
     return (

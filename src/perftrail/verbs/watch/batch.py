@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perftrail.errors import StoreError
-from perftrail.measure.pairs import Comparisons, Turns, rule_for
+from perftrail.measure.pairs import Comparisons, InterleavedPairs, rule_for
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
@@ -49,14 +49,14 @@ class Measured:
     own: tuple[float, ...]
     logs: Mapping[str, tuple[float, ...]]
     same: frozenset[str]
-    bout: Bout
+    bout: WatchedBenchmark
 
     def against(self, one: str, other: str) -> Comparison | None:
         """Compare two revisions of the batch; `None` if they are one build, or one was not measured."""
         return self.bout.against(self.target, one, other)
 
 
-class Bout:
+class WatchedBenchmark:
     """One benchmark in one variant: the reference interleaved with the others until verdicts are settled."""
 
     def __init__(self, session: Session, readies: Mapping[str, Sequence[Ready]], reference: str) -> None:
@@ -66,7 +66,7 @@ class Bout:
         }
         self.reference = reference
         apart = {name: readies[name] for name in dict.fromkeys(self._alike.values())}
-        self.turns: Turns[str] = Turns(session, apart)
+        self.turns: InterleavedPairs[str] = InterleavedPairs(session, apart)
         self._comparisons: Comparisons[str] = Comparisons(self.turns.units)
         first = next(iter(readies.values()))[0].cell
         there = set(self.turns.units.points)
@@ -146,7 +146,7 @@ def measured_batch(
     Failed builds and missing metrics are omitted; the console reports them. Returns `None` if the
     reference does not build or run, so that nothing can be compared with it.
     """
-    bouts: list[Bout] = []
+    bouts: list[WatchedBenchmark] = []
     made_somewhere = False
     for variant in session.study.variants:
         made: dict[str, dict[str, list[Ready]]] = {}
@@ -157,7 +157,7 @@ def measured_batch(
                     made.setdefault(cell.benchmark, {}).setdefault(revision.id, []).append(ready)
         made_somewhere = made_somewhere or any(reference.id in readies for readies in made.values())
         bouts += [
-            Bout(session, readies, reference.id)
+            WatchedBenchmark(session, readies, reference.id)
             for readies in made.values()
             if reference.id in readies and len(readies) > 1
         ]

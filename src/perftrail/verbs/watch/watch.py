@@ -1,6 +1,6 @@
 """Check a branch for new revisions, measure them, and search for changes.
 
-`kept` adapts the state to a branch that was rewritten. `Look` is one check.
+`kept` adapts the state to a branch that was rewritten. `BranchCheck` is one check.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def watched_range(study: Study, branch: str | None) -> str | None:
     return f"{span.old}..{branch or ''}"
 
 
-class Look:
+class BranchCheck:
     """One check of a branch: measures and judges everything new on it.
 
     `save` is called with the whole state whenever it changes. `receivers` are those of messages.
