@@ -265,9 +265,9 @@ def sift(samples: Sequence[FlaggedSample], *, least: int) -> SelectedSamples:
     `least` samples suffice, or `ENOUGH_QUIET` if that is fewer. This assumes that noise flags are independent of the
     program's own value: they describe other processes.
 
-    >>> sift([Marked(value=1.0), Marked(value=9.0, flags=("busy",))], least=1)
+    >>> sift([FlaggedSample(value=1.0), FlaggedSample(value=9.0, flags=("busy",))], least=1)
     SelectedSamples(values=(1.0,), note='discarded 1 of 2 samples (busy)')
-    >>> sift([Marked(value=1.0), Marked(value=9.0, flags=("busy",))], least=2)
+    >>> sift([FlaggedSample(value=1.0), FlaggedSample(value=9.0, flags=("busy",))], least=2)
     SelectedSamples(values=(1.0, 9.0), note='used all samples; 1 of 2 noisy (busy)')
     """
     quiet = [sample.value for sample in samples if weight(sample.flags) > 0.0]
