@@ -313,8 +313,24 @@ class Store(Protocol):
         """Give what came of every build, by key: for who looks at all of a history."""
         ...
 
+    def subject_builds(self) -> Mapping[tuple[str, str], BuildRecord]:
+        """Return the last build of every subject, by revision and variant."""
+        ...
+
     def add_runnable(self, runnable: Runnable) -> None:
-        """Keep which revision, variant, benchmark and point a runnable stands for; again is no error."""
+        """Keep which revision, variant, benchmark and point a runnable stands for, and its last origin."""
+        ...
+
+    def add_revisions(self, revisions: Iterable[tuple[int, Revision]]) -> None:
+        """Store revisions, each with its position in the history; a known one gets its new position and label."""
+        ...
+
+    def history(self) -> Sequence[Revision]:
+        """Return the stored revisions in the order of the history."""
+        ...
+
+    def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
+        """Return the runnables, among these, that have an invocation on a machine."""
         ...
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:

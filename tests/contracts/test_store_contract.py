@@ -10,8 +10,9 @@ import pytest
 
 from perftrail.errors import StoreError
 from perftrail.model.benchmark import Point
-from perftrail.model.measurement import UNDRAWN, Draw, Machine, Measurement
+from perftrail.model.measurement import UNDRAWN, Draw, Machine, Measurement, Origin
 from perftrail.model.search_record import STATUSES, RegressionNote
+from perftrail.model.subject import Revision
 from perftrail.store import MemoryStore, open_store
 from tests.store.examples import (
     BUILD,
@@ -117,6 +118,39 @@ def test_a_runnable_kept_again_is_no_error_and_no_second(store: SqlStore | Memor
     store.add_runnable(OTHER_RUNNABLE)
     store.add_runnable(RUNNABLE)
     assert store.runnables() == [RUNNABLE, OTHER_RUNNABLE]
+
+
+def test_a_runnable_has_its_last_origin(store: SqlStore | MemoryStore) -> None:
+    first, last = Origin(recipe="1", tools=("cc: 12",)), Origin(recipe="1", tools=("cc: 13",))
+    for origin in (None, first, last, None):
+        store.add_runnable(replace(RUNNABLE, origin=origin))
+    assert store.runnables("mt") == [replace(RUNNABLE, origin=last)]
+    assert store.runnables("st") == [OTHER_RUNNABLE]
+
+
+def test_revisions_come_back_in_the_order_of_the_history(empty: SqlStore | MemoryStore) -> None:
+    old, new = Revision(id="o", summary="Old"), Revision(id="n", label="v2", parents=("o",), time="2026-01-01")
+    empty.add_revisions([(7, new)])
+    empty.add_revisions([(3, replace(old, label="first"))])
+    empty.add_revisions([(2, old), (9, new)])
+    assert list(empty.history()) == [old, new]
+
+
+def test_every_subject_has_its_last_build(empty: SqlStore | MemoryStore) -> None:
+    other = replace(BUILD, revision="2" * 40)
+    for record in (BUILD, LINK, FAILED_BUILD, other):
+        empty.add_build(record)
+    name = (BUILD.revision, BUILD.variant)
+    assert empty.subject_builds() == {name: FAILED_BUILD, ("2" * 40, BUILD.variant): other}
+
+
+def test_only_runnables_that_ran_on_a_machine_are_given_as_such(store: SqlStore | MemoryStore) -> None:
+    store.add(measurement(key()))
+    both = (RUNNABLE.key, OTHER_RUNNABLE.key)
+    assert store.ran(both, MACHINE.id) == {RUNNABLE.key}
+    assert store.ran([OTHER_RUNNABLE.key], MACHINE.id) == frozenset()
+    assert store.ran(both, OTHER_MACHINE.id) == frozenset()
+    assert store.ran(both, "unknown") == frozenset()
 
 
 def test_revisions_with_equal_content_share_a_runnable_and_are_both_known(

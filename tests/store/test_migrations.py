@@ -14,7 +14,8 @@ from sqlalchemy import create_engine, inspect
 
 from perftrail import __version__
 from perftrail.errors import StoreError
-from perftrail.model.measurement import Draw
+from perftrail.model.measurement import Draw, Origin
+from perftrail.model.subject import Revision
 from perftrail.store import open_store, schema
 from perftrail.store.migrations import Migration, shipped
 from perftrail.store.sqlite import open_to_read, open_to_write
@@ -70,7 +71,7 @@ def fill(store: SqlStore) -> None:
 
 def assert_filled(store: SqlStore | MemoryStore) -> None:
     assert dict(store.machines()) == {MACHINE.id: MACHINE, OTHER_MACHINE.id: OTHER_MACHINE}
-    assert store.runnables() == [RUNNABLE, OTHER_RUNNABLE, replace(RUNNABLE, revision="3" * 40)]
+    assert [replace(each, origin=None) for each in store.runnables()] == [RUNNABLE, OTHER_RUNNABLE, replace(RUNNABLE, revision="3" * 40)]
     assert store.build(BUILD.key) == BUILD
     assert store.build(LINK.key) == LINK
     assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: OUTCOMES}
@@ -85,6 +86,11 @@ DRAWN = (
     replace(measurement(key(2, runnable=OTHER_RUNNABLE)), draw=Draw(seed=1)),
 )
 """What the files from version 3 on hold beside the rest: invocations for which something was drawn."""
+
+
+ORIGIN = Origin(recipe="7" * 32, lines=("make", "{build}/prog"), tools=("x86_64", "cc: cc 12.2.0"))
+HISTORY = (Revision(id="2" * 40, label="v1"), Revision(id="1" * 40, summary="Faster", parents=("2" * 40,)))
+"""What the files from version 5 on contain in addition: an origin of one runnable, and the history."""
 
 
 def structure(path: Path) -> dict[str, object]:
@@ -190,9 +196,19 @@ def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Pat
 def test_what_was_drawn_is_read_from_a_store_that_has_it(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0004.sql").read_text())
+        database.executescript((FILES / "version-0005.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.outcomes([OTHER_RUNNABLE.key], MACHINE.id) == {OTHER_RUNNABLE.key: DRAWN}
+
+
+def test_origins_and_the_history_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0005.sql").read_text())
+    with open_store(str(path), access="read") as store:
+        assert store.history() == list(HISTORY)
+        assert store.runnables("st") == [replace(OTHER_RUNNABLE, origin=ORIGIN)]
+        assert [each.origin for each in store.runnables("mt")] == [None, None]
 
 
 def test_searches_of_older_versions_get_the_keys_of_today(tmp_path: Path) -> None:

@@ -171,7 +171,8 @@ class BuildRecord:
     """A build in the store: its first revision, its variant, and its outcome.
 
     The outcome of a subject's build is `Built`, that of a benchmark build (named by `benchmark`) is `Prepared`. A
-    `Failure` is a fact, too: perftrail does not repeat the build unless asked.
+    `Failure` is a fact, too: perftrail does not repeat the build unless asked. `recipe` is the content key of the
+    recipe and its tools, without the revision; empty in results of older versions.
     """
 
     key: str
@@ -180,3 +181,4 @@ class BuildRecord:
     outcome: Built | Prepared | Failure
     benchmark: str = ""
     finished: str = ""
+    recipe: str = ""

@@ -116,10 +116,24 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """How a runnable is built and started: its recipe's lines, and the versions of the tools that they name.
+
+    `recipe` is the content key of everything in the study that decides this: lines, variables and files. It
+    covers no revision and no tool, so that a change of either can be told from a change of the study.
+    """
+
+    recipe: str
+    lines: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runnable:
     """A subject at one point of one benchmark, ready to start; `key` is its content key.
 
-    Two revisions with equal artefacts share their key, and so their samples.
+    Two revisions with equal artefacts share their key, and so their samples. `origin` is `None` in results of
+    older versions of perftrail, which did not store it.
     """
 
     key: str
@@ -128,6 +142,7 @@ class Runnable:
     benchmark: str
     point: Point
     artefact: str
+    origin: Origin | None = None
 
 
 ForeignMethod = Literal["cpuacct", "proc-stat"]

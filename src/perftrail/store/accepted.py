@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
-from perftrail.model.measurement import Draw, FailedInvocation, Measurement
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Origin
 from perftrail.model.search_record import STATUSES, RegressionNote
 
 if TYPE_CHECKING:
@@ -150,6 +150,15 @@ def accepted_runnable(runnable: Runnable) -> Runnable:
         variant=storable(runnable.variant),
         benchmark=storable(runnable.benchmark),
         artefact=storable(runnable.artefact),
+        origin=None if runnable.origin is None else _accepted_origin(runnable.origin),
+    )
+
+
+def _accepted_origin(origin: Origin) -> Origin:
+    return Origin(
+        recipe=storable(origin.recipe),
+        lines=tuple(map(storable, origin.lines)),
+        tools=tuple(map(storable, origin.tools)),
     )
 
 

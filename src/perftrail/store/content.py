@@ -113,6 +113,7 @@ TEXTS = {
     "machine_id": (schema.machine, schema.machine.c.fingerprint),
     "perftrail_id": (schema.perftrail, schema.perftrail.c.version),
     "block_id": (schema.block, schema.block.c.name),
+    "origin_id": (schema.origin, schema.origin.c.text),
 }
 """The texts that numbers stand for, by the columns that hold these."""
 
@@ -145,6 +146,7 @@ def _contents(connection: Connection) -> dict[str, Iterable[object]]:
         "machines": (tuple(row) for row in connection.execute(machines)),
         "builds": _numbered_by_key(connection),
         "runnables": _without_id(connection, schema.stands_for),
+        "revisions": _without_id(connection, schema.revision),
         "invocations": (each.content for batch in invocations(connection) for each in batch),
         "searches": _without_id(connection, schema.search),
         "steps": (tuple(row) for row in connection.execute(steps)),

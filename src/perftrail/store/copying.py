@@ -98,6 +98,7 @@ NAMED = (
     (schema.metric, "name"),
     (schema.method, "name"),
     (schema.block, "name"),
+    (schema.origin, "text"),
 )
 """The tables whose rows are a text and the number that stands for it."""
 
@@ -199,6 +200,7 @@ class Copying:
             self._texts(table, column)
         self._builds()
         self._stands_for()
+        self._revisions()
         self._invocations()
         self._searches()
         self._steps()
@@ -281,6 +283,15 @@ class Copying:
                     for key, row in rows.items()
                     if there.get(key, row["artefact"]) != row["artefact"]
                 )
+
+            self._put(put)
+
+    def _revisions(self) -> None:
+        """Copy revisions; one that is there keeps its position."""
+        for chunk in chunks(self._rows(schema.revision)):
+
+            def put(connection: Connection, _: Copied, rows: Sequence[Named] = chunk) -> None:
+                connection.execute(insert_unless_there(connection, schema.revision), rows)
 
             self._put(put)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
     from perftrail.model.search_record import Json, RegressionNote, SearchRecord
+    from perftrail.model.subject import Revision
 
 WHERE = "store in memory"
 
@@ -53,6 +54,8 @@ class MemoryStore:
         self._refusal = refusal
         self._machines: dict[str, Machine] = {}
         self._builds: dict[str, BuildRecord] = {}
+        self._by_subject: dict[tuple[str, str], BuildRecord] = {}
+        self._revisions: dict[str, tuple[int, Revision]] = {}
         self._keys: set[str] = set()
         self._runnables: dict[Runnable, Runnable] = {}
         self._outcomes: dict[str, dict[InvocationKey, Outcome]] = {}
@@ -86,14 +89,18 @@ class MemoryStore:
         """Keep what came of a build; a later record of the same key stands for it from then on."""
         self._write()
         self._builds_kept += 1
-        self._builds[identifier(record.key, "build")] = replace(
+        plain = replace(
             record,
             revision=storable(record.revision),
             variant=storable(record.variant),
             benchmark=storable(record.benchmark),
             finished=storable(record.finished),
+            recipe=storable(record.recipe),
             outcome=build_outcome_from_json(build_outcome_to_json(record)),
         )
+        self._builds[identifier(record.key, "build")] = plain
+        if not plain.benchmark:
+            self._by_subject[plain.revision, plain.variant] = plain
 
     def build(self, key: str) -> BuildRecord | None:
         """Give what came of a build last, `None` when it was never tried."""
@@ -103,12 +110,19 @@ class MemoryStore:
         """Give what came of every build last, by key."""
         return dict(self._builds)
 
+    def subject_builds(self) -> Mapping[tuple[str, str], BuildRecord]:
+        """Return the last build of every subject, by revision and variant."""
+        return dict(self._by_subject)
+
     def add_runnable(self, runnable: Runnable) -> None:
         """Keep what a runnable stands for: every revision, variant, benchmark and point, each once."""
         self._write()
         plain = accepted_runnable(runnable)
         self._keys.add(plain.key)
-        self._runnables.setdefault(replace(plain, artefact=""), plain)
+        name = replace(plain, artefact="", origin=None)
+        known = self._runnables.setdefault(name, plain)
+        if plain.origin not in (None, known.origin):
+            self._runnables[name] = replace(known, origin=plain.origin)
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
         """Give every runnable, or those of one benchmark, in the order they were first kept."""
@@ -117,6 +131,27 @@ class MemoryStore:
     def revisions(self) -> frozenset[str]:
         """Give the ids of the revisions that runnables stand for."""
         return frozenset(kept.revision for kept in self._runnables.values())
+
+    def add_revisions(self, revisions: Iterable[tuple[int, Revision]]) -> None:
+        """Store revisions, each with its position in the history; a known one gets its new position and label."""
+        self._write()
+        for position, revision in revisions:
+            plain = replace(
+                revision,
+                id=storable(revision.id),
+                summary=storable(revision.summary),
+                label=storable(revision.label),
+                time=storable(revision.time),
+            )
+            self._revisions[plain.id] = (position, plain)
+
+    def history(self) -> Sequence[Revision]:
+        """Return the stored revisions in the order of the history."""
+        return [revision for _, revision in sorted(self._revisions.values(), key=lambda each: each[0])]
+
+    def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
+        """Return the runnables, among these, that have an invocation on a machine."""
+        return frozenset(key for key in runnables if self._of(key, machine))
 
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome. Raises `StoreError` when its key is there already."""

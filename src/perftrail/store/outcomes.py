@@ -42,6 +42,7 @@ class Interned:
         self.metrics = Names(schema.metric, "name")
         self.methods = Names(schema.method, "name")
         self.blocks = Names(schema.block, "name")
+        self.origins = Names(schema.origin, "text")
 
     def forget(self) -> None:
         """Remember nothing, after a transaction that was undone."""
@@ -52,6 +53,7 @@ class Interned:
             self.metrics,
             self.methods,
             self.blocks,
+            self.origins,
         ):
             names.forget()
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
-from perftrail.model.measurement import Runnable
+from perftrail.model.measurement import Origin, Runnable
 from perftrail.model.search_record import SearchRecord, StepRecord
-from perftrail.store.accepted import finite, to_json
+from perftrail.model.subject import Revision
+from perftrail.store.accepted import finite, storable, to_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
@@ -58,6 +60,7 @@ def build_from_row(row: Row[Any]) -> BuildRecord:
         variant=row.variant,
         benchmark=row.benchmark,
         finished=row.finished,
+        recipe=row.recipe or "",
         outcome=build_outcome_from_json(row.outcome),
     )
 
@@ -71,6 +74,42 @@ def runnable_from_row(row: Row[Any]) -> Runnable:
         benchmark=row.benchmark,
         point=point_from_json(row.point),
         artefact=row.artefact,
+        origin=None if row.origin is None else origin_from_json(row.origin),
+    )
+
+
+def origin_to_json(origin: Origin) -> str:
+    """Write an origin as a JSON object."""
+    return to_json(asdict(origin), f"origin {origin.recipe[:12]}")
+
+
+@lru_cache(maxsize=1024)
+def origin_from_json(text: str) -> Origin:
+    """Read an origin; most runnables share theirs with many others."""
+    fields = json.loads(text)
+    return Origin(recipe=fields["recipe"], lines=tuple(fields["lines"]), tools=tuple(fields["tools"]))
+
+
+def revision_to_row(revision: Revision, position: int) -> dict[str, object]:
+    """Write a revision as a row of its table."""
+    return {
+        "name": storable(revision.id),
+        "position": position,
+        "summary": storable(revision.summary),
+        "label": storable(revision.label),
+        "time": storable(revision.time),
+        "parents": to_json(list(revision.parents), f"revision {revision.id}"),
+    }
+
+
+def revision_from_row(row: Row[Any]) -> Revision:
+    """Read a revision."""
+    return Revision(
+        id=row.name,
+        summary=row.summary,
+        label=row.label,
+        time=row.time,
+        parents=tuple(json.loads(row.parents)),
     )
 
 

@@ -59,6 +59,7 @@ build = Table(
     Column("outcome", Text, nullable=False),
     Column("machine_id", ForeignKey("machine.id")),
     Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+    Column("recipe", Text),
     Index("build_by_key", "key", "id"),
 )
 """What came of builds, as JSON in `outcome`; of several rows with one key the last counts."""
@@ -71,6 +72,27 @@ runnable = Table(
 )
 """What is run, by its content."""
 
+origin = Table(
+    "origin",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("text", Text, nullable=False, unique=True),
+)
+"""How runnables are built and started, each as a JSON object with recipe, lines and tools."""
+
+revision = Table(
+    "revision",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("position", Integer, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("time", Text, nullable=False),
+    Column("parents", Text, nullable=False),
+)
+"""Measured revisions with their position in the history, for readers without the source; `parents` is a JSON array."""
+
 stands_for = Table(
     "stands_for",
     metadata,
@@ -81,6 +103,7 @@ stands_for = Table(
     Column("benchmark", Text, nullable=False),
     Column("point", Text, nullable=False),
     Column("artefact", Text, nullable=False),
+    Column("origin_id", ForeignKey("origin.id")),
     UniqueConstraint("runnable_id", "revision", "variant", "benchmark", "point"),
     Index("stands_for_by_benchmark", "benchmark", "id"),
 )

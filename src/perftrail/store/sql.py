@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import case, func, insert, select, update
+from sqlalchemy import case, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from perftrail._version import __version__
@@ -33,12 +33,15 @@ from perftrail.store.accepted import (
     unknown_machine,
     unknown_search,
 )
-from perftrail.store.identifiers import insert_or_replace, insert_unless_there
+from perftrail.store.identifiers import Names, chunks, insert_or_replace, insert_unless_there
 from perftrail.store.outcomes import read_recent, read_samples
 from perftrail.store.rows import (
     build_from_row,
     build_outcome_to_json,
+    origin_to_json,
     point_to_json,
+    revision_from_row,
+    revision_to_row,
     runnable_from_row,
     search_from_row,
     step_from_row,
@@ -50,11 +53,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import ColumnElement, Connection, Select
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import Outcome, Runnable, Samples
     from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
     from perftrail.store.server_outage import Patience
     from perftrail.store.transactions import Database
@@ -81,13 +85,22 @@ def read_mark(connection: Connection) -> Mark:
     )
 
 
+def _runnables() -> Select[Any]:
+    """Select runnables with their keys and origins."""
+    table = schema.stands_for
+    return (
+        select(schema.runnable.c.key, table, schema.origin.c.text.label("origin"))
+        .join_from(table, schema.runnable)
+        .outerjoin(schema.origin, table.c.origin_id == schema.origin.c.id)
+    )
+
+
 def recent(connection: Connection, most: int, interned: Interned) -> Sequence[tuple[Runnable, Outcome]]:
     """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
     found = read_recent(connection, most, interned)
     table = schema.stands_for
     rows = connection.execute(
-        select(schema.runnable.c.key, table)
-        .join_from(table, schema.runnable)
+        _runnables()
         .where(table.c.runnable_id.in_({number for number, _ in found}))
         .order_by(table.c.id.desc())
     )
@@ -277,17 +290,18 @@ class SqlStore:
             "finished": storable(record.finished),
             "succeeded": not isinstance(record.outcome, Failure),
             "outcome": build_outcome_to_json(record),
+            "recipe": storable(record.recipe),
         }
         table = schema.build
+
+        def there(connection: Connection) -> bool:
+            same = (table.c[name] == value for name, value in row.items())
+            return connection.scalar(select(table.c.id).where(*same).limit(1)) is not None
 
         def keep(connection: Connection) -> None:
             machine = self._machine_id(connection, self._machine) if self._machine else None
             about = {"machine_id": machine, "perftrail_id": self._version_id(connection)}
             connection.execute(insert(table).values(row | about))
-
-        def there(connection: Connection) -> bool:
-            same = (table.c[name] == value for name, value in row.items())
-            return connection.scalar(select(table.c.id).where(*same).limit(1)) is not None
 
         self._transactions.write(keep, settled=there)
 
@@ -313,6 +327,17 @@ class SqlStore:
         rows = {row.key: row for row in self._transactions.read(every)}
         return {key: build_from_row(row) for key, row in rows.items()}
 
+    def subject_builds(self) -> Mapping[tuple[str, str], BuildRecord]:
+        """Return the last build of every subject, by revision and variant; one of this machine if there is one."""
+        table = schema.build
+
+        def every(connection: Connection) -> Sequence[Any]:
+            own = select(table).where(table.c.benchmark == "")
+            return connection.execute(own.order_by(*self._builds_order(connection))).all()
+
+        rows = {(row.revision, row.variant): row for row in self._transactions.read(every)}
+        return {name: build_from_row(row) for name, row in rows.items()}
+
     def _builds_order(self, connection: Connection) -> Sequence[ColumnElement[int]]:
         """Order builds so that the one that counts comes last: what another machine makes may differ in its bytes."""
         table = schema.build
@@ -320,7 +345,7 @@ class SqlStore:
         return (table.c.id,) if here is None else (case((table.c.machine_id == here, 1), else_=0), table.c.id)
 
     def add_runnable(self, runnable: Runnable) -> None:
-        """Keep what a runnable stands for: every revision, variant, benchmark and point, each once."""
+        """Keep what a runnable stands for: every revision, variant, benchmark and point, each with its last origin."""
         plain = accepted_runnable(runnable)
         row = {
             "revision": plain.revision,
@@ -332,10 +357,15 @@ class SqlStore:
 
         def keep(connection: Connection) -> None:
             row_of = {"runnable_id": self._interned.runnables.intern(connection, plain.key), **row}
-            there = select(table.c.id).where(*(table.c[name] == value for name, value in row_of.items()))
-            if connection.scalar(there) is None:
+            origin = plain.origin
+            origin_id = origin and self._interned.origins.intern(connection, origin_to_json(origin))
+            same = [table.c[name] == value for name, value in row_of.items()]
+            there = connection.execute(select(table.c.id, table.c.origin_id).where(*same)).one_or_none()
+            if there is None:
                 new = insert_unless_there(connection, table)
-                connection.execute(new.values(**row_of, artefact=plain.artefact))
+                connection.execute(new.values(**row_of, artefact=plain.artefact, origin_id=origin_id))
+            elif origin_id not in (None, there.origin_id):
+                connection.execute(update(table).where(*same).values(origin_id=origin_id))
 
         self._transactions.write(keep)
 
@@ -345,7 +375,7 @@ class SqlStore:
         A key comes once for each revision, variant and point that it stands for.
         """
         table = schema.stands_for
-        wanted = select(schema.runnable.c.key, table).join_from(table, schema.runnable).order_by(table.c.id)
+        wanted = _runnables().order_by(table.c.id)
         if benchmark is not None:
             wanted = wanted.where(table.c.benchmark == storable(benchmark))
         rows = self._transactions.read(lambda connection: connection.execute(wanted).all())
@@ -355,6 +385,49 @@ class SqlStore:
         """Give the ids of the revisions that runnables stand for."""
         wanted = select(schema.stands_for.c.revision).distinct()
         return frozenset(self._transactions.read(lambda connection: connection.scalars(wanted).all()))
+
+    def add_revisions(self, revisions: Iterable[tuple[int, Revision]]) -> None:
+        """Store revisions, each with its position in the history; a known one gets its new position and label."""
+        rows = [revision_to_row(revision, position) for position, revision in revisions]
+
+        def keep(connection: Connection) -> None:
+            names = Names(schema.revision, "name")
+            there = names.find_all(connection, [str(row["name"]) for row in rows])
+            for row in rows:
+                if row["name"] in there:
+                    table = schema.revision
+                    connection.execute(update(table).where(table.c.name == row["name"]).values(row))
+                else:
+                    connection.execute(insert_unless_there(connection, schema.revision).values(row))
+
+        self._transactions.write(keep)
+
+    def history(self) -> Sequence[Revision]:
+        """Return the stored revisions in the order of the history."""
+        table = schema.revision
+        wanted = select(table).order_by(table.c.position, table.c.id)
+        return [
+            revision_from_row(row)
+            for row in self._transactions.read(lambda connection: connection.execute(wanted).all())
+        ]
+
+    def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
+        """Return the runnables, among these, that have an invocation on a machine."""
+        table, names = schema.invocation, schema.runnable
+
+        def those(connection: Connection) -> frozenset[str]:
+            at = self._interned.machines.find(connection, machine)
+            if at is None:
+                return frozenset()
+            one = exists().where(table.c.runnable_id == names.c.id, table.c.machine_id == at)
+            wanted = [key for key in runnables if key == storable(key)]
+            return frozenset(
+                key
+                for chunk in chunks(wanted)
+                for key in connection.scalars(select(names.c.key).where(names.c.key.in_(chunk), one))
+            )
+
+        return self._transactions.read(those)
 
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome, on disk when this returns. Raises `StoreError` when its key is there already."""
