@@ -12,8 +12,10 @@ from sqlalchemy import insert
 
 from benchmarks.store.filling import keep_runnables
 from perftrail import studyfile
+from perftrail.builds.workbench import local_tools
 from perftrail.measure.build_workers import open_builder
-from perftrail.measure.sources import open_sources
+from perftrail.measure.sources import NO_ERAS, open_sources
+from perftrail.measure.subjects import BuildInputs
 from perftrail.model.build import BuildRecord, Built, Prepared, content_key
 from perftrail.model.measurement import Draw, InvocationKey, Measurement, Runnable
 from perftrail.model.plan import cells, recipe, runnable_key
@@ -30,6 +32,7 @@ from perftrail.store.sql import SqlStore
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from perftrail.model.measurement import Origin
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
@@ -99,7 +102,8 @@ def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) ->
         machine = read_machine()
         results.add_machine(machine)
         revisions = sources.walked.history()
-        _know(database, study, builder, revisions)
+        inputs = BuildInputs(study, NO_ERAS, sources.pins, sources.others, local_tools(starter).fingerprint)
+        _know(database, study, builder, inputs, revisions)
         rng = np.random.default_rng(seed)
         for batch in _invocations(results, size, machine.id, rng):
             results.add_all(batch)
@@ -124,7 +128,9 @@ def _commit(repository: Path, count: int) -> None:
     subprocess.run([*git, "reset", "-q", "--hard"], check=True)
 
 
-def _know(database: Database, study: Study, builder: Builder, revisions: Sequence[Revision]) -> None:
+def _know(
+    database: Database, study: Study, builder: Builder, inputs: BuildInputs, revisions: Sequence[Revision]
+) -> None:
     """Keep a finished build of every revision, and what each benchmark on it is, by the keys of the real ones."""
     builds: list[dict[str, object]] = []
     standing: list[Runnable] = []
@@ -135,8 +141,8 @@ def _know(database: Database, study: Study, builder: Builder, revisions: Sequenc
         built = Built(key=key, artefact=content_key(key), directory=f"builds/{key}/tree", seconds=1.0)
         link = builder.link_key(built, steps=(), env={}, files=())
         made = Prepared(built=built, out=f"builds/{key}/bench", artefact=content_key("nothing"))
-        builds += [_build(key, revision, built), _build(link, revision, made)]
-        standing += [_stands(study, cell, made) for cell in cells(study, subject)]
+        builds += [_build(key, revision, built), _build(link, revision, made, benchmark=BENCHMARKS)]
+        standing += [_stands(study, cell, made, inputs.origin(cell)) for cell in cells(study, subject)]
     with database.writing.begin() as connection:
         version = connection.execute(insert(schema.perftrail).values(version="filled")).inserted_primary_key
         assert version is not None
@@ -144,20 +150,26 @@ def _know(database: Database, study: Study, builder: Builder, revisions: Sequenc
     keep_runnables(database, standing)
 
 
-def _build(key: str, revision: Revision, outcome: Built | Prepared) -> dict[str, object]:
+BENCHMARKS = "every benchmark"
+"""Name of the benchmark build, which all benchmarks share here."""
+
+
+def _build(
+    key: str, revision: Revision, outcome: Built | Prepared, *, benchmark: str = ""
+) -> dict[str, object]:
     record = BuildRecord(key=key, revision=revision.id, variant="plain", outcome=outcome)
     return {
         "key": key,
         "revision": revision.id,
         "variant": "plain",
-        "benchmark": "",
+        "benchmark": benchmark,
         "finished": "",
         "succeeded": True,
         "outcome": build_outcome_to_json(record),
     }
 
 
-def _stands(study: Study, cell: Cell, made: Prepared) -> Runnable:
+def _stands(study: Study, cell: Cell, made: Prepared, origin: Origin) -> Runnable:
     return Runnable(
         key=runnable_key(study, cell, made),
         revision=cell.subject.revision.id,
@@ -165,6 +177,7 @@ def _stands(study: Study, cell: Cell, made: Prepared) -> Runnable:
         benchmark=cell.benchmark,
         point=cell.point,
         artefact=made.artefact,
+        origin=origin,
     )
 
 

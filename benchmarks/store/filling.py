@@ -16,7 +16,7 @@ from perftrail.model.measurement import InvocationKey, Machine, Measurement, Run
 from perftrail.model.metrics import MEASURED
 from perftrail.store import schema
 from perftrail.store.identifiers import insert_many
-from perftrail.store.rows import point_to_json
+from perftrail.store.rows import origin_to_json, point_to_json
 from perftrail.store.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -95,6 +95,9 @@ def keep_runnables(database: Database, runnables: Sequence[Runnable]) -> None:
     """Keep what runnables stand for, all at once: a run keeps each by itself, which takes minutes of so many."""
     with database.writing.begin() as connection:
         insert_many(connection, schema.runnable, [{"key": each.key} for each in runnables])
+        origins = dict.fromkeys(origin_to_json(each.origin) for each in runnables if each.origin)
+        insert_many(connection, schema.origin, [{"text": text} for text in origins])
+        origin_of = {row.text: row.id for row in connection.execute(select(schema.origin))}
         numbers = {row.key: row.id for row in connection.execute(select(schema.runnable))}
         rows = [
             {
@@ -104,6 +107,7 @@ def keep_runnables(database: Database, runnables: Sequence[Runnable]) -> None:
                 "benchmark": each.benchmark,
                 "point": point_to_json(each.point),
                 "artefact": each.artefact,
+                "origin_id": origin_of[origin_to_json(each.origin)] if each.origin else None,
             }
             for each in runnables
         ]

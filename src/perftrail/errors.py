@@ -140,5 +140,9 @@ class StaleBuilds(PerftrailError):
         )
 
 
+NOTHING_MEASURED = "no samples yet; measure with: perftrail run, or search with: perftrail find"
+"""Message of `NoAnswer` for a study without samples."""
+
+
 class NoAnswer(PerftrailError):
     """The question could not be answered: every build failed, or there are no samples."""

@@ -7,29 +7,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.errors import ClusterError, UsageError
+from perftrail.builds.workbench import local_tools
+from perftrail.errors import ClusterError, LauncherError, SourceError, UsageError
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.bench import Bench
 from perftrail.measure.build_workers import crew, open_builder, sandboxes
 from perftrail.measure.invoker import open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
-from perftrail.measure.session import Session, View
-from perftrail.measure.sources import open_sources
-from perftrail.measure.subjects import Workshop
+from perftrail.measure.session import BuildView, Session, View
+from perftrail.measure.sources import NO_ERAS, eras_of, open_sources
+from perftrail.measure.subjects import BuildInputs, Workshop, no_tools
+from perftrail.model.quantity import counted
+from perftrail.model.source import ALONE
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.settings import put_back_left_over
+from perftrail.sources.listed import ListedSource
 from perftrail.store import hold, on_server, open_shared, open_store, server_of, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from perftrail.builds.workers import Crew, Makers
     from perftrail.cluster.fleet import Fleet
+    from perftrail.errors import PerftrailError
     from perftrail.measure.invoker import Invoker
     from perftrail.measure.noise import Noise
     from perftrail.measure.sources import Sources
+    from perftrail.measure.subjects import Tools
     from perftrail.model.build import Workplace
     from perftrail.model.measurement import Machine
     from perftrail.model.patch import Patched
@@ -42,6 +48,8 @@ RESULTS = ".perftrail"
 
 DATABASE = "results.db"
 SOURCES = "sources"
+
+NO_SOURCE = "the source cannot be read, so no range of it is known; omit the range"
 
 NO_DASK = "{} needs Dask: pip install 'perftrail[cluster]'"
 
@@ -62,9 +70,10 @@ def results_database(study: Study, store: str | None) -> str:
 
 @contextmanager
 def open_view(study: Study, *, store: str | None) -> Iterator[View]:
-    """Open a study for reading: without a lock, and without changes to the results.
+    """Open a study for reading: without a lock, a build or a change to the results.
 
-    A study of samples shows its files as they are now.
+    Only the store is necessary. If the source cannot be read, the store's own history is used. A study of
+    samples shows its files as they are now. Raises `SourceError` if neither has a history.
     """
     if study.walked.kind == "samples":
         from perftrail.results.samples.view import samples_view  # noqa: PLC0415 - only such a study needs it
@@ -73,31 +82,116 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         return
     root = results_directory(study, store)
     with ExitStack() as stack:
-        machine = read_machine()
+        here = read_machine()
         opened: AbstractContextManager[Store] = open_store(
-            results_database(study, store), access="read", machine=machine.id
+            results_database(study, store), access="read", machine=here.id
+        )
+        results = stack.enter_context(opened)
+        starter = Launcher()
+        stack.callback(starter.close)
+        machine = _measured_by(results, here)
+        tools = local_tools(starter).fingerprint if machine.id == here.id else no_tools
+        notes = () if machine.id == here.id else (_other_machine(machine),)
+        try:
+            sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
+            sources.walked.history()
+        except (SourceError, LauncherError) as error:
+            yield _stored_view(study, results, machine, tools, notes=notes, error=error)
+            return
+        eras = eras_of(study, sources.main, walked=sources.walked)
+        yield View(
+            study=study,
+            machine=machine,
+            source=sources.walked,
+            store=results,
+            pins=sources.pins,
+            asked=sources.asked,
+            inputs=BuildInputs(study, eras, sources.pins, sources.others, tools),
+            notes=notes,
+        )
+
+
+def _stored_view(
+    study: Study,
+    store: Store,
+    machine: Machine,
+    tools: Tools,
+    *,
+    notes: Sequence[str],
+    error: PerftrailError,
+) -> View:
+    """Return a view with the store's own history, because the source cannot be read."""
+    history = store.history()
+    if not history:
+        raise error
+    plain = not study.build.when and not study.walked.skip and len(study.every_source) == 1
+    return View(
+        study=study,
+        machine=machine,
+        source=ListedSource(history, no_range=NO_SOURCE),
+        store=store,
+        inputs=BuildInputs(study, NO_ERAS, ALONE, {}, tools) if plain else None,
+        notes=(
+            *notes,
+            f"The history is that of the stored samples, because perftrail cannot read the source: {error}",
+        ),
+    )
+
+
+@contextmanager
+def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
+    """Open a study for reading, with the builder that the present study would use."""
+    _refuse_samples(study)
+    root = results_directory(study, store)
+    with ExitStack() as stack:
+        here = read_machine()
+        opened: AbstractContextManager[Store] = open_store(
+            results_database(study, store), access="read", machine=here.id
         )
         results = stack.enter_context(opened)
         starter = stack.enter_context(Launcher())
         enclosing = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
         builder = open_builder(study, root, sources, starter, enclosing=enclosing)
-        yield View(
+        workshop = _workshop(study, sources, builder, results, starter)
+        yield BuildView(
             study=study,
-            machine=_measured_by(results, machine),
+            machine=_measured_by(results, here),
             source=sources.walked,
             store=results,
-            workshop=_workshop(study, sources, builder, results),
+            workshop=workshop,
+            inputs=workshop.makings,
             pins=sources.pins,
             asked=sources.asked,
         )
 
 
 def _measured_by(store: Store, here: Machine) -> Machine:
-    """Return the machine whose results are read: this one, or the last machine of a cluster that did the work."""
-    known = store.machines()
-    named = [each for each in known.values() if "name" in each.facts]
-    return named[-1] if named and here.id not in known else here
+    """Return the machine whose samples are read: this one, or the last one that has samples if this one has none.
+
+    A named machine of a cluster comes first, because it worked for this one.
+    """
+    sampled = store.sampled_machines()
+    if here.id in sampled or not sampled:
+        return here
+    known = [each for id_, each in store.machines().items() if id_ in sampled]
+    named = [each for each in known if "name" in each.facts]
+    return (named or known)[-1]
+
+
+def _other_machine(machine: Machine) -> str:
+    """Return the sentence that says whose samples are shown."""
+    facts = machine.facts
+    parts = [facts.get("name", ""), facts.get("cpu", ""), _cpus(facts.get("logical_cpus", ""))]
+    about = ", ".join(part for part in parts if part)
+    return (
+        f"These samples are from another machine ({about or machine.id}), because this one has none. "
+        "Measure here with: perftrail run"
+    )
+
+
+def _cpus(count: str) -> str:
+    return counted(int(count), "CPU") if count.isdecimal() else ""
 
 
 @contextmanager
@@ -185,7 +279,7 @@ def _session(
         enclosing.prepare()
     sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
     builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=hands)
-    workshop = _workshop(study, sources, builder, place.results, retry_failed=retry_failed)
+    workshop = _workshop(study, sources, builder, place.results, starter, retry_failed=retry_failed)
     logs = root / "logs"
     invoker = stack.enter_context(
         open_invoker(study, builder, starter, enclosing=enclosing, place=root, logs=logs, on_noise=on_noise)
@@ -198,6 +292,7 @@ def _session(
         source=sources.walked,
         store=place.results,
         workshop=workshop,
+        inputs=workshop.makings,
         pins=sources.pins,
         bench=place.bench(invoker),
         at_once=1 if fleet is None else fleet.hands,
@@ -277,7 +372,13 @@ def shell_prefix(study: Study, place: Workplace, *, store: str | None) -> Iterat
 
 
 def _workshop(
-    study: Study, sources: Sources, builder: Builder, results: Store, *, retry_failed: bool = False
+    study: Study,
+    sources: Sources,
+    builder: Builder,
+    results: Store,
+    starter: Launcher,
+    *,
+    retry_failed: bool = False,
 ) -> Workshop:
     return Workshop(
         study,
@@ -287,4 +388,5 @@ def _workshop(
         retry_failed=retry_failed,
         pins=sources.pins,
         others=sources.others,
+        tools=local_tools(starter).fingerprint,
     )

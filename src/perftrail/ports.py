@@ -329,6 +329,10 @@ class Store(Protocol):
         """Return the stored revisions in the order of the history."""
         ...
 
+    def sampled_machines(self) -> frozenset[str]:
+        """Return the ids of the machines with at least one invocation."""
+        ...
+
     def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
         """Return the runnables, among these, that have an invocation on a machine."""
         ...

@@ -129,7 +129,10 @@ def test_a_runnable_has_its_last_origin(store: SqlStore | MemoryStore) -> None:
 
 
 def test_revisions_come_back_in_the_order_of_the_history(empty: SqlStore | MemoryStore) -> None:
-    old, new = Revision(id="o", summary="Old"), Revision(id="n", label="v2", parents=("o",), time="2026-01-01")
+    old, new = (
+        Revision(id="o", summary="Old"),
+        Revision(id="n", label="v2", parents=("o",), time="2026-01-01"),
+    )
     empty.add_revisions([(7, new)])
     empty.add_revisions([(3, replace(old, label="first"))])
     empty.add_revisions([(2, old), (9, new)])
@@ -151,6 +154,7 @@ def test_only_runnables_that_ran_on_a_machine_are_given_as_such(store: SqlStore 
     assert store.ran([OTHER_RUNNABLE.key], MACHINE.id) == frozenset()
     assert store.ran(both, OTHER_MACHINE.id) == frozenset()
     assert store.ran(both, "unknown") == frozenset()
+    assert store.sampled_machines() == {MACHINE.id}
 
 
 def test_revisions_with_equal_content_share_a_runnable_and_are_both_known(

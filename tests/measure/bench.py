@@ -70,12 +70,14 @@ def a_session(
         scratch=tmp_path / "scratch",
         logs=tmp_path / "logs",
     )
+    workshop = Workshop(study, source, builder, store, retry_failed=retry_failed)
     return Session(
         study=study,
         machine=MACHINE,
         source=source,
         store=store,
-        workshop=Workshop(study, source, builder, store, retry_failed=retry_failed),
+        workshop=workshop,
+        inputs=workshop.makings,
         bench=Bench(store=store, engine=LocalEngine(), invoker=invoker, machine=MACHINE),
     )
 

@@ -14,7 +14,7 @@ from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.ports import Done, Job, Pending
 from perftrail.results.changes import looked_for
-from perftrail.results.measured import MeasuredHere, Recollection
+from perftrail.results.measured import MeasuredHere
 from perftrail.results.rows import Row, in_order, rows, rows_by_benchmark
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run
@@ -49,7 +49,7 @@ def test_every_cell_has_the_key_that_it_has_alone(tmp_path: Path) -> None:
     }
     assert len(alone) == 4 * 2 * 5
     assert len(set(alone.values())) == 18  # artefacts that are alike share theirs
-    assert dict(Recollection(session).cells(revisions)) == alone
+    assert dict(MeasuredHere(session).cells) == alone
 
 
 def test_samples_are_read_once_and_more_metrics_are_added(tmp_path: Path) -> None:

@@ -71,7 +71,8 @@ def fill(store: SqlStore) -> None:
 
 def assert_filled(store: SqlStore | MemoryStore) -> None:
     assert dict(store.machines()) == {MACHINE.id: MACHINE, OTHER_MACHINE.id: OTHER_MACHINE}
-    assert [replace(each, origin=None) for each in store.runnables()] == [RUNNABLE, OTHER_RUNNABLE, replace(RUNNABLE, revision="3" * 40)]
+    stored = [replace(each, origin=None) for each in store.runnables()]
+    assert stored == [RUNNABLE, OTHER_RUNNABLE, replace(RUNNABLE, revision="3" * 40)]
     assert store.build(BUILD.key) == BUILD
     assert store.build(LINK.key) == LINK
     assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: OUTCOMES}

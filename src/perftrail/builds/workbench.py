@@ -149,6 +149,14 @@ class Toolchain:
         return self._known[tool]
 
 
+def local_tools(starter: Starter) -> Toolchain:
+    """Return the tools of this machine, found in the search path of builds."""
+    environment = {"PATH": search_path(), "LC_ALL": "C.UTF-8"}
+    return Toolchain(
+        lambda program, argument: version_of(starter, program, argument, environment), path=search_path()
+    )
+
+
 def _arguments(tool: str) -> str:
     return _ARGUMENTS.get(tool) or _ARGUMENTS.get(_VERSION_SUFFIX.sub("", tool), "")
 
@@ -176,7 +184,7 @@ class Workbench:
         disk_bytes: float | None,
     ) -> None:
         self.trees = trees
-        self.tools = Toolchain(self._version, path=search_path())
+        self.tools = local_tools(starter)
         self._starter = starter
         self._enclosing = enclosing
         self._builds = builds

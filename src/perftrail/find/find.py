@@ -22,14 +22,15 @@ from perftrail.model.measurement import seed_of
 from perftrail.model.search_record import SearchRecord
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
+from perftrail.results.measured import MeasuredHere
 from perftrail.search import Budget, ManySearch
 from perftrail.search.failing import FailureSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from perftrail.find.answer import FindRequest
-    from perftrail.measure.events import Event
+    from perftrail.measure.events import Event, Outdated
     from perftrail.measure.session import Session
     from perftrail.model.build import Failure
     from perftrail.model.subject import Revision
@@ -68,6 +69,7 @@ class Find:
         if len(self._revisions) < 2:
             raise NoAnswer("the range has one revision, so it contains no change; widen source.range")
         yield from (Skipped(left_out=each) for each in self._session.workshop.left_out(self._revisions))
+        yield from self._outdated()
         self._beforehand = self._prior_weights()
         record = self._record()
         self._begun = self._first_begun(record)
@@ -84,6 +86,16 @@ class Find:
         result = replace(result, pins=self._session.pins)
         journal.end(result.as_json())
         return result
+
+    def _outdated(self) -> Iterator[Outdated]:
+        """Yield an event if the range has samples that the present study would take again."""
+        if isinstance(self._request.goal, Working):
+            return
+        names = {(target.benchmark, target.variant) for target in self._request.goal}
+        known = {revision.id for revision in self._revisions}
+        yield from MeasuredHere(self._session).outdated_of(
+            lambda cell: (cell.benchmark, cell.subject.variant) in names and cell.subject.revision.id in known
+        )
 
     def _changed(
         self, targets: tuple[Target, ...], journal: Journal

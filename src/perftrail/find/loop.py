@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from perftrail.find.journal import Journal, Ledger
     from perftrail.find.sampler import Sampler
     from perftrail.measure.events import Event, Stepped
-    from perftrail.measure.session import Session, View
+    from perftrail.measure.session import BuildView, Session
     from perftrail.model.benchmark import Point
     from perftrail.model.measurement import Outcome
     from perftrail.model.search_record import Json
@@ -356,7 +356,7 @@ class _Measured:
 
 
 def warm_prior(
-    view: View, target: Target, revisions: Sequence[Revision], *, before: str
+    view: BuildView, target: Target, revisions: Sequence[Revision], *, before: str
 ) -> tuple[float, ...] | None:
     """Return prior weights of the revisions from this machine's samples, for `Question.prior`.
 
@@ -383,7 +383,7 @@ def warm_prior(
     return search_weights([(each.position, each.logs) for each in firsts], len(revisions))
 
 
-def _keys(view: View, target: Target, revision: Revision) -> dict[Point, str] | None:
+def _keys(view: BuildView, target: Target, revision: Revision) -> dict[Point, str] | None:
     """Return the runnable's key at each point of a target, or `None` if one was never built."""
     subject = Subject(revision=revision, variant=target.variant)
     keys: dict[Point, str] = {}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.sources import LeftOut
     from perftrail.model.build import Built, Failure
-    from perftrail.model.measurement import Outcome
+    from perftrail.model.measurement import Difference, Outcome
     from perftrail.model.plan import Cell
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
@@ -28,6 +28,14 @@ class Skipped:
     """The study excludes these revisions, all for one reason."""
 
     left_out: LeftOut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outdated:
+    """Samples that count only if the new build is identical: how many measured points of `every`, by what changed."""
+
+    differences: Mapping[Difference, int]
+    every: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +139,7 @@ class Stepped:
 Event = (
     HistoryRead
     | Skipped
+    | Outdated
     | BuildStarted
     | BuildFinished
     | BuilderSaid

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.measure.troubles import common
-from perftrail.model.build import Failure
+from perftrail.model.build import Failure, Prepared
 from perftrail.model.plan import subjects
 from perftrail.model.source import ALONE
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
     from perftrail.measure.bench import Bench
     from perftrail.measure.sources import LeftOut
-    from perftrail.measure.subjects import Workshop
+    from perftrail.measure.subjects import BuildInputs, Workshop
     from perftrail.measure.troubles import Trouble
+    from perftrail.model.build import Built
     from perftrail.model.measurement import Machine
     from perftrail.model.source import Pins
     from perftrail.model.study import Study
-    from perftrail.model.subject import Revision
+    from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Source, Store
 
 
@@ -34,23 +35,37 @@ def just_now() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A study with its source, its store and this machine, for workflows that only read.
+    """A study with its source, its store and a machine's samples, for workflows that only read.
 
     `source` is the one whose history is used; `pins` hold the revisions of the study's other sources. `asked`
     is the time of the last update of a cached source: ISO 8601, or empty when this process updated it.
+    `inputs` are what the present study would build and run; `None` if nobody knows, because a source cannot be
+    read. `notes` are sentences about what is shown: other machine, source that cannot be read.
     """
 
     study: Study
     machine: Machine
     source: Source
     store: Store
-    workshop: Workshop
     pins: Pins = ALONE
     asked: Callable[[], str] = just_now
+    inputs: BuildInputs | None = None
+    notes: tuple[str, ...] = ()
+
+    def wanted(self, revisions: Sequence[Revision]) -> tuple[Revision, ...]:
+        """Return the revisions that the study does not skip."""
+        return tuple(revisions) if self.inputs is None else self.inputs.eras.wanted(revisions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session(View):
+class BuildView(View):
+    """A view that also knows the builds of the present study."""
+
+    workshop: Workshop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session(BuildView):
     """A view that can also build and measure.
 
     A search may run `at_once` tasks in parallel: one where all tasks run on this machine.
@@ -70,10 +85,23 @@ class Missing:
 
 def missing_builds(view: View, revisions: Sequence[Revision]) -> Missing:
     """Return the study's revisions that are known to be missing. Builds nothing."""
-    found = {
-        subject: known
-        for subject in subjects(view.study, view.workshop.wanted(revisions))
-        if (known := view.workshop.known_build(subject)) is not None
-    }
+    found = stored_builds(view, revisions)
     failures = {subject: known for subject, known in found.items() if isinstance(known, Failure)}
-    return Missing(troubles=common(tuple(found), failures), left_out=view.workshop.left_out(revisions))
+    left_out = () if view.inputs is None else view.inputs.eras.left_out(revisions)
+    return Missing(troubles=common(tuple(found), failures), left_out=left_out)
+
+
+def stored_builds(view: View, revisions: Sequence[Revision]) -> dict[Subject, Built | Failure]:
+    """Return the last stored build of every subject; no failures of a recipe that changed since."""
+    records = view.store.subject_builds()
+    found: dict[Subject, Built | Failure] = {}
+    for subject in subjects(view.study, view.wanted(revisions)):
+        record = records.get((subject.revision.id, subject.variant))
+        if record is None or isinstance(record.outcome, Prepared):
+            continue
+        if isinstance(record.outcome, Failure) and view.inputs is not None and record.recipe:
+            now = view.inputs.build_recipe(view.inputs.recipe(subject))
+            if now not in ("", record.recipe):
+                continue
+        found[subject] = record.outcome
+    return found

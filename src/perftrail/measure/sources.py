@@ -133,6 +133,10 @@ class Eras:
         """Return the eras of a revision, in the order of the study file."""
         return [era for era, ids in self.recipes if revision.id in ids]
 
+    def wanted(self, revisions: Sequence[Revision]) -> tuple[Revision, ...]:
+        """Return the revisions that the study does not skip."""
+        return tuple(revision for revision in revisions if revision.id not in self.skipped)
+
     def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
         """Return the skipped revisions among these, by reason."""
         found: dict[str, list[Revision]] = {}
@@ -140,6 +144,10 @@ class Eras:
             if revision.id in self.skipped:
                 found.setdefault(self.skipped[revision.id], []).append(revision)
         return tuple(LeftOut(reason=reason, revisions=tuple(those)) for reason, those in found.items())
+
+
+NO_ERAS = Eras(recipes=(), skipped={})
+"""The eras of a study that has none."""
 
 
 def eras_of(study: Study, source: Source, *, walked: Source) -> Eras:

@@ -7,11 +7,14 @@ wrong.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
+from perftrail.builds.artefact import content_of_files
+from perftrail.builds.repairs import repairs_key
 from perftrail.errors import StaleBuilds
 from perftrail.measure.clock import now
 from perftrail.measure.events import (
@@ -23,14 +26,23 @@ from perftrail.measure.events import (
     RelinkedAlike,
 )
 from perftrail.measure.sources import eras_of
-from perftrail.model.build import BuildRecord, Built, Failure, Prepared
-from perftrail.model.measurement import UNDRAWN, Runnable
+from perftrail.model.build import BuildRecord, Built, Failure, Prepared, content_key
+from perftrail.model.measurement import UNDRAWN, Origin, Runnable
 from perftrail.model.placeholders import sources_named, study_files
-from perftrail.model.plan import benchmark_steps, mentioning, named_sources, recipe, runnable_key
+from perftrail.model.plan import (
+    RunnableKeys,
+    benchmark_steps,
+    command_line,
+    mentioning,
+    named_sources,
+    recipe,
+    runnable_key,
+)
 from perftrail.model.source import ALONE, MAIN
+from perftrail.model.subject import Revision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
     from perftrail.measure.sources import Eras, LeftOut
@@ -39,7 +51,7 @@ if TYPE_CHECKING:
     from perftrail.model.plan import Cell
     from perftrail.model.source import Pins
     from perftrail.model.study import Study
-    from perftrail.model.subject import Revision, Subject
+    from perftrail.model.subject import Subject
     from perftrail.ports import Builder, Source, Store
 
 
@@ -68,25 +80,51 @@ class Link:
         )
 
 
+ANY_REVISION = Revision(id="{revision}")
+"""Stands for every revision in an origin, which covers the study and not the revision."""
+
+
+Tools = Callable[[Iterable[str]], Sequence[str]]
+"""Returns the versions of the tools that shell lines and variables name."""
+
+
+def no_tools(_: Iterable[str]) -> Sequence[str]:
+    """Return no tools: nothing is built here."""
+    return ()
+
+
 class BuildInputs:
     """Returns the inputs of each subject and cell of a study; builds nothing and does not use the store."""
 
-    def __init__(self, study: Study, eras: Eras, pins: Pins, others: Mapping[str, Source]) -> None:
+    def __init__(
+        self,
+        study: Study,
+        eras: Eras,
+        pins: Pins,
+        others: Mapping[str, Source],
+        tools: Tools = no_tools,
+    ) -> None:
         self._study = study
-        self._eras = eras
+        self._tools = tools
+        self.eras = eras
         self._pins = pins
         self._others = others
         self._recipes: dict[tuple[object, ...], tuple[Recipe, tuple[str, ...]]] = {}
+        self._origins: dict[tuple[object, ...], Origin] = {}
 
     def recipe(self, subject: Subject) -> Recipe:
         """Return the recipe of a subject, with its eras and its variant applied."""
-        eras = self._eras.of(self._pins.revision(MAIN, subject.revision))
+        how, named = self._plain_recipe(subject)
+        return replace(how, sources=self._used(subject, named)) if named else how
+
+    def _plain_recipe(self, subject: Subject) -> tuple[Recipe, tuple[str, ...]]:
+        """Return the recipe without its other sources, and their names; the same object for equal eras."""
+        eras = self.eras.of(self._pins.revision(MAIN, subject.revision))
         name = (subject.variant, *map(id, eras))
         if name not in self._recipes:
             found = recipe(self._study, subject.variant, eras)
             self._recipes[name] = (found, named_sources(found))
-        how, named = self._recipes[name]
-        return replace(how, sources=self._used(subject, named)) if named else how
+        return self._recipes[name]
 
     def own(self, subject: Subject) -> Subject:
         """Return a subject as it is built: with the revision of the study's own source, or of its folder."""
@@ -97,6 +135,62 @@ class BuildInputs:
 
     def _used(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
         return {name: self._pins.revision(name, subject.revision) for name in names}
+
+    def build_recipe(self, how: Recipe) -> str:
+        """Return the content key of a recipe: its lines, variables, files and the sandbox; no revision, no tool.
+
+        Empty if a file that it names is missing, so that nothing can be said about its content.
+        """
+        study = Path(self._study.directory)
+        texts = (*how.steps, *how.env.values())
+        files = (*study_files(texts, {}), *how.repairs.overlay.values(), *how.repairs.patches)
+        if not all((study / file).exists() for file in files):
+            return ""
+        sandbox = self._study.sandbox
+        return content_key(
+            how.directory,
+            how.root,
+            list(how.steps),
+            dict(how.env),
+            list(how.outputs),
+            how.incremental,
+            content_of_files(study_files(texts, {}), below=study),
+            list(repairs_key(how.repairs, study)),
+            {name: revision.id for name, revision in how.sources.items()},
+            sandbox.sees("build") if sandbox.always else [],
+        )
+
+    def origin(self, cell: Cell) -> Origin:
+        """Return how a cell is built and started; without a recipe if a file that it uses is missing."""
+        plain, _ = self._plain_recipe(cell.subject)
+        alike = replace(cell, subject=replace(cell.subject, revision=ANY_REVISION))
+        steps = benchmark_steps(self._study, alike)
+        named = sources_named((*steps, *plain.env.values(), *mentioning(self._study, cell)))
+        sources = {name: revision.id for name, revision in self._used(cell.subject, named).items()}
+        how = self.recipe(cell.subject)
+        beside = tuple(revision.id for revision in how.sources.values())
+        name = (id(plain), cell.subject.variant, cell.benchmark, cell.point, *beside, *sources.values())
+        if name not in self._origins:
+            self._origins[name] = self._origin(cell, how, steps, sources)
+        return self._origins[name]
+
+    def _origin(self, cell: Cell, how: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
+        study = Path(self._study.directory)
+        files = study_files((*steps, *mentioning(self._study, cell)), cell.point.as_dict())
+        build = self.build_recipe(how)
+        there = build and all((study / file).exists() for file in files)
+        content = (
+            build,
+            list(steps),
+            sources,
+            content_of_files(files, below=study),
+            RunnableKeys(self._study, cell).content,
+        )
+        return Origin(
+            recipe=content_key(*content) if there else "",
+            lines=(*how.steps, *steps, command_line(self._study, cell)),
+            tools=tuple(self._tools((*how.steps, *how.env.values(), *steps))),
+        )
 
     def link(self, cell: Cell, *, layout: int = 0) -> Link:
         """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""
@@ -142,6 +236,7 @@ class BuildInputs:
             benchmark=cell.benchmark,
             point=cell.point,
             artefact=prepared.artefact,
+            origin=self.origin(cell),
         )
 
 
@@ -194,36 +289,34 @@ class Workshop:
         retry_failed: bool = False,
         pins: Pins = ALONE,
         others: Mapping[str, Source] = NO_OTHERS,
+        tools: Tools = no_tools,
     ) -> None:
         self._study = study
         self._builder = builder
         self._store = store
         self.retry_failed = retry_failed
-        self._recalled: Mapping[str, BuildRecord] | None = None
-        self._recalled_keys: dict[tuple[str, str], str] = {}
+        self._walked = others.get(study.along, source)
+        self._positions: dict[str, int] | None = None
+        self._recorded: set[str] = set()
+        self._of_subjects: dict[tuple[str, str], str] | None = None
         self._made: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
-        self._eras = eras_of(study, source, walked=others.get(study.along, source))
-        self.makings = BuildInputs(study, self._eras, pins, others)
+        self.eras = eras_of(study, source, walked=self._walked)
+        self.makings = BuildInputs(study, self.eras, pins, others, tools)
 
     def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
         """Return the skipped revisions among these, by reason."""
-        return self._eras.left_out(revisions)
+        return self.eras.left_out(revisions)
 
     def wanted(self, revisions: Sequence[Revision]) -> tuple[Revision, ...]:
         """Return the revisions that the study does not skip."""
-        return tuple(revision for revision in revisions if revision.id not in self._eras.skipped)
+        return self.eras.wanted(revisions)
 
     def known_build(self, subject: Subject) -> Built | Failure | None:
         """Return what is known of a subject's build, or `None`; a skipped revision counts as failed."""
         if (skipped := self._skipped(subject)) is not None:
             return skipped
-        name = (subject.revision.id, subject.variant)
-        key = None if self._recalled is None else self._recalled_keys.get(name)
-        if key is None:
-            key = self._builder.key(self.makings.own(subject), self.makings.recipe(subject))
-            self._recalled_keys[name] = key
-        outcome = self._known(key)
+        outcome = self._known(self._builder.key(self.makings.own(subject), self.makings.recipe(subject)))
         assert not isinstance(outcome, Prepared)
         return outcome
 
@@ -235,11 +328,6 @@ class Workshop:
         key = self.makings.link(cell).key(self._builder, built)
         outcome = self._known(key)
         return self.makings.runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
-
-    def known_link(self, built: Built, link: Link) -> Prepared | None:
-        """Return the known benchmark build on a built subject, or `None`."""
-        outcome = self._known(link.key(self._builder, built))
-        return outcome if isinstance(outcome, Prepared) else None
 
     def build(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
         """Build a subject, or return its known outcome; a skipped revision fails."""
@@ -254,6 +342,7 @@ class Workshop:
         made = self._made.get(key)
         if made is not None:
             assert not isinstance(made, Prepared)
+            self._share(key, subject, made)
             return made
         known = self._known(key)
         if known is None:
@@ -261,6 +350,8 @@ class Workshop:
         outcome = known if isinstance(known, Failure) else self._builder.make(own, how)
         if known is None or _differ(known, outcome):
             self._record(key, subject, outcome)
+        else:
+            self._share(key, subject, outcome)
         self._made[key] = outcome
         yield BuildFinished(subject=subject, outcome=outcome, known=known is not None)
         yield from self._news()
@@ -296,10 +387,6 @@ class Workshop:
         self._builder.confirm((self.makings.own(each), self.makings.recipe(each)) for each in witnesses)
         yield from self._news()
 
-    def recall(self) -> None:
-        """Read all builds from the store at once, for a caller that only reads; later calls do not query it again."""
-        self._recalled = self._store.builds()
-
     def forget(self) -> None:
         """Forget all builds: they are read from the store again, and reverted builds are repeated."""
         self._made.clear()
@@ -317,6 +404,7 @@ class Workshop:
         linked = yield from self._linked(cell, built)
         if isinstance(linked, Failure):
             return linked
+        self._record_revision(cell.subject.revision)
         self._store.add_runnable(linked.runnable)
         if not layout:
             return linked
@@ -329,6 +417,21 @@ class Workshop:
             return relinked
         yield from self._compare_layouts(linked, relinked)
         return replace(relinked, runnable=linked.runnable)
+
+    def _record_revision(self, revision: Revision) -> None:
+        """Store a measured revision with its position; at the first one, renew the positions of all others."""
+        if revision.id in self._recorded:
+            return
+        if self._positions is None:
+            history = self._walked.history()
+            self._positions = {each.id: position for position, each in enumerate(history)}
+            known = {each.id for each in self._store.history()}
+            again = [(self._positions[each.id], each) for each in history if each.id in known]
+        else:
+            again = []
+        self._recorded.add(revision.id)
+        if revision.id in self._positions:
+            self._store.add_revisions([*again, (self._positions[revision.id], revision)])
 
     def can_relink(self, cell: Cell) -> bool:
         """Whether the recipe says how to link the cell's program in another order."""
@@ -411,20 +514,28 @@ class Workshop:
         return self._builder.lay_out(self.makings.own(subject), self.makings.recipe(subject), directory)
 
     def _skipped(self, subject: Subject) -> Failure | None:
-        reason = self._eras.skipped.get(subject.revision.id)
+        reason = self.eras.skipped.get(subject.revision.id)
         return None if reason is None else Failure(stage="skipped", message=reason)
 
     def _known(self, key: str) -> Built | Prepared | Failure | None:
         made = self._made.get(key)
         if made is not None:
             return made
-        record = self._store.build(key) if self._recalled is None else self._recalled.get(key)
+        record = self._store.build(key)
         if record is None or (isinstance(record.outcome, Failure) and self.retry_failed):
             return None
         return record.outcome
 
     def _prepared(self, built: Built, link: Link) -> Prepared | Failure:
         return link.prepare(self._builder, built, timeout_seconds=self._study.build.timeout_seconds)
+
+    def _share(self, key: str, subject: Subject, outcome: Built | Failure) -> None:
+        """Record that a subject has the build of another one, whose inputs are the same."""
+        name = (subject.revision.id, subject.variant)
+        if self._of_subjects is None:
+            self._of_subjects = {name: record.key for name, record in self._store.subject_builds().items()}
+        if self._of_subjects.get(name) != key:
+            self._record(key, subject, outcome)
 
     def _record(
         self, key: str, subject: Subject, outcome: Built | Prepared | Failure, *, benchmark: str = ""
@@ -438,8 +549,11 @@ class Workshop:
                 benchmark=benchmark,
                 outcome=outcome,
                 finished=now(),
+                recipe="" if benchmark else self.makings.build_recipe(self.makings.recipe(subject)),
             )
         )
+        if self._of_subjects is not None and not benchmark:
+            self._of_subjects[revision, variant] = key
 
 
 def _differ(known: Built | Prepared | Failure, outcome: Built | Prepared | Failure) -> bool:

@@ -172,7 +172,7 @@ class BuildRecord:
 
     The outcome of a subject's build is `Built`, that of a benchmark build (named by `benchmark`) is `Prepared`. A
     `Failure` is a fact, too: perftrail does not repeat the build unless asked. `recipe` is the content key of the
-    recipe and its tools, without the revision; empty in results of older versions.
+    recipe without revision and tools; empty in results of older versions.
     """
 
     key: str

@@ -9,6 +9,7 @@ disturbances of a sample, and `sift` chooses the samples of an estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -143,6 +144,41 @@ class Runnable:
     point: Point
     artefact: str
     origin: Origin | None = None
+
+
+OLDER_RECIPE = "older recipe"
+OTHER_TOOLCHAIN = "other toolchain"
+UNKNOWN_ORIGIN = "unknown recipe"
+"""Why the present study would measure a cell again. The last one is for results of older versions of perftrail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A difference between the origin of stored samples and the present study: a line or a tool, then and now.
+
+    Both texts are empty if `why` says everything, or if the difference is in a variable or a file.
+    """
+
+    why: str
+    then: str = ""
+    now: str = ""
+
+
+def difference(why: str, then: Origin | None, now: Origin) -> Difference:
+    """Return the first difference between two origins."""
+    if then is None or why == UNKNOWN_ORIGIN:
+        return Difference(why=why)
+    pairs = (
+        zip_longest(then.lines, now.lines, fillvalue="")
+        if why == OLDER_RECIPE
+        else zip_longest(map(_first_line, then.tools), map(_first_line, now.tools), fillvalue="")
+    )
+    first = next(((one, other) for one, other in pairs if one != other), ("", ""))
+    return Difference(why=why, then=first[0], now=first[1])
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].strip()
 
 
 ForeignMethod = Literal["cpuacct", "proc-stat"]

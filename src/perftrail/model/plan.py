@@ -156,6 +156,11 @@ class RunnableKeys:
             *(study.sandbox.sees("run") if study.sandbox.always else []),
         )
 
+    @property
+    def content(self) -> str:
+        """The content key of the command alone, without builds and revision."""
+        return self._alike.key("")
+
     def key(self, prepared: Prepared, revision: Revision) -> str:
         """Return the content key of the cell at a revision."""
         return self._alike.key(

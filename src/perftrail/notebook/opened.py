@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
 from perftrail.charts.frame import themed
-from perftrail.errors import NoAnswer, UsageError
+from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 from perftrail.model.wording import quoted, suggestion
 from perftrail.notebook.samples import samples_table, standing
 from perftrail.notebook.tables import (
@@ -225,7 +225,7 @@ class OpenedStudy:
         """
         every = self.figures()
         if not every:
-            raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
+            raise NoAnswer(NOTHING_MEASURED)
         if name is None:
             return next(iter(every.values()))
         if name not in every:

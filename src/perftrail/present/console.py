@@ -16,6 +16,7 @@ from perftrail.measure.events import (
     HistoryRead,
     Invoked,
     LinkFailed,
+    Outdated,
     Progress,
     Relinked,
     RelinkedAlike,
@@ -29,6 +30,7 @@ from perftrail.model.quantity import counted, duration, number
 from perftrail.model.wording import listed
 from perftrail.present.failures import left_out_words, telling
 from perftrail.present.speech import plain
+from perftrail.present.validity import outdated_words
 from perftrail.store import Away, Back, Holder
 
 if TYPE_CHECKING:
@@ -121,16 +123,8 @@ class Watcher:
 
     def _render(self, event: Event) -> None:
         match event:
-            case HistoryRead():
-                first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
-                told = (
-                    f"{count} revisions, {first.short} to {last.short}"
-                    if count > 1
-                    else f"1 revision, {first.short}"
-                )
-                self._say(told, style="dim")
-            case Skipped():
-                self._say(f"skipped {left_out_words(event.left_out)}", style="dim")
+            case HistoryRead() | Skipped() | Outdated():
+                self._known(event)
             case BuildStarted():
                 self._now(f"making {event.subject}")
             case BuildFinished():
@@ -158,6 +152,24 @@ class Watcher:
                 self._say(f"{event.number:>3}  {event.words}", style="dim" if event.resumed else "")
             case _:
                 assert_never(event)
+
+    def _known(self, event: HistoryRead | Skipped | Outdated) -> None:
+        """Say what is known before the first build."""
+        match event:
+            case HistoryRead():
+                first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
+                told = (
+                    f"{count} revisions, {first.short} to {last.short}"
+                    if count > 1
+                    else f"1 revision, {first.short}"
+                )
+                self._say(told, style="dim")
+            case Skipped():
+                self._say(f"skipped {left_out_words(event.left_out)}", style="dim")
+            case Outdated():
+                for words in outdated_words(event.differences, event.every):
+                    reused = "perftrail reuses these samples only if the new build is identical"
+                    self._say(f"{words}; {reused}", style="yellow")
 
     def _build_finished(self, event: BuildFinished) -> None:
         if isinstance(event.outcome, Failure):

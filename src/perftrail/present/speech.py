@@ -43,6 +43,15 @@ def plain(text: str, *, longest: int = LONGEST) -> str:
     return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
 
 
+def sentence(text: str) -> str:
+    """Start a note with a capital letter, and end it with a full stop unless it ends with a command.
+
+    >>> sentence("all is well")
+    'All is well.'
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', 'perftrail run')) else '.'}"
+
+
 def change_words(files: Sequence[FileChange]) -> str:
     """Say how much a change changes.
 

@@ -27,7 +27,7 @@ from perftrail.present.finding import LONGEST_LINE, pins_words, revision_name
 from perftrail.present.page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
 from perftrail.present.report.words import correlation_words, size_words
-from perftrail.present.speech import plain
+from perftrail.present.speech import plain, sentence
 from perftrail.results.claims import ClaimVerdict
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def row_notes(row: Row) -> list[str]:
     """Say what is to be known of a figure: its marks, noise, failures, and an interval that says less."""
     found = row.estimate
     notes = [flag for flag in row.flags if flag not in NOISE]
+    notes += [row.outdated] if row.outdated else []
     notes += [row.noise] if row.noise else []
     notes += [f"{row.failures} failed"] if row.failures else []
     reached = found.confidence if found else 0.0
@@ -134,6 +135,12 @@ def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
         texts = _row_texts(row)
         table.add_row(*(Text(texts[name]) for name in shown))
     output().print(table)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Print what a reader must know about the samples above, one sentence a line."""
+    for note in notes:
+        output().print(Text(f"\n{sentence(note)}", style="yellow"))
 
 
 def print_changes(found: HistoryChanges) -> None:

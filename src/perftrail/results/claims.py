@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
+from perftrail.measure.session import stored_builds
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Samples
 from perftrail.model.study import read_band
@@ -144,11 +145,13 @@ class _Bench:
 
     def _failure(self, claim: Claim) -> Failure | None:
         """Return the failed build of one of a claim's variants, or `None`."""
+        if self.revision is None:
+            return None
+        builds = stored_builds(self.view, [self.revision])
         for variant in filter(None, (claim.variant, claim.against)):
-            if self.revision is not None:
-                known = self.view.workshop.known_build(Subject(revision=self.revision, variant=variant))
-                if isinstance(known, Failure):
-                    return known
+            known = builds.get(Subject(revision=self.revision, variant=variant))
+            if isinstance(known, Failure):
+                return known
         return None
 
     def _found(self, claim: Claim) -> Evidence | str:

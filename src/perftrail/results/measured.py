@@ -1,122 +1,107 @@
-"""Read all samples of a study on this machine: look up cells once, read samples once.
+"""Find the measured cells of a study in its store, and read their samples once.
 
-`Recollection` finds the runnables of all cells of a history from known builds, and shares work between
-revisions. `uncollected` and `kept_out` limit the garbage collector, which otherwise takes a third of the
-time.
+Nothing is built, and nothing but the store is needed: not the builds, the compiler or the source. A cell whose
+samples the present study would take again is `outdated`. `uncollected` and `kept_out` limit the garbage collector,
+which otherwise takes a third of the time.
 """
 
 from __future__ import annotations
 
 import gc
 import time
+from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
-from perftrail.model.build import Built, Prepared
-from perftrail.model.measurement import Runnable, Samples
-from perftrail.model.plan import Cell, RunnableKeys, cells, mentioning, subjects
+from perftrail.measure.events import Outdated
+from perftrail.model.measurement import (
+    OLDER_RECIPE,
+    OTHER_TOOLCHAIN,
+    UNKNOWN_ORIGIN,
+    Samples,
+    difference,
+)
+from perftrail.model.plan import Cell, cells, subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from perftrail.measure.session import View
-    from perftrail.measure.subjects import Link
     from perftrail.model.benchmark import Point
-    from perftrail.model.build import Recipe
-    from perftrail.model.subject import Revision, Subject
+    from perftrail.model.measurement import Difference, Origin, Runnable
+    from perftrail.model.subject import Subject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Like:
-    """A benchmark at a point in a variant, for every revision; `link` is `None` if it depends on the revision."""
+def outdated(view: View, cell: Cell, origin: Origin | None) -> str:
+    """Return why the present study would measure a cell again; empty if its samples are valid, or if nobody knows.
 
-    benchmark: str
-    point: Point
-    link: Link | None
-    keys: RunnableKeys
-
-
-class Recollection:
-    """Finds the runnables of cells from the builds in the store. Builds nothing."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        view.workshop.recall()
-        self._known: dict[tuple[str, int], tuple[Recipe, list[_Like]]] = {}
-
-    def cells(self, revisions: Sequence[Revision]) -> Iterator[tuple[Cell, str]]:
-        """Yield every built cell of some revisions, with the key of its runnable."""
-        for subject in subjects(self._view.study, revisions):
-            built = self._view.workshop.known_build(subject)
-            if isinstance(built, Built):
-                yield from self._of(subject, built)
-
-    def _of(self, subject: Subject, built: Built) -> Iterator[tuple[Cell, str]]:
-        workshop = self._view.workshop
-        made: dict[int, Prepared | None] = {}
-        for like in self._alike(subject):
-            cell = Cell(subject=subject, benchmark=like.benchmark, point=like.point)
-            if like.link is None:
-                known = workshop.known_runnable(cell)
-                if isinstance(known, Runnable):
-                    yield cell, known.key
-                continue
-            name = id(like.link)
-            if name not in made:
-                made[name] = workshop.known_link(built, like.link)
-            prepared = made[name]
-            if prepared is not None:
-                yield cell, like.keys.key(prepared, subject.revision)
-
-    def _alike(self, subject: Subject) -> list[_Like]:
-        how = self._view.workshop.makings.recipe(subject)
-        if how.sources:
-            return self._likes_of(subject, how)
-        name = (subject.variant, id(how))
-        if name not in self._known:
-            # Keep a reference to the recipe, because its id could otherwise be reused.
-            self._known[name] = (how, self._likes_of(subject, how))
-        return self._known[name][1]
-
-    def _likes_of(self, subject: Subject, how: Recipe) -> list[_Like]:
-        links: list[Link] = []
-        likes = []
-        for cell in cells(self._view.study, subject):
-            link = None if self._differs(cell, how) else self._view.workshop.makings.link(cell)
-            if link is not None and link in links:
-                link = links[links.index(link)]
-            elif link is not None:
-                links.append(link)
-            keys = RunnableKeys(self._view.study, cell)
-            likes.append(_Like(benchmark=cell.benchmark, point=cell.point, link=link, keys=keys))
-        return likes
-
-    def _differs(self, cell: Cell, how: Recipe) -> bool:
-        """Whether the inputs of a benchmark build contain the revision, or another source's tree."""
-        study = self._view.study
-        lines = study.benchmarks[cell.benchmark].build
-        parts = study.variants[cell.subject.variant].run.parts.values()
-        texts = (*lines, *parts, *how.env.values(), *mentioning(study, cell))
-        return bool(how.sources) or any("{revision}" in text or "{source." in text for text in texts)
+    Samples of another machine are compared by their recipe only: its tools are its own.
+    """
+    if view.inputs is None:
+        return ""
+    if origin is None:
+        return UNKNOWN_ORIGIN
+    now = view.inputs.origin(cell)
+    if not now.recipe or not origin.recipe:
+        return ""
+    if now.recipe != origin.recipe:
+        return OLDER_RECIPE
+    return OTHER_TOOLCHAIN if now.tools and now.tools != origin.tools else ""
 
 
 class MeasuredHere:
-    """The measured cells of a study, in the order of `history`, each with the key of its runnable."""
+    """The measured cells of a study, in the order of `history`, each with the key of its runnable.
+
+    Of several runnables of a cell, the one that the present study would run counts, or else the newest; only
+    runnables that ran on this machine count if there are any. `outdated` says of a cell why it would be measured
+    again. `replaced` counts cells that also have samples of another recipe or toolchain, which are not shown.
+    """
 
     def __init__(self, view: View) -> None:
         self._view = view
-        known = view.store.revisions()
         self.history = view.source.history()
-        revisions = [revision for revision in self.history if revision.id in known]
-        self.cells = tuple(Recollection(view).cells(revisions))
+        self.outdated: dict[Cell, str] = {}
+        self._origins: dict[Cell, Origin | None] = {}
+        self.replaced = 0
+        self.cells = tuple(self._chosen(self._stored()))
         self._of: dict[str, list[tuple[Cell, str]]] = {}
         for measured in self.cells:
             self._of.setdefault(measured[0].benchmark, []).append(measured)
         self._metrics: dict[str, frozenset[str]] = {}
         self._samples: dict[str, Samples] = {}
+
+    def _stored(self) -> Iterator[tuple[Cell, list[Runnable]]]:
+        """Yield every stored cell of the study with its runnables, the oldest first."""
+        found: dict[tuple[str, str, str, Point], list[Runnable]] = {}
+        for each in self._view.store.runnables():
+            found.setdefault((each.revision, each.variant, each.benchmark, each.point), []).append(each)
+        known = {revision for revision, *_ in found}
+        revisions = [revision for revision in self.history if revision.id in known]
+        alike: dict[str, tuple[Cell, ...]] = {}
+        for subject in subjects(self._view.study, revisions):
+            if subject.variant not in alike:
+                alike[subject.variant] = cells(self._view.study, subject)
+            for cell in alike[subject.variant]:
+                there = found.get((subject.revision.id, subject.variant, cell.benchmark, cell.point))
+                if there:
+                    yield Cell(subject=subject, benchmark=cell.benchmark, point=cell.point), there
+
+    def _chosen(self, stored: Iterator[tuple[Cell, list[Runnable]]]) -> Iterator[tuple[Cell, str]]:
+        every = list(stored)
+        several = {each.key for _, there in every if len(there) > 1 for each in there}
+        ran = self._view.store.ran(several, self._view.machine.id)
+        for cell, there in every:
+            usable = [each for each in there if each.key in ran] or there
+            why = {each.key: outdated(self._view, cell, each.origin) for each in usable}
+            chosen = next((each.key for each in usable if not why[each.key]), usable[-1].key)
+            if why[chosen]:
+                self.outdated[cell] = why[chosen]
+                self._origins[cell] = next(each.origin for each in usable if each.key == chosen)
+            self.replaced += len({each.key for each in there if each.key in ran}) > 1
+            yield cell, chosen
 
     @cached_property
     def by_subject(self) -> Mapping[Subject, Mapping[tuple[str, Point], str]]:
@@ -125,6 +110,20 @@ class MeasuredHere:
         for cell, key in self.cells:
             found.setdefault(cell.subject, {})[cell.benchmark, cell.point] = key
         return found
+
+    def differences(self, wanted: Callable[[Cell], bool] = lambda _: True) -> Counter[Difference]:
+        """Count the wanted outdated cells by what changed since."""
+        inputs = self._view.inputs
+        return Counter(
+            difference(self.outdated[cell], origin, inputs.origin(cell))
+            for cell, origin in self._origins.items()
+            if inputs is not None and wanted(cell)
+        )
+
+    def outdated_of(self, wanted: Callable[[Cell], bool]) -> Iterator[Outdated]:
+        """Yield an event if wanted cells have samples that the present study would take again."""
+        if differences := self.differences(wanted):
+            yield Outdated(differences=differences, every=sum(wanted(cell) for cell, _ in self.cells))
 
     def of(self, benchmark: str) -> Sequence[tuple[Cell, str]]:
         """Return the cells of one benchmark."""

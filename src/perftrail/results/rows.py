@@ -51,7 +51,8 @@ class Row:
 
     `noise` says which samples were noisy, and whether they were discarded; else it is empty. `values` are
     those that the estimate uses, and `runnables` are the keys of their runnables: neighbours with the same
-    ones share their samples. `stages` are those at which invocations failed.
+    ones share their samples. `stages` are those at which invocations failed. `outdated` says why the present
+    study would measure the cell again; else it is empty.
     """
 
     subject: Subject
@@ -65,6 +66,7 @@ class Row:
     values: tuple[float, ...] = ()
     runnables: frozenset[str] = frozenset()
     stages: frozenset[str] = frozenset()
+    outdated: str = ""
 
     @cached_property
     def estimate(self) -> Estimate | None:
@@ -86,6 +88,7 @@ class Row:
             "failures": self.failures,
             "flags": list(self.flags),
             "noise": self.noise,
+            "outdated": self.outdated,
             "estimate": None
             if found is None
             else {
@@ -145,6 +148,7 @@ class _Plain:
             for name, each in benchmarks.items()
         }
         self._held = measured.all_samples(self._wanted)
+        self._outdated = measured.outdated
 
     def rows(self, cells: Iterable[tuple[Cell, str]]) -> Iterator[Row]:
         """Yield the rows of cells in their order."""
@@ -172,6 +176,7 @@ class _Plain:
                     values=values,
                     runnables=runnables,
                     stages=stages,
+                    outdated=self._outdated.get(cell, "") if self._outdated else "",
                 )
 
 
@@ -250,7 +255,18 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
                         runnables=frozenset(
                             keys.get((target.benchmark, point), "") for point in target.points
                         ),
+                        outdated=_outdated(measured, subject, target),
                     )
+
+
+def _outdated(measured: MeasuredHere, subject: Subject, target: Target) -> str:
+    """Return why the first outdated cell of a target would be measured again."""
+    used = (Cell(subject=subject, benchmark=target.benchmark, point=point) for point in target.points)
+    return (
+        next(filter(None, (measured.outdated.get(cell, "") for cell in used)), "")
+        if measured.outdated
+        else ""
+    )
 
 
 def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, FlaggedSample]:

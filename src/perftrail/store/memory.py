@@ -149,6 +149,10 @@ class MemoryStore:
         """Return the stored revisions in the order of the history."""
         return [revision for _, revision in sorted(self._revisions.values(), key=lambda each: each[0])]
 
+    def sampled_machines(self) -> frozenset[str]:
+        """Return the ids of the machines with at least one invocation."""
+        return frozenset(each.key.machine for each in self._order)
+
     def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
         """Return the runnables, among these, that have an invocation on a machine."""
         return frozenset(key for key in runnables if self._of(key, machine))

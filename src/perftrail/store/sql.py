@@ -411,6 +411,20 @@ class SqlStore:
             for row in self._transactions.read(lambda connection: connection.execute(wanted).all())
         ]
 
+    def sampled_machines(self) -> frozenset[str]:
+        """Return the ids of the machines with at least one invocation."""
+        table, names = schema.invocation, schema.runnable
+
+        def those(connection: Connection) -> frozenset[str]:
+            found = set()
+            for row in connection.execute(select(schema.machine.c.id, schema.machine.c.fingerprint)).all():
+                one = exists().where(table.c.runnable_id == names.c.id, table.c.machine_id == row.id)
+                if connection.scalar(select(names.c.id).where(one).limit(1)) is not None:
+                    found.add(row.fingerprint)
+            return frozenset(found)
+
+        return self._transactions.read(those)
+
     def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
         """Return the runnables, among these, that have an invocation on a machine."""
         table, names = schema.invocation, schema.runnable

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from perftrail.measure.events import Event
-    from perftrail.measure.session import Session, View
+    from perftrail.measure.session import BuildView, Session
     from perftrail.model.build import Recipe, Workplace
     from perftrail.model.search_record import Json
     from perftrail.model.study import Study
@@ -95,14 +95,14 @@ def make(session: Session, name: str, *, variant: str | None) -> Generator[Event
     )
 
 
-def subject_named(view: View, name: str, *, variant: str | None) -> Subject:
+def subject_named(view: BuildView, name: str, *, variant: str | None) -> Subject:
     """Return the subject with a name; raises `UsageError` or `SourceError` if there is none."""
     chosen = _variant(view.study, variant)
     return Subject(revision=find_revision(view.study, view.source, name), variant=chosen)
 
 
 @contextmanager
-def laid_out(view: View, subject: Subject, *, results: Path) -> Iterator[Workplace]:
+def laid_out(view: BuildView, subject: Subject, *, results: Path) -> Iterator[Workplace]:
     """Prepare a subject's tree in a separate directory, which is removed at the end; stored builds do not change.
 
     Leftovers of killed processes are removed first.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from perftrail.measure.events import Event
-    from perftrail.measure.session import Session, View
+    from perftrail.measure.session import BuildView, Session
     from perftrail.measure.sources import LeftOut
     from perftrail.measure.troubles import Remedy, Trouble
     from perftrail.model.measurement import Outcome, Phase
@@ -154,7 +154,7 @@ class _Known:
         return Span(least=making + measuring.least, most=making + measuring.most)
 
 
-def survey(view: View, selection: Selection) -> Survey:
+def survey(view: BuildView, selection: Selection) -> Survey:
     """Return the plan of `run` for a study. Builds and measures nothing."""
     revisions = view.source.history()
     known = _known(view, selection, revisions)
@@ -191,7 +191,7 @@ def _left(study: Study, standings: Mapping[Cell, Standing]) -> Left:
     return outlook.left()
 
 
-def _known(view: View, selection: Selection, revisions: Sequence[Revision]) -> _Known:
+def _known(view: BuildView, selection: Selection, revisions: Sequence[Revision]) -> _Known:
     """Look up the builds and samples of everything wanted."""
     every = {
         subject: [cell for cell in cells(view.study, subject) if selection.wants(cell)]

@@ -38,7 +38,7 @@ def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = (
     held = view.store.outcomes(tuple({key for _, key in cells}), view.machine.id)
     found = tuple(each for cell, key in cells for each in _of(view, cell, held.get(key, ()), metrics))
     if not found:
-        which = "no sample of this machine matches" if only or metrics else "no samples from this machine yet"
+        which = "no sample matches" if only or metrics else "no samples yet"
         raise NoAnswer(f"{which}; list the samples with perftrail show")
     return found
 

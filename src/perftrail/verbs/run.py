@@ -16,6 +16,7 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation
 from perftrail.model.plan import cells, ordered, subjects
 from perftrail.model.source import ALONE
+from perftrail.results.measured import MeasuredHere
 from perftrail.results.outlook import Outlook, Span
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Run:
         workshop = self._session.workshop
         left_out = workshop.left_out(revisions)
         yield from (Skipped(left_out=each) for each in left_out)
+        yield from MeasuredHere(self._session).outdated_of(self._selection.wants)
         planned = subjects(self._session.study, workshop.wanted(revisions))
         workshop.need(planned)
         yield from workshop.ahead(filter(self._cells_of, planned))

@@ -128,6 +128,7 @@ SCHEMAS: Mapping[str, Schema] = {
         failures=WHOLE,
         flags=several(TEXT),
         noise=TEXT,
+        outdated=TEXT,
         estimate=maybe({"type": "object"}),
         runnables=several(TEXT),
     ),

@@ -82,7 +82,7 @@ def command(
 
 def _shell(study: Study, revision: str, *, variant: str | None, store: str | None) -> None:
     from perftrail.builds.interactive_shell import go_through, standard_input
-    from perftrail.opening import open_view, results_directory, shell_prefix
+    from perftrail.opening import open_build_view, results_directory, shell_prefix
     from perftrail.verbs.build import laid_out, subject_named
 
     given = standard_input()
@@ -90,7 +90,7 @@ def _shell(study: Study, revision: str, *, variant: str | None, store: str | Non
         raise UsageError(
             "--shell needs a terminal, or commands through a pipe: echo make | perftrail build …"
         )
-    with open_view(study, store=store) as view:
+    with open_build_view(study, store=store) as view:
         subject = subject_named(view, revision, variant=variant)
         with (
             laid_out(view, subject, results=results_directory(study, store)) as place,

@@ -90,7 +90,7 @@ def show_plan(
     study: Study, selection: Selection, *, store: str | None, as_json: bool, repeat: Sequence[str]
 ) -> None:
     """Work out a study's plan and print it."""
-    from perftrail.opening import open_view
+    from perftrail.opening import open_build_view
     from perftrail.present.speech import say_how_old
     from perftrail.verbs.check import survey
 
@@ -99,7 +99,7 @@ def show_plan(
 
         show_held(study, as_json=as_json)
         return
-    with open_view(study, store=store) as view:
+    with open_build_view(study, store=store) as view:
         plan = survey(view, selection)
         say_how_old(view)
     if as_json:

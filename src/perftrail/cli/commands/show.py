@@ -15,7 +15,7 @@ from perftrail.cli.options import (
     study_argument,
     walking_options,
 )
-from perftrail.errors import NoAnswer, UsageError
+from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 
 if TYPE_CHECKING:
     from perftrail.cli.options import Walking
@@ -87,7 +87,8 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
     from perftrail.present.failures import print_not_had
     from perftrail.present.growth import print_growth
     from perftrail.present.scaling import print_scalings
-    from perftrail.present.tables import print_by_benchmark, print_changes, print_rows
+    from perftrail.present.tables import print_by_benchmark, print_changes, print_notes, print_rows
+    from perftrail.present.validity import sample_notes
     from perftrail.results.show import show
 
     shown = show(view, metrics=metrics or None)
@@ -102,7 +103,8 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
         print_scalings(shown.scalings())
     print_not_had(missing_builds(view, shown.measured.history))
     if not shown.rows:
-        raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
+        raise NoAnswer(NOTHING_MEASURED)
+    print_notes(sample_notes(view, shown.measured))
 
 
 def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:
@@ -113,9 +115,7 @@ def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:
         raise NoAnswer(f"{view.study.file} has no claims; write them as [claims.NAME]")
     judged = judge(view)
     if all(each.evidence is None for each in judged) and any(not each.claim.cannot for each in judged):
-        raise NoAnswer(
-            "nothing that the claims are about was measured on this machine yet; perftrail run does"
-        )
+        raise NoAnswer("no samples for the claims yet; measure with: perftrail run")
     if as_json:
         click.echo(json.dumps([each.as_json() for each in judged], indent=1))
     elif markdown:
@@ -139,7 +139,7 @@ def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
 
     known = searches(view)
     if not known:
-        raise NoAnswer("no search was begun on this machine yet; perftrail find does")
+        raise NoAnswer("no search yet; start one with: perftrail find")
     number = len(known) if wanted == LATEST else int(wanted)
     if not 1 <= number <= len(known):
         there = "1 is the only one" if len(known) == 1 else f"they are 1 to {len(known)}"

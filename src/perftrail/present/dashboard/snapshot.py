@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from perftrail import studyfile
 from perftrail.errors import NoAnswer
 from perftrail.measure.clock import now
+from perftrail.measure.session import stored_builds
 from perftrail.model.build import Built, Failure
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_view, results_directory
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from perftrail.model.plan import Cell
     from perftrail.model.search_record import Mark
     from perftrail.model.study import MeasurePolicy
+    from perftrail.model.subject import Revision, Subject
     from perftrail.present.dashboard.regressions import Regression
     from perftrail.present.page import Page
     from perftrail.present.report.gathered import Gathered
@@ -61,18 +63,20 @@ def remaining(gathered: Gathered) -> Remaining:
     held = _held(gathered)
     lacking: dict[object, tuple[int, int]] = {}
     to_build, seconds = 0, []
-    for subject in subjects(study, view.workshop.wanted(gathered.revisions)):
-        known = view.workshop.known_build(subject)
+    builds = stored_builds(view, gathered.revisions)
+    alike = _alike(view, gathered.revisions, builds)
+    for subject in subjects(study, view.wanted(gathered.revisions)):
+        known = builds.get(alike.get(subject, subject))
         if isinstance(known, Failure):
             continue
         if isinstance(known, Built):
             seconds.append(known.seconds)
         else:
             to_build += 1
-        keys = gathered.measured_here.by_subject.get(subject, {})
+        keys = gathered.measured_here.by_subject.get(alike.get(subject, subject), {})
         for cell in cells(study, subject):
-            name = keys.get((cell.benchmark, cell.point)) or _name(view, cell, known)
-            if name is not None and name not in lacking:
+            name = keys.get((cell.benchmark, cell.point)) or _name(cell, known)
+            if name not in lacking:
                 lacking[name] = _lacks(held.get(name, ()), policy)
     return Remaining(
         builds=to_build,
@@ -83,12 +87,22 @@ def remaining(gathered: Gathered) -> Remaining:
     )
 
 
-def _name(view: View, cell: Cell, known: Built | None) -> object | None:
-    """What would be started for a cell that was not started yet, which others may share; nothing where it failed."""
-    runnable = None if known is None else view.workshop.known_runnable(cell)
-    if isinstance(runnable, Failure):
-        return None
-    return cell if runnable is None else runnable.key
+def _alike(
+    view: View, revisions: Sequence[Revision], builds: Mapping[Subject, Built | Failure]
+) -> Mapping[Subject, Subject]:
+    """Return for subjects that were never built a built one with the same tree."""
+    content = {revision.id: view.source.content(revision) for revision in revisions}
+    known = {(content[each.revision.id], each.variant): each for each in builds}
+    return {
+        subject: known[content[subject.revision.id], subject.variant]
+        for subject in subjects(view.study, revisions)
+        if subject not in builds and (content[subject.revision.id], subject.variant) in known
+    }
+
+
+def _name(cell: Cell, known: Built | None) -> object:
+    """Return what would run for a cell without samples: cells with equal builds share their samples."""
+    return cell if known is None else (known.artefact, cell.subject.variant, cell.benchmark, cell.point)
 
 
 def _held(gathered: Gathered) -> dict[object, list[Row]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
-from perftrail.errors import NoAnswer
+from perftrail.errors import NOTHING_MEASURED, NoAnswer
 from perftrail.present.page import Fact, Page
 from perftrail.present.report.about import about_sections
 from perftrail.present.report.answer import claims_section, search_section, verdict
@@ -15,6 +15,8 @@ from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
 from perftrail.present.report.side_by_side import beside_section, compare_subjects
 from perftrail.present.report.words import shown
+from perftrail.present.speech import sentence
+from perftrail.present.validity import sample_notes
 from perftrail.results.measured import uncollected
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def report_of(
 ) -> Page:
     """Put a report together of what was gathered already, as `make_report` does."""
     if not gathered.rows and not gathered.searches:
-        raise NoAnswer("nothing was measured on this machine yet; perftrail run or perftrail find does")
+        raise NoAnswer(NOTHING_MEASURED)
     histories = history_sections(gathered, known=known)
     beside, curves = compare_subjects(gathered), curve_sections(gathered)
     others = [beside_section(gathered, beside), heat_section(gathered), samples_section(gathered)]
@@ -83,6 +85,8 @@ def report_of(
 def _answer(gathered: Gathered, beside: Sequence[SideBySide], claims: Section | None) -> Verdict:
     """The answer, with what became of the study's claims where it has any."""
     told = verdict(gathered, beside)
+    notes = sample_notes(gathered.view, gathered.measured_here)
+    told = replace(told, facts=(*told.facts, *(Fact(label="Samples", text=sentence(note)) for note in notes)))
     if claims is None:
         return told
     return replace(told, facts=(*told.facts, Fact(label="Claims", text=claims.paragraphs[0])))

@@ -1,0 +1,65 @@
+"""Say which stored samples the present study would take again, and whose samples are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perftrail.model.measurement import OLDER_RECIPE, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
+from perftrail.model.quantity import counted
+from perftrail.present.speech import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.measure.session import View
+    from perftrail.model.measurement import Difference
+    from perftrail.results.measured import MeasuredHere
+
+FROM = {
+    OLDER_RECIPE: "from an older recipe",
+    OTHER_TOOLCHAIN: "from another toolchain",
+    UNKNOWN_ORIGIN: "from an older perftrail, which did not store the recipe",
+}
+
+LONGEST = 70
+"""Characters of a recipe's line or a tool's version."""
+
+
+def sample_notes(view: View, measured: MeasuredHere) -> tuple[str, ...]:
+    """Return what a reader must know about the shown samples, in sentences."""
+    words = outdated_words(measured.differences(), len(measured.cells))
+    notes = [*view.notes, *(f"{each}. Measure again with: perftrail run" for each in words)]
+    if measured.replaced:
+        has = "has" if measured.replaced == 1 else "have"
+        notes.append(
+            f"{counted(measured.replaced, 'measured point')} also {has} samples of another recipe or toolchain; "
+            "they stay in the store and are not shown"
+        )
+    return tuple(notes)
+
+
+def outdated_words(differences: Mapping[Difference, int], every: int) -> tuple[str, ...]:
+    """Say how many of all measured points the present study would measure again, and why."""
+    return tuple(_words(differences, each, every) for each in differences)
+
+
+def _words(differences: Mapping[Difference, int], found: Difference, every: int) -> str:
+    count = differences[found]
+    how_many = f"{count} of {counted(every, 'measured point')}" if count < every else _all(every)
+    return f"{how_many} {'is' if count == 1 else 'are'} {FROM[found.why]}{_change(found)}"
+
+
+def _all(every: int) -> str:
+    return "the only measured point" if every == 1 else f"all {every} measured points"
+
+
+def _change(found: Difference) -> str:
+    if found.then and found.now:
+        return f" (then {_quoted(found.then)}, now {_quoted(found.now)})"
+    if found.then or found.now:
+        return f" ({_quoted(found.then or found.now)} is {'no longer there' if found.then else 'new'})"
+    return " (a variable or a file changed)" if found.why == OLDER_RECIPE else ""
+
+
+def _quoted(text: str) -> str:
+    return f"\u201c{plain(text, longest=LONGEST)}\u201d"
