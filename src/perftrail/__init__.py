@@ -28,7 +28,7 @@ def open(path: str | os.PathLike[str] = ".", *, store: str | os.PathLike[str] | 
     from perftrail import studyfile  # noqa: PLC0415
     from perftrail.errors import UsageError  # noqa: PLC0415
 
-    study = studyfile.load(os.fspath(path))
+    study = studyfile.load(os.fspath(path), to_read=True)
     try:
         from perftrail.notebook import OpenedStudy  # noqa: PLC0415
     except ModuleNotFoundError as error:

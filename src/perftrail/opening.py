@@ -57,14 +57,19 @@ NO_DASK = "{} needs Dask: pip install 'perftrail[cluster]'"
 def results_directory(study: Study, store: str | None) -> Path:
     """Return the directory of a study's builds and logs: an absolute path, because processes run in other directories.
 
-    It is in the study's directory if `store` is a server's address: a server stores samples, but no files.
+    It is in the study's directory if `store` is a server's address: a server stores samples, but no files. If
+    `store` is a database file, it is that file's directory.
     """
+    if store and Path(store).is_file():
+        return Path(store).absolute().parent
     own = Path(store) if store and server_of(store) is None else Path(study.directory) / RESULTS
     return own.absolute()
 
 
 def results_database(study: Study, store: str | None) -> str:
     """Return where samples are stored: a file's path, or a server's address."""
+    if store and Path(store).is_file():
+        return str(Path(store).absolute())
     return server_of(store) or str(results_directory(study, store) / DATABASE)
 
 

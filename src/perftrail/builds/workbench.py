@@ -36,6 +36,7 @@ from perftrail.builds.trees import (
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import Failure, Workplace
+from perftrail.model.measurement import MISSING_TOOL
 from perftrail.model.placeholders import LAYOUT, fill, study_files
 
 if TYPE_CHECKING:
@@ -144,8 +145,8 @@ class Toolchain:
     def _version(self, tool: str) -> str:
         if tool not in self._known:
             program = shutil.which(tool, path=self._path)
-            said = self._ask(program, _arguments(tool)) if program else "missing"
-            self._known[tool] = f"{tool}: {said}"
+            said = f": {self._ask(program, _arguments(tool))}" if program else MISSING_TOOL
+            self._known[tool] = f"{tool}{said}"
         return self._known[tool]
 
 

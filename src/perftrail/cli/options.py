@@ -72,10 +72,10 @@ def study_argument(function: Function) -> Function:
 def store_option(function: Function) -> Function:
     """--store: where results live instead of beside the study."""
     text = (
-        "Where results live, instead of .perftrail beside the study; at postgresql://USER@HOST/DATABASE, what is "
-        "measured is shared between machines, and builds and logs stay beside the study."
+        "Where results live, instead of .perftrail beside the study: a directory, or the database file of one. At "
+        "postgresql://USER@HOST/DATABASE, several machines share their samples; builds and logs stay here."
     )
-    return click.option("--store", metavar="DIR|URL", help=text)(function)
+    return click.option("--store", metavar="DIR|FILE|URL", help=text)(function)
 
 
 def json_option(function: Function) -> Function:
@@ -119,16 +119,16 @@ def contained(study: Study, sandbox: bool | None) -> Study:
     return study if sandbox is None else replace(study, sandbox=replace(study.sandbox, always=sandbox))
 
 
-def load_study(named: str | None) -> Study:
-    """Load the study that a command names, or the nearest one upwards."""
+def load_study(named: str | None, *, to_read: bool = False) -> Study:
+    """Load the study that a command names, or the nearest one upwards; `to_read` stored samples only."""
     from perftrail import studyfile
 
     if named is not None:
-        return studyfile.load(named)
+        return studyfile.load(named, to_read=to_read)
     found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - a path as text, as the study file gives them
     if found is None:
         raise UsageError('no perftrail.toml here or above; name a study, or have "perftrail init" write one')
-    return studyfile.load(found)
+    return studyfile.load(found, to_read=to_read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,9 @@ class Walking:
     along: str | None
     at: tuple[str, ...]
 
-    def load(self, named: str | None) -> Study:
+    def load(self, named: str | None, *, to_read: bool = False) -> Study:
         """Load the study that a command names, walked as it says. Raises `UsageError` for unknown names."""
-        study = load_study(named)
+        study = load_study(named, to_read=to_read)
         if self.along is not None:
             _check(f"--along {self.along}", self.along, study)
             study = replace(study, along=self.along)

@@ -146,6 +146,9 @@ class Runnable:
     origin: Origin | None = None
 
 
+MISSING_TOOL = ": missing"
+"""End of the entry of a tool that is not installed, in `Origin.tools`."""
+
 OLDER_RECIPE = "older recipe"
 OTHER_TOOLCHAIN = "other toolchain"
 UNKNOWN_ORIGIN = "unknown recipe"

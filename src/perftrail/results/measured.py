@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.measure.events import Outdated
 from perftrail.model.measurement import (
+    MISSING_TOOL,
     OLDER_RECIPE,
     OTHER_TOOLCHAIN,
     UNKNOWN_ORIGIN,
@@ -49,7 +50,14 @@ def outdated(view: View, cell: Cell, origin: Origin | None) -> str:
         return ""
     if now.recipe != origin.recipe:
         return OLDER_RECIPE
-    return OTHER_TOOLCHAIN if now.tools and now.tools != origin.tools else ""
+    return OTHER_TOOLCHAIN if now.tools and _other_tools(origin.tools, now.tools) else ""
+
+
+def _other_tools(then: Sequence[str], now: Sequence[str]) -> bool:
+    """Whether a tool changed; a tool that is missing now is no change, because nothing can be built here."""
+    here = [tool for tool in now if not tool.endswith(MISSING_TOOL)]
+    known = {tool.partition(":")[0] for tool in here}
+    return here != [tool for tool in then if tool.partition(":")[0] in known]
 
 
 class MeasuredHere:

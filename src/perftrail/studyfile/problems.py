@@ -18,13 +18,21 @@ from perftrail.errors import Mistake
 from perftrail.model.wording import quoted
 
 
+class MissingFile(str):
+    """A message about a file that does not exist: only building and measuring need it."""
+
+    __slots__ = ()
+
+
 class Problems:
     """The mistakes found so far.
 
-    An unreadable value causes one complaint; mistakes that follow from it are not reported.
+    An unreadable value causes one complaint; mistakes that follow from it are not reported. With `to_read`, a
+    missing file is not a mistake.
     """
 
-    def __init__(self, file: str, lines: Mapping[KeyPath, int]) -> None:
+    def __init__(self, file: str, lines: Mapping[KeyPath, int], *, to_read: bool = False) -> None:
+        self._to_read = to_read
         self._file = file
         self._lines = lines
         self._unreadable: set[KeyPath] = set()
@@ -41,6 +49,8 @@ class Problems:
 
         `about` is the path on which the mistake depends: if that value is wrong, the mistake is not reported.
         """
+        if self._to_read and isinstance(message, MissingFile):
+            return
         if self._within(self._unreadable, path) or (about is not None and not self.trusts(about)):
             return
         self._suspect.add(path)

@@ -34,9 +34,10 @@ LARGEST_FILE_BYTES = 1 << 20
 _MOST_ROUNDS = 50
 
 
-def load(path: str) -> Study:
+def load(path: str, *, to_read: bool = False) -> Study:
     """Read a study from its file, or from the directory of that file.
 
+    With `to_read`, its repository and its other files need not exist: stored samples can be read without them.
     Raises `StudyError` with every mistake, for any file content.
     """
     file = Path(path)
@@ -45,7 +46,7 @@ def load(path: str) -> Study:
     shown = shown_name(file)
     text = _text(file, shown)
     data = _data(text, shown)
-    complaints = Problems(shown, key_lines(text))
+    complaints = Problems(shown, key_lines(text), to_read=to_read)
     document = _document(data, complaints)
     if document is not None:
         study = _study(document, file.absolute())

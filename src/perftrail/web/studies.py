@@ -125,7 +125,7 @@ class ServedStudy:
     def about(self) -> About:
         """Say what is known of the study without reading its store."""
         try:
-            study = studyfile.load(self.file)
+            study = studyfile.load(self.file, to_read=True)
             running = writer(study, store=self._store) is not None
         except PerftrailError as error:
             return About(title="", running=False, trouble=str(error))
@@ -195,7 +195,9 @@ class ServedStudy:
         with self._opening:
             if self._kept is None or time.monotonic() > self._kept_until:
                 self.close()
-                study = studyfile.load(self.file) if known is None else known.gathered.view.study
+                study = (
+                    studyfile.load(self.file, to_read=True) if known is None else known.gathered.view.study
+                )
                 self._kept = self._closing.enter_context(open_results(study, store=self._store))
                 in_use = bool(self._kept.machines())
                 self._kept_until = time.monotonic() + (OPEN_SECONDS if in_use else 0.0)
@@ -211,7 +213,9 @@ class ServedStudy:
         await asyncio.to_thread(self._add, note)
 
     def _add(self, note: RegressionNote) -> None:
-        with open_results(studyfile.load(self.file), store=self._store, access="write") as store:
+        with open_results(
+            studyfile.load(self.file, to_read=True), store=self._store, access="write"
+        ) as store:
             store.add_note(note)
 
     def results(self, snapshot: Snapshot) -> Path:

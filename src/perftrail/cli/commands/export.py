@@ -57,7 +57,7 @@ def command(
     from perftrail.present.speech import say_how_old
     from perftrail.verbs.export import exported, leading
 
-    with open_view(walking.load(study), store=store) as view:
+    with open_view(walking.load(study, to_read=True), store=store) as view:
         samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
             samples = leading(samples, view)

@@ -74,7 +74,7 @@ def command(
 
     if output is None and (form == "html" or as_json):
         raise UsageError("report: say where to write it with -o DIR, or print it with --format markdown")
-    loaded = contained(walking.load(study), sandbox)
+    loaded = contained(walking.load(study, to_read=True), sandbox)
     with beside() as engine:
         drawings = None if output is None else Drawings(engine)
         page = _page(loaded, store, engine=engine, drawings=drawings)

@@ -72,7 +72,7 @@ def command(
     if markdown and not claims:
         raise UsageError("--markdown: is for --claims; perftrail report --format markdown has all the rest")
     wanted, study = _wanted(search, study)
-    with open_view(contained(walking.load(study), sandbox), store=store) as view:
+    with open_view(contained(walking.load(study, to_read=True), sandbox), store=store) as view:
         if claims:
             _show_claims(view, markdown=markdown, as_json=as_json)
         elif wanted is not None:

@@ -218,7 +218,7 @@ def named(study: str | None, store: str | None) -> Meant:
     again = "".join(f" {shlex.quote(word)}" for word in words)
     if study is None and store is not None:
         return Meant(location=placed(store).location, again=again)
-    loaded = load_study(study)
+    loaded = load_study(study, to_read=True)
     if loaded.walked.kind == "samples":
         raise UsageError(
             f"{loaded.file}: its samples were taken by other tools and are in files, not in a store"

@@ -201,7 +201,7 @@ def take(file: str, *, store: str | None) -> Snapshot:
 
     Raises `PerftrailError` where the study, its source or its store cannot be read.
     """
-    study = studyfile.load(file)
+    study = studyfile.load(file, to_read=True)
     with kept_out(), open_view(study, store=store) as view:
         mark = view.store.mark()
         gathered = gather(view, results_directory(study, store))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.placeholders import LAYOUT, MACHINE, OUT, fill, names, put_texts, split_command
 from perftrail.model.target import TargetError, known_value
 from perftrail.model.wording import listed, nearest, quoted, suggestion
+from perftrail.studyfile.problems import MissingFile
 from perftrail.studyfile.rules.builds import always_known, every_part, files_in
 from perftrail.studyfile.rules.texts import check_environment, check_placeholders, check_relink
 
@@ -110,7 +111,7 @@ def _missing(
         return None
     wrong = f"no such file: {listed(map(quoted, missing), 'and')}"
     near = _near(study, missing[0])
-    return f"{wrong}; did you mean {quoted(near)}?" if near else f"{wrong}; {REMEDY}"
+    return MissingFile(f"{wrong}; did you mean {quoted(near)}?" if near else f"{wrong}; {REMEDY}")
 
 
 def _near(study: Study, path: str) -> str | None:

@@ -16,6 +16,7 @@ from perftrail.model.placeholders import (
     split_command,
 )
 from perftrail.model.wording import nearest, quoted
+from perftrail.studyfile.problems import MissingFile
 from perftrail.studyfile.rules.texts import (
     check_environment,
     check_placeholders,
@@ -67,8 +68,9 @@ def _file_wrong(file: str, study: Path) -> str | None:
     if there:
         return f"{quoted(file)} is not a file; name each file of a directory"
     near = nearest(file, around)
-    return f"{quoted(file)} is not in the study's directory" + (
-        f"; did you mean {quoted(near)}?" if near else ""
+    return MissingFile(
+        f"{quoted(file)} is not in the study's directory"
+        + (f"; did you mean {quoted(near)}?" if near else "")
     )
 
 

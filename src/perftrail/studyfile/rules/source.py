@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.placeholders import sources_named
 from perftrail.model.source import MAIN, Ecosystem, read_package
 from perftrail.model.wording import listed, quoted, suggestion
-from perftrail.studyfile.problems import Moved
+from perftrail.studyfile.problems import MissingFile, Moved
 from perftrail.studyfile.rules.texts import (
     control_wrong,
     inside_wrong,
@@ -252,7 +252,7 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     except OSError as error:
         return f"{place} cannot be read: {(error.strerror or str(error)).lower()}"
     if not there:
-        return f"{place} does not exist"
+        return MissingFile(f"{place} does not exist")
     if not is_directory and source.kind != "fossil":
         return f"{place} is a file, not a directory"
     return None

@@ -1,0 +1,206 @@
+"""Everything measured is shown after a compiler update, without a compiler, in a copy, and on another machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sources.repositories import Repository
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perftrail.model.search_record import Json
+
+pytestmark = pytest.mark.slow
+
+STUDY = """\
+[source]
+kind = "git"
+location = "../repository"
+
+[build]
+steps = ["cc -O1 -o program main.c"]
+outputs = ["program"]
+
+[benchmark.it]
+command = "{build}/program"
+metrics = { cost = { pattern = 'cost ([0-9]+)' } }
+
+[measure]
+warmups = 0
+invocations = 2
+"""
+MAIN = '#include <stdio.h>\nint main(void) { printf("cost %d\\n", 4 * COST); return 0; }\n'
+COSTS = [4.0, 8.0, 12.0]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a measured study and its repository."""
+    root = tmp_path_factory.mktemp("measured")
+    repository = Repository(root / "repository")
+    for cost in (1, 2, 3):
+        repository.commit({"main.c": f"#define COST {cost}\n{MAIN}"})
+    (root / "study").mkdir()
+    (root / "study" / "perftrail.toml").write_text(STUDY)
+    perftrail("run", root / "study")
+    return root
+
+
+@pytest.fixture
+def place(measured: Path, tmp_path: Path) -> Path:
+    """A copy of the directory, which a test may change."""
+    shutil.copytree(measured, tmp_path / "copy", symlinks=True)
+    return tmp_path / "copy"
+
+
+def perftrail(
+    *words: object, env: Mapping[str, str] | None = None, one_cpu: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run perftrail as a user of an environment does, on one CPU if that is asked for: that is another machine."""
+    first = min(os.sched_getaffinity(0))
+    done = subprocess.run(
+        [sys.executable, "-m", "perftrail", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(env or {})},
+        preexec_fn=(lambda: os.sched_setaffinity(0, {first})) if one_cpu else None,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def rows(
+    *words: object, env: Mapping[str, str] | None = None, one_cpu: bool = False
+) -> list[dict[str, Json]]:
+    found: list[dict[str, Json]] = json.loads(
+        perftrail("show", *words, "--json", env=env, one_cpu=one_cpu).stdout
+    )
+    return [row for row in found if row["metric"] == "cost"]
+
+
+def costs(found: list[dict[str, Json]]) -> list[Json]:
+    return [each["estimate"]["value"] for each in found if isinstance(each["estimate"], dict)]
+
+
+def path_of(*names: str, at: Path) -> dict[str, str]:
+    """Return an environment whose search path has only these programs."""
+    at.mkdir()
+    for name in names:
+        found = shutil.which(name)
+        assert found is not None, name
+        (at / name).symlink_to(found)
+    return {"PATH": str(at)}
+
+
+def newer_compiler(at: Path) -> dict[str, str]:
+    """Return an environment whose `cc` is of another version."""
+    at.mkdir()
+    real = shutil.which("cc")
+    program = at / "cc"
+    program.write_text(f'#!/bin/sh\ncase "$*" in --version) echo "cc 99.1.0";; *) exec {real} "$@";; esac\n')
+    program.chmod(0o755)
+    return {"PATH": f"{at}:{os.environ['PATH']}"}
+
+
+def test_after_a_compiler_update_every_sample_is_shown_and_labelled(place: Path, tmp_path: Path) -> None:
+    env = newer_compiler(tmp_path / "bin")
+    found = rows(place / "study", env=env)
+    assert costs(found) == COSTS
+    assert {row["outdated"] for row in found} == {"other toolchain"}
+    shown = perftrail("show", place / "study", env=env).stdout
+    assert "All 3 measured points are from another toolchain (then “cc: " in shown
+    assert "now “cc: cc 99.1.0”). Measure again with: perftrail run" in shown
+    report = perftrail("report", place / "study", "--format", "markdown", "-o", tmp_path / "r", env=env)
+    assert report.returncode == 0
+    page = next((tmp_path / "r").glob("*.md")).read_text()
+    assert "another toolchain" in page
+
+
+def test_a_run_after_an_update_says_what_it_reuses_and_why(place: Path, tmp_path: Path) -> None:
+    env = newer_compiler(tmp_path / "bin")
+    ran = perftrail("run", place / "study", "--json", env=env)
+    assert "all 3 measured points are from another toolchain (then “cc: " in ran.stderr
+    assert "perftrail reuses these samples only if the new build is identical" in ran.stderr
+    assert json.loads(ran.stdout)["invocations"] == 0, "this compiler writes the same bytes"
+    assert {row["outdated"] for row in rows(place / "study", env=env)} == {""}
+
+
+def test_samples_of_an_older_recipe_are_shown_until_there_are_new_ones(place: Path) -> None:
+    file = place / "study" / "perftrail.toml"
+    file.write_text(STUDY.replace("-O1", "-O1 -DNDEBUG -g"))
+    found = rows(place / "study")
+    assert costs(found) == COSTS
+    assert {row["outdated"] for row in found} == {"older recipe"}
+    shown = perftrail("show", place / "study").stdout
+    assert "from an older recipe (then “cc -O1 -o program main.c”, now “cc -O1 -DNDEBUG -g -o" in shown
+    perftrail("run", place / "study")
+    assert {row["outdated"] for row in rows(place / "study")} == {""}
+    assert (
+        "3 measured points also have samples of another recipe" in perftrail("show", place / "study").stdout
+    )
+    file.write_text(STUDY)
+    assert {row["outdated"] for row in rows(place / "study")} == {""}, "the first samples are valid again"
+
+
+def test_without_a_compiler_every_sample_is_shown(place: Path, tmp_path: Path) -> None:
+    env = path_of("git", "sh", at=tmp_path / "bin")
+    found = rows(place / "study", env=env)
+    assert costs(found) == COSTS
+    assert {row["outdated"] for row in found} == {""}
+
+
+def test_a_copied_directory_shows_every_sample(measured: Path, tmp_path: Path) -> None:
+    shutil.copytree(measured / "study", tmp_path / "elsewhere" / "study", symlinks=True)
+    place = tmp_path / "elsewhere" / "study"
+    found = rows(place)
+    assert costs(found) == COSTS
+    shown = perftrail("show", place).stdout
+    assert "The history is that of the stored samples, because perftrail cannot read the source:" in shown
+    exported = perftrail("export", place, "--format", "csv", "-o", tmp_path / "samples.csv")
+    assert exported.returncode == 0
+    assert (tmp_path / "samples.csv").read_text().count(",cost,") == 2 * len(COSTS)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU less is another machine")
+def test_a_colleague_with_only_the_study_and_the_stores_file_sees_every_sample(
+    measured: Path, tmp_path: Path
+) -> None:
+    here = tmp_path / "laptop"
+    here.mkdir()
+    shutil.copy(measured / "study" / "perftrail.toml", here)
+    shutil.copy(measured / "study" / ".perftrail" / "results.db", here / "from-a-colleague.db")
+    env = {**path_of("sh", at=tmp_path / "bin"), "HOME": str(here), "XDG_CACHE_HOME": str(here / "cache")}
+    words = (here, "--store", here / "from-a-colleague.db")
+    found = rows(*words, env=env, one_cpu=True)
+    assert costs(found) == COSTS
+    assert {row["outdated"] for row in found} == {""}
+    shown = perftrail("show", *words, env=env, one_cpu=True).stdout
+    assert "These samples are from another machine (" in shown
+    assert "because this one has none. Measure here with: perftrail run" in shown
+    perftrail("report", *words, "--format", "markdown", "-o", here / "report", env=env, one_cpu=True)
+    assert "from another machine" in next((here / "report").glob("*.md")).read_text()
+    opened = (
+        "import perftrail, sys\nstudy = perftrail.open(sys.argv[1], store=sys.argv[2])\n"
+        "rows = study.samples().to_pylist()\n"
+        "print(sorted(row['value'] for row in rows if row['metric'] == 'cost'))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", opened, str(here), str(here / "from-a-colleague.db")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **env},
+    )
+    assert json.loads(told.stdout) == sorted(2 * COSTS)
+    revisions = [str(row["revision"]) for row in found]
+    assert [each["revision"] for each in rows(measured / "study")] == revisions, "in the order of the history"
