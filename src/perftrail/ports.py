@@ -317,8 +317,11 @@ class Store(Protocol):
         """Return the last build of every subject, by revision and variant."""
         ...
 
-    def add_runnable(self, runnable: Runnable) -> None:
-        """Keep which revision, variant, benchmark and point a runnable stands for, and its last origin."""
+    def add_runnable(self, runnable: Runnable, *, last: bool = False) -> None:
+        """Keep which revision, variant, benchmark and point a runnable stands for, and its last origin.
+
+        With `last`, it comes after all others from then on: it is what its cell runs now.
+        """
         ...
 
     def add_revisions(self, revisions: Iterable[tuple[int, Revision]]) -> None:

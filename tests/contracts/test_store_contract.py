@@ -126,6 +126,8 @@ def test_a_runnable_has_its_last_origin(store: SqlStore | MemoryStore) -> None:
         store.add_runnable(replace(RUNNABLE, origin=origin))
     assert store.runnables("mt") == [replace(RUNNABLE, origin=last)]
     assert store.runnables("st") == [OTHER_RUNNABLE]
+    store.add_runnable(RUNNABLE, last=True)
+    assert store.runnables() == [OTHER_RUNNABLE, replace(RUNNABLE, origin=last)]
 
 
 def test_revisions_come_back_in_the_order_of_the_history(empty: SqlStore | MemoryStore) -> None:

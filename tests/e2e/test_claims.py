@@ -176,4 +176,4 @@ def test_an_answer_is_checked_and_not_shown_as_a_figure(study: Path) -> None:
 
 def test_claims_of_which_nothing_was_measured_have_no_answer(study: Path, tmp_path: Path) -> None:
     told = perftrail("show", "--claims", study, "--store", tmp_path, expect=1)
-    assert "perftrail run does" in told.stderr
+    assert "measure with: perftrail run" in told.stderr

@@ -298,6 +298,7 @@ class Workshop:
         self._walked = others.get(study.along, source)
         self._positions: dict[str, int] | None = None
         self._recorded: set[str] = set()
+        self._last: dict[tuple[object, ...], Runnable] | None = None
         self._of_subjects: dict[tuple[str, str], str] | None = None
         self._made: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
@@ -405,7 +406,7 @@ class Workshop:
         if isinstance(linked, Failure):
             return linked
         self._record_revision(cell.subject.revision)
-        self._store.add_runnable(linked.runnable)
+        self._record_runnable(linked.runnable)
         if not layout:
             return linked
         if not self.can_relink(cell):
@@ -417,6 +418,15 @@ class Workshop:
             return relinked
         yield from self._compare_layouts(linked, relinked)
         return replace(relinked, runnable=linked.runnable)
+
+    def _record_runnable(self, runnable: Runnable) -> None:
+        """Store a runnable as the last one of its cell, unless it is that already."""
+        if self._last is None:
+            self._last = {_cell_of(each): each for each in self._store.runnables()}
+        known = self._last.get(_cell_of(runnable))
+        if known is None or (known.key, known.origin) != (runnable.key, runnable.origin):
+            self._store.add_runnable(runnable, last=known is not None and known.key != runnable.key)
+            self._last[_cell_of(runnable)] = runnable
 
     def _record_revision(self, revision: Revision) -> None:
         """Store a measured revision with its position; at the first one, renew the positions of all others."""
@@ -554,6 +564,10 @@ class Workshop:
         )
         if self._of_subjects is not None and not benchmark:
             self._of_subjects[revision, variant] = key
+
+
+def _cell_of(runnable: Runnable) -> tuple[object, ...]:
+    return (runnable.revision, runnable.variant, runnable.benchmark, runnable.point)
 
 
 def _differ(known: Built | Prepared | Failure, outcome: Built | Prepared | Failure) -> bool:

@@ -63,7 +63,7 @@ def _other_tools(then: Sequence[str], now: Sequence[str]) -> bool:
 class MeasuredHere:
     """The measured cells of a study, in the order of `history`, each with the key of its runnable.
 
-    Of several runnables of a cell, the one that the present study would run counts, or else the newest; only
+    Of several runnables of a cell, the last one that the present study would run counts, or else the last; only
     runnables that ran on this machine count if there are any. `outdated` says of a cell why it would be measured
     again. `replaced` counts cells that also have samples of another recipe or toolchain, which are not shown.
     """
@@ -104,7 +104,7 @@ class MeasuredHere:
         for cell, there in every:
             usable = [each for each in there if each.key in ran] or there
             why = {each.key: outdated(self._view, cell, each.origin) for each in usable}
-            chosen = next((each.key for each in usable if not why[each.key]), usable[-1].key)
+            chosen = next((each.key for each in reversed(usable) if not why[each.key]), usable[-1].key)
             if why[chosen]:
                 self.outdated[cell] = why[chosen]
                 self._origins[cell] = next(each.origin for each in usable if each.key == chosen)

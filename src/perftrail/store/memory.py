@@ -114,13 +114,17 @@ class MemoryStore:
         """Return the last build of every subject, by revision and variant."""
         return dict(self._by_subject)
 
-    def add_runnable(self, runnable: Runnable) -> None:
-        """Keep what a runnable stands for: every revision, variant, benchmark and point, each once."""
+    def add_runnable(self, runnable: Runnable, *, last: bool = False) -> None:
+        """Keep what a runnable stands for: every revision, variant, benchmark and point, each with its last origin.
+
+        With `last`, it comes after all others from then on.
+        """
         self._write()
         plain = accepted_runnable(runnable)
         self._keys.add(plain.key)
         name = replace(plain, artefact="", origin=None)
-        known = self._runnables.setdefault(name, plain)
+        known = self._runnables.pop(name, plain) if last else self._runnables.get(name, plain)
+        self._runnables[name] = known
         if plain.origin not in (None, known.origin):
             self._runnables[name] = replace(known, origin=plain.origin)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import case, exists, func, insert, select, update
+from sqlalchemy import case, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from perftrail._version import __version__
@@ -344,8 +344,11 @@ class SqlStore:
         here = self._interned.machines.find(connection, self._machine) if self._machine else None
         return (table.c.id,) if here is None else (case((table.c.machine_id == here, 1), else_=0), table.c.id)
 
-    def add_runnable(self, runnable: Runnable) -> None:
-        """Keep what a runnable stands for: every revision, variant, benchmark and point, each with its last origin."""
+    def add_runnable(self, runnable: Runnable, *, last: bool = False) -> None:
+        """Keep what a runnable stands for: every revision, variant, benchmark and point, each with its last origin.
+
+        With `last`, it comes after all others from then on.
+        """
         plain = accepted_runnable(runnable)
         row = {
             "revision": plain.revision,
@@ -361,7 +364,10 @@ class SqlStore:
             origin_id = origin and self._interned.origins.intern(connection, origin_to_json(origin))
             same = [table.c[name] == value for name, value in row_of.items()]
             there = connection.execute(select(table.c.id, table.c.origin_id).where(*same)).one_or_none()
-            if there is None:
+            if last and there is not None:
+                connection.execute(delete(table).where(table.c.id == there.id))
+                origin_id = there.origin_id if origin_id is None else origin_id
+            if last or there is None:
                 new = insert_unless_there(connection, table)
                 connection.execute(new.values(**row_of, artefact=plain.artefact, origin_id=origin_id))
             elif origin_id not in (None, there.origin_id):
