@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from perftrail.present.finding import (
     unchanged,
     unusable_words,
 )
+from perftrail.present.sentence import headline_of, stored_answers
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
@@ -42,7 +44,13 @@ def ask(session: Session, goal: Goal) -> FindAnswer | FindTable:
     request = FindRequest(
         goal=goal, range=None, threshold=0.05, confidence=0.99, budget=Budget(invocations=500)
     )
-    return drain(Find(session, request).events())[1]
+    found: FindAnswer | FindTable = drain(Find(session, request).events())[1]
+    stored = stored_answers(
+        json.loads(json.dumps(found.as_json())), {each.id: each for each in found.revisions}
+    )
+    said = table_headline(found) if isinstance(found, FindTable) else headline(found)
+    assert headline_of(stored) == said, "what is stored is worded as what was just found"
+    return found
 
 
 def one(session: Session, goal: Goal) -> FindAnswer:

@@ -21,6 +21,7 @@ from perftrail.model.source import Source
 from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Receivers, Study
 from perftrail.model.target import Target
 from perftrail.notices import Message
+from perftrail.present.sentence import change_words
 from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points
 from perftrail.stats.comparison import Comparison, Verdict
@@ -327,7 +328,9 @@ class Branch:
         def keep(state: WatchState) -> None:
             self.state = state
 
-        return BranchCheck(session, self.state, branch=None, receivers=("command true",), save=keep).events()
+        return BranchCheck(
+            session, self.state, branch=None, receivers=("command true",), say=change_words, save=keep
+        ).events()
 
 
 def test_a_change_among_several_new_revisions_is_found_and_its_level_holds(tmp_path: Path) -> None:

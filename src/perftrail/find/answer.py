@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from perftrail.find.priors import noted
 from perftrail.model.source import ALONE
+from perftrail.model.target import Working
 from perftrail.search import Costs, Question
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from perftrail.model.source import Pins
     from perftrail.model.study import Prior
     from perftrail.model.subject import Merge, Revision
-    from perftrail.model.target import Goal, Target, Working
+    from perftrail.model.target import Goal, Target
     from perftrail.search import Answer, Budget, Change, Effect, Origin, Summary
     from perftrail.search.answer import Suspicion
 
@@ -72,6 +73,7 @@ class InsideMerge:
         )
         return {
             "revisions": [revision.id for revision in self.candidates],
+            "named": [_named(revision) for revision in self.candidates],
             **shape,
             "inside": None if self.inside is None else self.inside.as_json(),
             "origin": str(self.origin),
@@ -157,6 +159,7 @@ class FindAnswer:
         return {
             "verdict": str(self.answer.verdict),
             **self.pins.as_json(),
+            "goal": "works" if isinstance(self.target, Working) else "metric",
             "metric": self.target.text,
             "benchmark": self.target.benchmark,
             "variant": self.target.variant,
@@ -200,6 +203,7 @@ class FindAnswer:
         inside = self.inside.get(number)
         return {
             "revisions": [revision.id for revision in self.candidates(change)],
+            "named": [_named(revision) for revision in self.candidates(change)],
             **_levels(change),
             "kind": str(change.kind),
             "notes": [revision.id for revision in self.notes(change)],
@@ -254,8 +258,9 @@ class FindTable:
 
     @property
     def unclear(self) -> bool:
-        """Whether the search reached no answer about any metric."""
-        return all(answer.unclear for answer in self.answers)
+        """Whether the search found no change, and reached no answer about at least one metric."""
+        found = any(answer.answer.changes for answer in self.answers)
+        return not found and any(answer.unclear for answer in self.answers)
 
     def as_json(self) -> dict[str, Json]:
         """Return the answers as `find --json` prints them: each in the form of a single answer, and the total cost."""
@@ -279,6 +284,10 @@ def by_culprit(answers: Sequence[FindAnswer]) -> Mapping[tuple[str, ...], list[t
             ids = tuple(revision.id for revision in answer.candidates(change))
             gathered.setdefault(ids, []).append((answer, number))
     return dict(sorted(gathered.items(), key=lambda item: [order[id_] for id_ in item[0]]))
+
+
+def _named(revision: Revision) -> dict[str, Json]:
+    return {"revision": revision.id, "label": revision.label, "summary": revision.summary}
 
 
 def _levels(change: Change) -> dict[str, Json]:

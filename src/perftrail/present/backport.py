@@ -15,7 +15,7 @@ from rich.text import Text
 from perftrail.model.quantity import change, counted, decimals, number, percent, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import telling
-from perftrail.present.finding import revision_name
+from perftrail.present.sentence import revision_name
 from perftrail.present.speech import change_words, plain
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.result import Role

@@ -12,7 +12,7 @@ from rich.text import Text
 from perftrail.model.quantity import change, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import telling
-from perftrail.present.finding import revision_name
+from perftrail.present.sentence import revision_name
 from perftrail.present.speech import change_words, plain
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ Answers in plain words: the first line says it all, the rest says how it was got
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -23,8 +22,17 @@ from perftrail.model.target import Working
 from perftrail.model.wording import listed
 from perftrail.present.console import output
 from perftrail.present.failures import left_out_words, more_lines, telling, trouble_lines
+from perftrail.present.sentence import (
+    answer_found,
+    change_found,
+    change_sentence,
+    change_size,
+    culprit_words,
+    headline_of,
+    revision_name,
+)
 from perftrail.present.speech import after, plain
-from perftrail.search import Kind, words
+from perftrail.search import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +41,6 @@ if TYPE_CHECKING:
     from perftrail.measure.agreement import Disagreement
     from perftrail.model.build import Failure
     from perftrail.model.source import Pins
-    from perftrail.model.subject import Revision
     from perftrail.search import Change
     from perftrail.verbs.run import RunReport
 
@@ -45,27 +52,7 @@ LONGEST_LINE = 400
 
 def headline(answer: FindAnswer) -> str:
     """Say the answer in one line: verdict, revision, probability, effect."""
-    verdict, metric = str(answer.answer.verdict), answer.name
-    if isinstance(answer.target, Working) and verdict in ("none", "unclear"):
-        return _whether_it_works(answer)
-    least = change_size(answer.answer.minimum_detectable)
-    if verdict == "none":
-        return (
-            f"none: no revision changed {metric} by {least} or more, "
-            f"probability {probability(answer.answer.confidence)}"
-        )
-    if verdict == "unclear" or not answer.answer.changes:
-        return f"unclear: whether {metric} changed{_detectable(answer)}"
-    if verdict == "several":
-        names = ", ".join(_culprit_and_effect(answer, number) for number in range(len(answer.answer.changes)))
-        return f"several: {len(answer.answer.changes)} changes of {metric}: {names}"
-    return f"{verdict}: {change_words(answer, 0)}"
-
-
-def _detectable(answer: FindAnswer) -> str:
-    """Say which change would have been detected, where that is known."""
-    least = answer.answer.minimum_detectable
-    return f"; a change of {change_size(least)} would have been detected" if math.isfinite(least) else ""
+    return headline_of([answer_found(answer)])
 
 
 def certificate_words(answer: FindAnswer, number: int | None) -> Iterator[str]:
@@ -108,29 +95,6 @@ def also_words(answer: FindAnswer, number: int) -> str:
     return f"it also changed {', '.join(told[:MOST_NAMED])}{more}"
 
 
-def change_words(answer: FindAnswer, number: int) -> str:
-    """Say one change: who made it, to what, by how much, how sure that is."""
-    change = answer.answer.changes[number]
-    candidates = answer.candidates(change)
-    inside = answer.inside.get(number)
-    sure = f"probability {probability(change.confidence * _within(inside))}"
-    if len(candidates) > 1:
-        span = f"{candidates[0].short} to {candidates[-1].short}"
-        who = f"one of {len(candidates)} revisions, {span},"
-        if change.kind is Kind.RAMP:
-            return (
-                f"{answer.name} changed little by little over {len(candidates)} revisions, {span}: "
-                f"{effect(answer, change)}, {sure}"
-            )
-    elif inside is not None and len(innermost(inside).candidates) == 1:
-        who = through(innermost(inside).candidates[0], candidates[0])
-    else:
-        who = revision_name(candidates[0])
-    if isinstance(answer.target, Working):
-        return f"{who} {_began(answer, change)}, {sure}"
-    return f"{who} changed {answer.name}: {effect(answer, change)}, {sure}"
-
-
 def inside_words(inside: InsideMerge) -> Iterator[str]:
     """Say where the change of a merge came from, merge by merge."""
     merge, sure = inside.merge.revision.short, probability(inside.confidence)
@@ -151,39 +115,6 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
             yield f"{merge} is a merge, and where in it the change came from is unclear: {inside.reason}"
     if inside.inside is not None:
         yield from inside_words(inside.inside)
-
-
-def innermost(inside: InsideMerge) -> InsideMerge:
-    """Give the last merge of a chain whose own culprit is known to the revision."""
-    deeper = inside.inside
-    return innermost(deeper) if deeper is not None and len(deeper.candidates) == 1 else inside
-
-
-def through(culprit: Revision, merge: Revision) -> str:
-    """Name a culprit with the merge that brought it, if another one did."""
-    if culprit == merge:
-        return revision_name(culprit)
-    return f"{revision_name(culprit)}, which {merge.short} merged,"
-
-
-def revision_name(revision: Revision) -> str:
-    """Name a revision for people: short id, label, and what its message says."""
-    label = f" ({plain(revision.label)})" if revision.label and revision.label != revision.id else ""
-    told = revision.summary and revision.id not in revision.summary
-    summary = f" “{plain(revision.summary)}”" if told else ""
-    return f"{revision.short}{label}{summary}"
-
-
-def effect(answer: FindAnswer, change: Change) -> str:
-    """Say what a change did: direction, interval, and whether that is better."""
-    if change.effect is None:
-        return "by how much cannot be told"
-    low, high, value = change.effect.low, change.effect.high, change.effect.value
-    digits = decimals(value, low, high)
-    return (
-        f"{relative(value)} ({judgement(answer, change)}; "
-        f"× {value:.{digits}f}, 95 % interval {low:.{digits}f} to {high:.{digits}f})"
-    )
 
 
 def judgement(answer: FindAnswer, change: Change) -> str:
@@ -296,52 +227,6 @@ def unusable_words(answer: FindAnswer) -> str:
     return "\n".join([heading, *lines])
 
 
-def change_size(size: float) -> str:
-    """Write the size of a change without direction.
-
-    >>> change_size(0.021)
-    '2.1 %'
-    """
-    return f"{size * 100:.2g} %"
-
-
-def _culprit_and_effect(answer: FindAnswer, number: int) -> str:
-    change = answer.answer.changes[number]
-    candidates = answer.candidates(change)
-    by_how_much = "" if change.effect is None else f" ({relative(change.effect.value)})"
-    if len(candidates) == 1:
-        return f"{candidates[0].short}{by_how_much}"
-    return f"{candidates[0].short} to {candidates[-1].short}{by_how_much}"
-
-
-def _within(inside: InsideMerge | None) -> float:
-    """Give the probability of the innermost culprit that is named, given that of the merge around all."""
-    if inside is None or len(inside.candidates) != 1:
-        return 1.0
-    own = inside.confidence if inside.change is None else inside.change.confidence
-    return own * _within(inside.inside)
-
-
-def _began(answer: FindAnswer, change: Change) -> str:
-    """Say that it began to fail there and how, or that it began to work."""
-    if (change.after or 0.0) > (change.before or 0.0):
-        return "made it work"
-    stages = {each.revision.id: each.failure.stage for each in answer.unusable}
-    stage = stages.get(answer.candidates(change)[-1].id)
-    return f"began to fail{f' ({stage})' if stage else ''}"
-
-
-def _whether_it_works(answer: FindAnswer) -> str:
-    if answer.answer.verdict == "unclear":
-        return "unclear: where it began to fail"
-    tried = answer.builds
-    if not answer.unusable:
-        return f"none: it did not begin to fail, probability {probability(answer.answer.confidence)}"
-    if len(answer.unusable) == tried:
-        return f"none: it fails all along, from the old end on, in every one of {tried} revisions tried"
-    return f"none: it fails as often before as after, probability {probability(answer.answer.confidence)}"
-
-
 COLUMNS = ("revision", "metric", "change", "", "levels", "probability")
 
 
@@ -376,13 +261,7 @@ def print_table(table: FindTable) -> None:
 
 def table_headline(table: FindTable) -> str:
     """Say how many revisions changed how many metrics, and name them."""
-    gathered = by_culprit(table.answers)
-    if not gathered:
-        return f"none: no revision is known to have changed any of {len(table.answers)} metrics"
-    changed = sum(bool(answer.answer.changes) for answer in table.answers)
-    names = [_culprit(*changes[0]) for changes in gathered.values()]
-    what = "1 change of" if len(gathered) == 1 else f"{len(gathered)} changes of"
-    return f"found: {what} {changed} of {len(table.answers)} metrics: {listed(names, 'and')}"
+    return headline_of([answer_found(answer) for answer in table.answers])
 
 
 def two_sided(changes: Sequence[tuple[FindAnswer, int]]) -> str | None:
@@ -422,13 +301,7 @@ def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
 
 
 def _culprit(answer: FindAnswer, number: int) -> str:
-    candidates = answer.candidates(answer.answer.changes[number])
-    inside = answer.inside.get(number)
-    if len(candidates) > 1:
-        return f"one of {len(candidates)}, {candidates[0].short} to {candidates[-1].short}"
-    if inside is not None and len(inner := innermost(inside).candidates) == 1 and inner != candidates:
-        return f"{revision_name(inner[0])}, which {candidates[0].short} merged"
-    return revision_name(candidates[0])
+    return culprit_words(change_found(answer, number)).removesuffix(",")
 
 
 def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[str]:
@@ -440,9 +313,6 @@ def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[st
                 if line not in said:
                     said.add(line)
                     yield line
-
-
-__all__ = ["print_find", "print_run", "revision_name"]
 
 
 def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str]) -> None:
@@ -517,7 +387,7 @@ def _details(answer: FindAnswer, number: int) -> Iterator[str]:
     """Say of one change what the first line does not: which of several, levels, candidates, its merge."""
     change = answer.answer.changes[number]
     if len(answer.answer.changes) > 1:
-        yield f"{number + 1}. {change_words(answer, number)}"
+        yield f"{number + 1}. {change_sentence(change_found(answer, number))}"
     if known := levels(answer, change):
         yield known
     yield from certificate_words(answer, number)

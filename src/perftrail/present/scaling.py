@@ -10,7 +10,7 @@ from rich.text import Text
 from perftrail.model.quantity import decimals, number, percent
 from perftrail.model.wording import listed
 from perftrail.present.console import output
-from perftrail.present.finding import revision_name
+from perftrail.present.sentence import revision_name
 from perftrail.present.speech import plain
 from perftrail.stats.contention import Cause, Outcome
 from perftrail.stats.scaling import Law

@@ -23,10 +23,11 @@ from perftrail.model.quantity import change as relative
 from perftrail.model.source import ALONE, pins_asked
 from perftrail.model.subject import Revision
 from perftrail.present.console import output
-from perftrail.present.finding import LONGEST_LINE, pins_words, revision_name
+from perftrail.present.finding import LONGEST_LINE, pins_words
 from perftrail.present.page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
 from perftrail.present.report.words import correlation_words, size_words
+from perftrail.present.sentence import headline_of, revision_name, stored_answers
 from perftrail.present.speech import plain, sentence
 from perftrail.results.claims import ClaimVerdict
 
@@ -177,8 +178,8 @@ def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
     console.print()
 
 
-def print_search(record: SearchRecord, steps: Sequence[StepRecord]) -> None:
-    """Replay a search in words."""
+def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: Sequence[Revision]) -> None:
+    """Replay a search in words, and say what it found; `revisions` are those of the history."""
     console = output()
     question = record.question
     asked = f"What changed {question['metric']} between {question['first']} and {question['last']}?"
@@ -189,9 +190,11 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord]) -> None:
         console.print(Text(f"{step.number:>3}  {step.words}"))
     if record.answer is None:
         console.print(Text("not ended; perftrail find goes on from here", style="dim"))
-    else:
-        for line in _ended(record.answer):
-            console.print(Text(f"     {line}"))
+        return
+    found = stored_answers(record.answer, {revision.id: revision for revision in revisions})
+    console.print(Text(headline_of(found), style="bold"))
+    for line in _reasons(record.answer):
+        console.print(Text(line))
 
 
 def _verdicts(answer: Mapping[str, Json] | None) -> str:
@@ -205,15 +208,15 @@ def _verdicts(answer: Mapping[str, Json] | None) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
 
 
-def _ended(answer: Mapping[str, Json]) -> Iterator[str]:
-    """Say how a search ended: in one answer, or in one about each metric."""
+def _reasons(answer: Mapping[str, Json]) -> Iterator[str]:
+    """Say why a search ended, for each metric if there are several."""
     several = answer.get("metrics")
     if isinstance(several, list):
         for each in several:
             assert isinstance(each, dict)
-            yield f"{each['metric']}: {each['verdict']}: {each['reason']}"
+            yield f"{each['metric']} ended: {each['reason']}"
     else:
-        yield f"{answer['verdict']}: {answer['reason']}"
+        yield f"Why it ended: {answer['reason']}."
 
 
 def _needed(name: str, rows: Sequence[Row]) -> bool:

@@ -19,7 +19,7 @@ from perftrail.model.build import Built, Failure
 from perftrail.model.quantity import duration
 from perftrail.present.console import output
 from perftrail.present.failures import telling_lines
-from perftrail.present.finding import revision_name
+from perftrail.present.sentence import revision_name
 from perftrail.present.speech import after, plain
 from perftrail.verbs.build import script_of
 

@@ -164,4 +164,4 @@ def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
     else:
         if len(known) > 1:
             print_searches(known, number)
-        print_search(record, taken)
+        print_search(record, taken, view.source.history())

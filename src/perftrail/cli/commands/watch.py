@@ -103,6 +103,7 @@ def command(
 def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     """Look once."""
     from perftrail.measure.subjects import afresh
+    from perftrail.present.sentence import change_words
     from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.delivery import receivers_of
     from perftrail.verbs.watch.watch import BranchCheck
@@ -118,6 +119,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
                     read_state(file),
                     branch=policy.branch,
                     receivers=receivers_of(policy.notify),
+                    say=change_words,
                     save=lambda state: write_state(file, state),
                 ).events(),
             ),

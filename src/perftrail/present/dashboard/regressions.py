@@ -18,6 +18,7 @@ from perftrail.present.report.answer import (
     answer_tone,
 )
 from perftrail.present.report.words import certainty_words, effect_words, revision_mark, row_metric, shown
+from perftrail.present.sentence import stored_change
 from perftrail.results.changes import answers_of
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _of_answer(
         by=relative(size),
         effect=answer_effect(found),
         levels=answer_levels(answer, found),
-        sure=answer_sure(found),
+        sure=answer_sure(stored_change(answer, found, gathered.by_id)),
         how="search",
     )
 

@@ -31,6 +31,14 @@ from perftrail.present.report.words import (
     row_metric,
     shown,
 )
+from perftrail.present.sentence import (
+    change_sentence,
+    headline_of,
+    stored_answers,
+    stored_change,
+    verdict_word,
+)
+from perftrail.present.speech import sentence
 from perftrail.results.claims import ClaimVerdict, Power, Ratio, Reach, judge
 from perftrail.search import Summary, words
 
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
     from perftrail.present.page import Tone
     from perftrail.present.report.gathered import Gathered
     from perftrail.present.report.side_by_side import SideBySide
+    from perftrail.present.sentence import ChangeFound
     from perftrail.results.changes import HistoryChange
     from perftrail.results.claims import Judgement
 
@@ -135,17 +144,6 @@ def _taken(best: SideBySide) -> str:
 MOST_ALSO = 5
 
 
-def answer_by(effect: Json) -> str:
-    """Say by how much, nothing where that is unknown."""
-    return f": {relative(answer_figure(effect['value']))}" if isinstance(effect, dict) else ""
-
-
-def answer_judged(change: Mapping[str, Json], better: str) -> str:
-    """Say whether a change is better or worse, in brackets."""
-    tone = answer_tone(change, better)
-    return f" ({tone})" if tone in ("better", "worse") else ""
-
-
 def answer_tone(change: Mapping[str, Json], better: str) -> Tone:
     """Whether a change is an improvement, as the study has it."""
     effect = change.get("effect")
@@ -169,20 +167,16 @@ def answer_levels(answer: Mapping[str, Json], change: Mapping[str, Json]) -> str
     before, after = change.get("before"), change.get("after")
     if not (isinstance(before, float) and isinstance(after, float)):
         return ""
-    if answer["metric"] == "works":
+    if answer.get("goal", answer["metric"]) == "works":
         return f"works with {probability(before)} before, {probability(after)} after"
     unit = str(answer["unit"])
     return f"before {quantity(before, unit)}, after {quantity(after, unit)}"
 
 
-def answer_sure(change: Mapping[str, Json]) -> str:
+def answer_sure(found: ChangeFound) -> str:
     """The probability that the culprit is named rightly: of the merge, and of what it brought, together."""
-    sure, inside = answer_figure(change["confidence"]), change.get("inside")
-    while isinstance(inside, dict):
-        sure *= answer_figure(inside["confidence"])
-        inside = inside.get("inside")
-    which = "this one" if len(answer_items(change, "revisions")) == 1 else "one of these"
-    return f"{probability(sure)} that it is {which}"
+    which = "this one" if len(found.candidates) == 1 else "one of these"
+    return f"{probability(found.confidence)} that it is {which}"
 
 
 def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
@@ -247,6 +241,8 @@ def answer_figure(value: Json) -> float:
 
 MOST_NAMED = 4
 
+LONGEST_ANSWER = 600
+
 
 def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
     """Say the answer: of the search where one has ended, else what the figures say."""
@@ -262,7 +258,11 @@ def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
 
 
 def _searched(gathered: Gathered) -> Verdict:
-    names = _Names(gathered)
+    assert gathered.search is not None
+    assert gathered.search.answer is not None
+    known = gathered.by_id
+    found = stored_answers(gathered.search.answer, known)
+    said = shown(sentence(headline_of(found)), longest=LONGEST_ANSWER)
     answers = sorted(gathered.answers, key=lambda each: not each.get("changes"))
     told = [
         (answer, change)
@@ -270,13 +270,11 @@ def _searched(gathered: Gathered) -> Verdict:
         for change in answer_items(answer, "changes")
         if isinstance(change, dict)
     ]
-    assert gathered.search is not None
-    assert gathered.search.answer is not None
     cost = answer_cost(gathered.search.answer)
     if not told:
         return Verdict(
-            sentence=_nothing(answers),
-            tone="unclear" if all(each["verdict"] == "unclear" for each in answers) else "plain",
+            sentence=said,
+            tone="unclear" if verdict_word(found) == "unclear" else "plain",
             facts=(
                 Fact(label="Certainty", text=answer_certainty(answers[0])),
                 Fact(label="Smallest change that would have been seen", text=answer_smallest(answers[0])),
@@ -287,85 +285,39 @@ def _searched(gathered: Gathered) -> Verdict:
         )
     answer, change = told[0]
     tones = {answer_tone(change, str(answer["better"])) for answer, change in told}
-    sentence = names.sentence(answer, change)
-    if len(told) > 1:
-        sentence = f"{len(told)} changes. The first: {sentence}"
     facts = [
         Fact(label="Effect", text=answer_effect(change)),
         Fact(label="Levels", text=answer_levels(answer, change)),
-        Fact(label="Certainty", text=answer_sure(change)),
+        Fact(label="Certainty", text=answer_sure(stored_change(answer, change, known))),
         *(Fact(label="Evidence", text=_said(each)) for each in answer_certificate(change)[:1]),
         Fact(label="Cost", text=cost),
     ]
     return Verdict(
-        sentence=sentence,
+        sentence=said,
         tone=tones.pop() if len(tones) == 1 else "plain",
         facts=tuple(fact for fact in facts if fact.text),
         notes=(
-            *names.inside(change),
+            *_inside(change),
             *(f"{_said(each)}." for each in answer_certificate(change)[1:]),
             *filter(None, [answer_also(change)]),
-            *(f"Also: {names.sentence(other, each)}" for other, each in told[1:MOST_NAMED]),
+            *(
+                f"Also: {shown(change_sentence(stored_change(other, each, known)), longest=LONGEST_ANSWER)}."
+                for other, each in told[1:MOST_NAMED]
+            ),
             *_reservations(answers),
         ),
     )
 
 
-class _Names:
-    """What revisions are called, also those that only a merge brought."""
-
-    def __init__(self, gathered: Gathered) -> None:
-        self._gathered = gathered
-        self._known = {revision.id: revision for revision in gathered.revisions}
-
-    def title(self, id_: str) -> str:
-        return revision_title(self._known.get(id_, Revision(id=id_)))
-
-    def sentence(self, answer: Mapping[str, Json], change: Mapping[str, Json]) -> str:
-        """Say who changed what, and by how much."""
-        ids = [str(each) for each in answer_items(change, "revisions")]
-        metric = str(answer["metric"])
-        variant = "" if answer["variant"] == "plain" else f" ({answer['variant']})"
-        effect = change.get("effect")
-        inner = self._innermost(change)
-        if len(ids) > 1:
-            span = f"{Revision(id=ids[0]).short} to {Revision(id=ids[-1]).short}"
-            who = f"One of {len(ids)} revisions, {span},"
-            if change.get("kind") == "ramp":
-                slowly = f"changed little by little over {len(ids)} revisions, {span}{answer_by(effect)}"
-                return f"{metric}{variant} {slowly}."
-        elif inner and inner != ids[0]:
-            who = f"{self._of_merge(ids[0], inner)}, which {Revision(id=ids[0]).short} merged,"
-        else:
-            who = self.title(ids[0])
-        if metric == "works":
-            return f"{who} is where it stopped or began to work{variant}."
-        return f"{who} changed {metric}{variant}{answer_by(effect)}{answer_judged(change, str(answer['better']))}."
-
-    def inside(self, change: Mapping[str, Json]) -> Iterable[str]:
-        """Say where a merge had its change from."""
-        inside = change.get("inside")
-        if isinstance(inside, dict):
-            sure = inside.get("origin_confidence")
-            told = f" ({probability(sure)})" if isinstance(sure, float) else ""
-            merge = Revision(id=str(answer_items(change, "revisions")[0])).short
-            yield f"{merge} is a merge; the change came from the {inside['origin']}: {inside['reason']}{told}."
-            yield from self.inside(inside)
-
-    def _innermost(self, change: Mapping[str, Json]) -> str | None:
-        inside = change.get("inside")
-        if not isinstance(inside, dict):
-            return None
-        ids = answer_items(inside, "revisions")
-        return (self._innermost(inside) or str(ids[0])) if len(ids) == 1 else None
-
-    def _of_merge(self, merge: str, id_: str) -> str:
-        """Name a revision of a branch; the source is asked what the merge joined."""
-        known = self._known.get(merge)
-        joined = None if known is None else self._gathered.view.source.merge(known)
-        branches = () if joined is None else joined.branches
-        found = {revision.id: revision for branch in branches for revision in branch.revisions}
-        return revision_title(found.get(id_, Revision(id=id_)))
+def _inside(change: Mapping[str, Json]) -> Iterable[str]:
+    """Say where a merge had its change from."""
+    inside = change.get("inside")
+    if isinstance(inside, dict):
+        sure = inside.get("origin_confidence")
+        told = f" ({probability(sure)})" if isinstance(sure, float) else ""
+        merge = Revision(id=str(answer_items(change, "revisions")[0])).short
+        yield f"{merge} is a merge; the change came from the {inside['origin']}: {inside['reason']}{told}."
+        yield from _inside(inside)
 
 
 def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
@@ -424,13 +376,6 @@ def _besides(gathered: Gathered) -> tuple[str, ...]:
     if gathered.search is not None:
         notes.append("A search was begun and has not ended; perftrail find goes on with it.")
     return tuple(notes)
-
-
-def _nothing(answers: Sequence[Mapping[str, Json]]) -> str:
-    metrics = ", ".join(str(each["metric"]) for each in answers[:MOST_NAMED])
-    if all(each["verdict"] == "none" for each in answers):
-        return f"No revision changed {metrics} by {answer_smallest(answers[0])} or more."
-    return f"Whether {metrics} changed is unclear."
 
 
 def _said(text: str) -> str:

@@ -102,6 +102,11 @@ class Gathered:
         return {revision.id: position for position, revision in enumerate(self.revisions)}
 
     @cached_property
+    def by_id(self) -> Mapping[str, Revision]:
+        """The revisions of the history by id, in its order."""
+        return {revision.id: revision for revision in self.revisions}
+
+    @cached_property
     def revision_texts(self) -> Mapping[str, tuple[str, str, str]]:
         """How each revision stands in a table: its place in the history, its name, its message."""
         return {

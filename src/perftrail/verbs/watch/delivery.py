@@ -14,7 +14,7 @@ from perftrail.errors import LauncherError, NoticeFailed
 from perftrail.model.build import content_key
 from perftrail.model.process import Command, Exited, NotStarted, TimedOut
 from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import probability
+from perftrail.model.quantity import counted
 from perftrail.model.wording import quoted
 from perftrail.notices import MailServer, Message, post, send_mail, within
 from perftrail.process.launcher import Launcher
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from perftrail.model.process import Ended
     from perftrail.model.study import Receivers, Study
     from perftrail.model.target import Target
-    from perftrail.search.answer import Change
     from perftrail.verbs.watch.batch import Alarm, WatchState
 
 
@@ -198,19 +197,25 @@ MOST_NAMED = 10
 
 
 def message(
-    study: Study, alarm: Alarm, answer: FindAnswer, change: Change, *, receivers: Sequence[str]
+    study: Study,
+    alarm: Alarm,
+    answer: FindAnswer,
+    number: int,
+    *,
+    say: Callable[[FindAnswer, int], str],
+    receivers: Sequence[str],
 ) -> Pending:
-    """Return the message about one change of a search's answer, for all receivers."""
+    """Return the message about one change of a search's answer, for all receivers; `say` words the change."""
+    change = answer.answer.changes[number]
     culprits = answer.candidates(change)
-    who = culprits[-1].short if len(culprits) == 1 else f"one of {len(culprits)} up to {culprits[-1].short}"
     what = "" if change.effect is None else f" {relative(change.effect.value)}"
     lower = alarm.target.better == "lower"
     good = change.effect is not None and (change.effect.value < 1.0) == lower
     word = "better" if good else "worse"
     lines = [
-        f"{answer.name}:{what} since {who}, which is {word}.",
+        f"{say(answer, number)}.",
         *(f"  {each.short}  {each.time[:10]}  {each.summary}" for each in culprits[:MOST_NAMED]),
-        f"Probability {probability(change.confidence)}; {answer.invocations} invocations on {answer.machine}.",
+        f"{counted(answer.invocations, 'invocation')} on {answer.machine}.",
         f"{answer.answer.reason}",
     ]
     return Pending(

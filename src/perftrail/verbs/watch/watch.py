@@ -107,7 +107,8 @@ def watched_range(study: Study, branch: str | None) -> str | None:
 class BranchCheck:
     """One check of a branch: measures and judges everything new on it.
 
-    `save` is called with the whole state whenever it changes. `receivers` are those of messages.
+    `save` is called with the whole state whenever it changes. `receivers` are those of messages, and
+    `say` words a change for them.
     """
 
     def __init__(
@@ -117,12 +118,14 @@ class BranchCheck:
         *,
         branch: str | None,
         receivers: Sequence[str],
+        say: Callable[[FindAnswer, int], str],
         save: Callable[[WatchState], None],
     ) -> None:
         self._session = session
         self._state = state
         self._branch = branch
         self._receivers = tuple(receivers)
+        self._say = say
         self._save = save
         self._answers: list[FindAnswer] = []
 
@@ -270,8 +273,8 @@ class BranchCheck:
             return ()
         study = self._session.study
         return tuple(
-            message(study, alarm, answer, change, receivers=self._receivers)
-            for change in answer.answer.changes
+            message(study, alarm, answer, number, say=self._say, receivers=self._receivers)
+            for number in range(len(answer.answer.changes))
         )
 
     def _part(self, alarm: Alarm) -> str | None:

@@ -1,0 +1,353 @@
+"""What a search found, in one sentence: the same in the terminal, on the page, in Markdown and in messages.
+
+`AnswerFound` is what a sentence needs of an answer: `answer_found` reads it from a search that just ended,
+`stored_answers` from the store.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perftrail.model.quantity import change as relative
+from perftrail.model.quantity import counted, decimals, probability
+from perftrail.model.subject import Revision
+from perftrail.model.target import WORKS, Working
+from perftrail.model.wording import listed
+from perftrail.present.speech import plain
+from perftrail.search import Effect, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perftrail.find.answer import FindAnswer, InsideMerge
+    from perftrail.model.search_record import Json
+    from perftrail.search import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFound:
+    """A change of one metric: who made it, by how much, and how sure that is.
+
+    `culprit` is the revision inside a merge that made it, if one is known. `confidence` is the probability of all
+    that is named together. `began` says what became of a program that began to fail or to work; else it is empty.
+    `position` is that of the first candidate in the history.
+    """
+
+    metric: str
+    candidates: tuple[Revision, ...]
+    confidence: float
+    effect: Effect | None = None
+    better: str = "lower"
+    ramp: bool = False
+    culprit: Revision | None = None
+    began: str = ""
+    position: int = 0
+
+    @property
+    def tone(self) -> str:
+        """``better`` or ``worse``, as the study has it; empty if the size of the change is unknown."""
+        if self.effect is None:
+            return ""
+        return "better" if (self.effect.value < 1.0) == (self.better == "lower") else "worse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFound:
+    """A search's answer about one metric. `nothing` replaces the sentence of an answer without changes."""
+
+    metric: str
+    verdict: str
+    confidence: float
+    minimum_detectable: float
+    changes: tuple[ChangeFound, ...]
+    nothing: str = ""
+
+
+def headline_of(answers: Sequence[AnswerFound]) -> str:
+    """Say what a search found, after the word that sums it up: the first line of every interface."""
+    return f"{verdict_word(answers)}: {answer_sentence(answers)}"
+
+
+def answer_sentence(answers: Sequence[AnswerFound]) -> str:
+    """Say what a search found about one or several metrics."""
+    if len(answers) > 1:
+        return _about_several(answers)
+    (answer,) = answers
+    if len(answer.changes) > 1:
+        names = ", ".join(_short(change) for change in answer.changes)
+        return f"{len(answer.changes)} changes of {answer.metric}: {names}"
+    if answer.changes:
+        return change_sentence(answer.changes[0])
+    return answer.nothing or _nothing(answer)
+
+
+def verdict_word(answers: Sequence[AnswerFound]) -> str:
+    """Return the first word of an answer: what is known, and ``unclear`` if anything may have changed unseen."""
+    if len(answers) == 1:
+        return answers[0].verdict
+    if any(answer.changes for answer in answers):
+        return "found"
+    return "unclear" if any(answer.verdict == "unclear" for answer in answers) else "none"
+
+
+def change_sentence(change: ChangeFound) -> str:
+    """Say one change: who made it, to what, by how much, and how sure that is."""
+    sure = f"probability {probability(change.confidence)}"
+    who = culprit_words(change)
+    if change.began:
+        return f"{who} {change.began}, {sure}"
+    if change.ramp and len(change.candidates) > 1:
+        over = f"{len(change.candidates)} revisions, {_span(change.candidates)}"
+        return f"{change.metric} changed little by little over {over}: {effect_of(change)}, {sure}"
+    return f"{who} changed {change.metric}: {effect_of(change)}, {sure}"
+
+
+def culprit_words(change: ChangeFound) -> str:
+    """Name the culprit of a change, with the merge that brought it, or the range of its candidates."""
+    if len(change.candidates) > 1:
+        return f"one of {len(change.candidates)} revisions, {_span(change.candidates)},"
+    (merge,) = change.candidates
+    if change.culprit is None or change.culprit.id == merge.id:
+        return revision_name(merge)
+    return f"{revision_name(change.culprit)}, which {merge.short} merged,"
+
+
+def effect_of(change: ChangeFound) -> str:
+    """Say what a change did: direction, whether that is better, ratio and interval."""
+    if change.effect is None:
+        return "by how much cannot be told"
+    low, high, value = change.effect.low, change.effect.high, change.effect.value
+    digits = decimals(value, low, high)
+    return (
+        f"{relative(value)} ({change.tone}; "
+        f"× {value:.{digits}f}, 95 % interval {low:.{digits}f} to {high:.{digits}f})"
+    )
+
+
+def revision_name(revision: Revision) -> str:
+    """Name a revision for people: short id, label, and what its message says."""
+    label = f" ({plain(revision.label)})" if revision.label and revision.label != revision.id else ""
+    told = revision.summary and revision.id not in revision.summary
+    summary = f" “{plain(revision.summary)}”" if told else ""
+    return f"{revision.short}{label}{summary}"
+
+
+def change_size(size: float) -> str:
+    """Write the size of a change without direction.
+
+    >>> change_size(0.021)
+    '2.1 %'
+    """
+    return f"{size * 100:.2g} %"
+
+
+def change_found(answer: FindAnswer, number: int) -> ChangeFound:
+    """Return a change of an answer, ready for its sentence."""
+    change = answer.answer.changes[number]
+    inside = answer.inside.get(number)
+    candidates = answer.candidates(change)
+    within = None if inside is None or len(candidates) > 1 else innermost(inside)
+    return ChangeFound(
+        metric=answer.name,
+        candidates=candidates,
+        confidence=change.confidence * (1.0 if within is None else _within(inside)),
+        effect=change.effect,
+        better=answer.target.better,
+        ramp=change.kind is Kind.RAMP,
+        culprit=within.candidates[0] if within is not None and len(within.candidates) == 1 else None,
+        began=_began(answer, change) if isinstance(answer.target, Working) else "",
+        position=change.positions[0],
+    )
+
+
+def answer_found(answer: FindAnswer) -> AnswerFound:
+    """Return a search's answer about one metric, ready for its sentence."""
+    return AnswerFound(
+        metric=answer.name,
+        verdict=str(answer.answer.verdict),
+        confidence=answer.answer.confidence,
+        minimum_detectable=answer.answer.minimum_detectable,
+        changes=tuple(change_found(answer, number) for number in range(len(answer.answer.changes))),
+        nothing=_never_began(
+            str(answer.answer.verdict), answer.answer.confidence, answer.builds, len(answer.unusable)
+        )
+        if isinstance(answer.target, Working)
+        else "",
+    )
+
+
+def innermost(inside: InsideMerge) -> InsideMerge:
+    """Return the last merge of a chain whose own culprit is known to the revision."""
+    deeper = inside.inside
+    return innermost(deeper) if deeper is not None and len(deeper.candidates) == 1 else inside
+
+
+def stored_answers(record: Mapping[str, Json], known: Mapping[str, Revision]) -> tuple[AnswerFound, ...]:
+    """Return the answers of a stored search; `known` has the revisions of its history by id."""
+    several = record.get("metrics")
+    every = several if isinstance(several, list) else [record]
+    return tuple(_stored(each, known) for each in every if isinstance(each, dict))
+
+
+def _stored(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> AnswerFound:
+    variant = "" if answer["variant"] == "plain" else f" ({answer['variant']})"
+    failures = _dicts(answer, "failures")
+    least = answer.get("minimum_detectable")
+    verdict, confidence = str(answer["verdict"]), _number(answer.get("confidence"))
+    works = _about_works(answer)
+    return AnswerFound(
+        metric=f"{answer['metric']}{variant}",
+        verdict=verdict,
+        confidence=confidence,
+        minimum_detectable=least if isinstance(least, float) else math.inf,
+        changes=tuple(stored_change(answer, change, known) for change in _dicts(answer, "changes")),
+        nothing=_never_began(verdict, confidence, round(_number(answer["builds"])), len(failures))
+        if works
+        else "",
+    )
+
+
+def stored_change(
+    answer: Mapping[str, Json], change: Mapping[str, Json], known: Mapping[str, Revision]
+) -> ChangeFound:
+    """Return a change of a stored answer, ready for its sentence."""
+    variant = "" if answer["variant"] == "plain" else f" ({answer['variant']})"
+    candidates = _revisions(change, known)
+    effect, sure, culprit = change.get("effect"), _number(change["confidence"]), None
+    inside = change.get("inside")
+    while isinstance(inside, dict) and len(candidates) == 1:
+        found = _revisions(inside, known)
+        if len(found) != 1:
+            break
+        culprit = found[0]
+        sure *= _number(inside["confidence"])
+        inside = inside.get("inside")
+    return ChangeFound(
+        metric=f"{answer['metric']}{variant}",
+        candidates=candidates,
+        confidence=sure,
+        effect=Effect(**{name: _number(effect[name]) for name in ("value", "low", "high")})
+        if isinstance(effect, dict)
+        else None,
+        better=str(answer["better"]),
+        ramp=change.get("kind") == Kind.RAMP,
+        culprit=culprit,
+        began=_stored_began(answer, change, candidates[-1]) if _about_works(answer) else "",
+        position=list(known).index(candidates[0].id) if candidates[0].id in known else len(known),
+    )
+
+
+def _about_works(answer: Mapping[str, Json]) -> bool:
+    """Whether a search asked where a program began to fail; older answers say it by their metric only."""
+    return answer.get("goal", answer["metric"]) == WORKS
+
+
+def _stored_began(answer: Mapping[str, Json], change: Mapping[str, Json], culprit: Revision) -> str:
+    stages = {each["revision"]: str(each["stage"]) for each in _dicts(answer, "failures")}
+    return _began_words(_number(change.get("before")), _number(change.get("after")), stages.get(culprit.id))
+
+
+def _revisions(change: Mapping[str, Json], known: Mapping[str, Revision]) -> tuple[Revision, ...]:
+    """Return the candidates of a stored change; it says itself how those are called that no history has."""
+    named = {str(each["revision"]): each for each in _dicts(change, "named")}
+    ids = change.get("revisions")
+    return tuple(
+        known.get(str(id_))
+        or Revision(
+            id=str(id_),
+            label=str(named.get(str(id_), {}).get("label", "")),
+            summary=str(named.get(str(id_), {}).get("summary", "")),
+        )
+        for id_ in (ids if isinstance(ids, list) else [])
+    )
+
+
+def _dicts(of: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
+    found = of.get(name)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _number(value: Json) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _about_several(answers: Sequence[AnswerFound]) -> str:
+    culprits: dict[tuple[str, ...], ChangeFound] = {}
+    for answer in answers:
+        for change in answer.changes:
+            culprits.setdefault(tuple(each.id for each in change.candidates), change)
+    if culprits:
+        changed = sum(bool(answer.changes) for answer in answers)
+        in_order = sorted(culprits.values(), key=lambda change: change.position)
+        names = listed(map(_who, in_order), "and")
+        return f"{counted(len(culprits), 'change')} of {changed} of {len(answers)} metrics: {names}"
+    unclear = sum(answer.verdict == "unclear" for answer in answers)
+    if unclear == len(answers):
+        return f"whether any of {len(answers)} metrics changed"
+    if unclear:
+        return f"whether {unclear} of {len(answers)} metrics changed; the others did not change"
+    return f"no revision is known to have changed any of {len(answers)} metrics"
+
+
+def _who(change: ChangeFound) -> str:
+    if len(change.candidates) > 1:
+        return f"one of {len(change.candidates)}, {_span(change.candidates)}"
+    return culprit_words(change).removesuffix(",")
+
+
+def _short(change: ChangeFound) -> str:
+    """Name a change in a list: its candidates by their short ids, and by how much."""
+    by_how_much = "" if change.effect is None else f" ({relative(change.effect.value)})"
+    first, last = change.candidates[0], change.candidates[-1]
+    return f"{first.short if first == last else _span(change.candidates)}{by_how_much}"
+
+
+def _span(candidates: Sequence[Revision]) -> str:
+    return f"{candidates[0].short} to {candidates[-1].short}"
+
+
+def _nothing(answer: AnswerFound) -> str:
+    least = answer.minimum_detectable
+    if answer.verdict == "none":
+        size = change_size(least)
+        return f"no revision changed {answer.metric} by {size} or more, probability {probability(answer.confidence)}"
+    detected = f"; a change of {change_size(least)} would have been detected" if math.isfinite(least) else ""
+    return f"whether {answer.metric} changed{detected}"
+
+
+def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> str:
+    """Say why no revision is named where a program began to fail."""
+    if verdict == "unclear":
+        return "where it began to fail"
+    if not unusable:
+        return f"it did not begin to fail, probability {probability(confidence)}"
+    if unusable == tried:
+        return f"it fails all along, from the old end on, in every one of {tried} revisions tried"
+    return f"it fails as often before as after, probability {probability(confidence)}"
+
+
+def _began(answer: FindAnswer, change: Change) -> str:
+    stages = {each.revision.id: each.failure.stage for each in answer.unusable}
+    return _began_words(
+        change.before or 0.0, change.after or 0.0, stages.get(answer.candidates(change)[-1].id)
+    )
+
+
+def _began_words(before: float, after: float, stage: str | None) -> str:
+    """Say that a program began to fail and how, or that it began to work."""
+    return "made it work" if after > before else f"began to fail{f' ({stage})' if stage else ''}"
+
+
+def _within(inside: InsideMerge | None) -> float:
+    """Return the probability of the innermost named culprit, given that of the merge around all."""
+    if inside is None or len(inside.candidates) != 1:
+        return 1.0
+    own = inside.confidence if inside.change is None else inside.change.confidence
+    return own * _within(inside.inside)
+
+
+def change_words(answer: FindAnswer, number: int) -> str:
+    """Say one change of an answer."""
+    return change_sentence(change_found(answer, number))
