@@ -67,7 +67,7 @@ def test_the_search_begun_last_is_told_and_all_are_listed(study: Path) -> None:
 def test_another_search_is_told_by_its_number(study: Path) -> None:
     told = show(study, "--search", "1").stdout
     assert "a step for wall" in told
-    assert "none: nothing changed" in told
+    assert "Why it ended: nothing changed." in told
     plain = json.loads(show(study, "--search", "1", "--json").stdout)
     assert plain["number"] == 1
     assert [each["answer"] is None for each in plain["searches"]] == [False, True]

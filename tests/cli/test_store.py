@@ -37,7 +37,7 @@ def test_statistics_are_a_line_and_a_table_each_by_machine_and_benchmark(results
     assert f"{results}/results.db: SQLite, schema " in done.stdout
     assert "rows: value 11, invocation 5, " in done.stdout
     assert "0123456789abcdef            4        2       1  2025-11-21T02:37:00" in done.stdout
-    assert last_line(done.stdout) == f"perftrail store backup FILE --store {results} keeps a copy of it"
+    assert last_line(done.stdout) == f"perftrail store backup FILE --store {results} copies it"
     told = json.loads(start("store", "stats", "--store", results, "--json").stdout)
     assert told["rows"]["invocation"] == 5
     assert told["machines"][0]["samples"] == 2
@@ -70,9 +70,7 @@ def test_a_backup_is_brought_back_by_the_command_that_it_names(results: Path, tm
     saved = start("store", "backup", tmp_path / "a copy", "--store", results)
     assert saved.returncode == 0, saved.stderr
     assert "5 invocations" in saved.stdout
-    assert (
-        last_line(saved.stdout) == f"perftrail store restore '{tmp_path}/a copy' --store DIR brings it back"
-    )
+    assert last_line(saved.stdout) == f"perftrail store restore '{tmp_path}/a copy' --store DIR restores it"
     back = start("store", "restore", tmp_path / "a copy", "--store", tmp_path / "new")
     assert back.returncode == 0, back.stderr
     assert "all as the backup noted" in back.stdout
@@ -86,13 +84,15 @@ def test_nothing_is_forgotten_without_yes(results: Path) -> None:
     assert asked.returncode == 0, asked.stderr
     assert "5 invocations with 11 values" in asked.stdout
     assert "would be taken away" in asked.stdout
-    assert last_line(asked.stdout).startswith("add --yes to do it; perftrail store backup FILE")
+    assert last_line(asked.stdout).startswith(
+        "add --yes to delete them; to keep a copy first: perftrail store backup FILE"
+    )
     done = start("store", "forget", "--older-than", "1d", "--yes", "--store", results, "--json")
     assert json.loads(done.stdout)["invocations"] == 5
     assert json.loads(start("store", "stats", "--store", results, "--json").stdout)["rows"]["invocation"] == 0
     small = start("store", "compact", "--store", results)
     assert small.returncode == 0, small.stderr
-    assert last_line(small.stdout) == f"perftrail store stats --store {results} says what it holds"
+    assert last_line(small.stdout) == f"perftrail store stats --store {results} prints what it contains"
 
 
 def test_a_server_that_is_not_there_is_one_sentence_with_its_remedy(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from perftrail.cli.help import quiet_options
 from perftrail.errors import MachineLeft, UsageError
 from perftrail.model.source import MAIN
 from perftrail.model.wording import quoted, suggestion
@@ -65,53 +66,66 @@ MOST_JOBS = 64
 
 
 def study_argument(function: Function) -> Function:
-    """STUDY: a directory or a file."""
+    """Add STUDY: a directory or a file."""
     return click.argument("study", required=False, type=click.Path())(function)
 
 
 def store_option(function: Function) -> Function:
-    """--store: where results live instead of beside the study."""
-    text = (
-        "Where results live, instead of .perftrail beside the study: a directory, or the database file of one. At "
-        "postgresql://USER@HOST/DATABASE, several machines share their samples; builds and logs stay here."
-    )
-    return click.option("--store", metavar="DIR|FILE|URL", help=text)(function)
+    """Add --store: where the results are."""
+    return click.option(
+        "--store",
+        metavar="DIRECTORY|FILE|URL",
+        help="Directory of results, its database file, or postgresql://USER@HOST/DATABASE, where several "
+        "machines share samples. [default: .perftrail in the study's directory]",
+    )(function)
 
 
 def json_option(function: Function) -> Function:
-    """--json: for programs."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(function)
+    """Add --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
 
 
 def only_option(function: Function) -> Function:
-    """--only: a part of the plan."""
-    text = (
-        "Only what matches: revision, variant, benchmark or a parameter, with * and ?, or several patterns with "
-        "commas between; may be repeated: of each name, one pattern must match."
-    )
-    return click.option("--only", multiple=True, metavar="NAME=PATTERN", help=text)(function)
+    """Add --only: a part of the plan."""
+    return click.option(
+        "--only",
+        multiple=True,
+        metavar="NAME=PATTERN",
+        help="Only matching cells. NAME is revision, variant, benchmark or a parameter; PATTERN has * and ?, "
+        "or several patterns with commas. May be repeated: every NAME must match.",
+    )(function)
 
 
 def sandbox_option(function: Function) -> Function:
-    """--sandbox, --no-sandbox: instead of what the study says."""
-    text = "Whether builds and runs are kept in a sandbox: no network, no home, nothing to write to (bubblewrap)."
-    return click.option("--sandbox/--no-sandbox", default=None, help=text)(function)
+    """Add --sandbox and --no-sandbox, which override the study."""
+    return click.option(
+        "--sandbox/--no-sandbox",
+        default=None,
+        help="Build and run in a sandbox (bubblewrap): no network, no home, nothing else writable. [default: "
+        "the study's]",
+    )(function)
 
 
 def jobs_option(function: Function) -> Function:
-    """--jobs: how many builds at once."""
-    text = "Build so many revisions at once, each with its share of the CPUs; nothing is measured meanwhile."
+    """Add --jobs: the number of parallel builds."""
     many = click.IntRange(min=1, max=MOST_JOBS)
-    return click.option("--jobs", type=many, default=1, metavar="N", help=text)(function)
+    return click.option(
+        "--jobs",
+        type=many,
+        default=1,
+        metavar="N",
+        help="Number of parallel builds. They share the CPUs and end before measurements start. [default: 1]",
+    )(function)
 
 
 def engine_option(function: Function) -> Function:
-    """--engine: other machines do the work."""
-    text = (
-        "Build and measure on other machines: dask://HOST:PORT, dask+tls://HOST:PORT (workers: perftrail worker), or "
-        "dask:local:N for N builds at once here."
-    )
-    return click.option("--engine", metavar="URL", help=text)(function)
+    """Add --engine: other machines do the work."""
+    return click.option(
+        "--engine",
+        metavar="URL",
+        help="Build and measure on other machines: dask://HOST:PORT or dask+tls://HOST:PORT (start perftrail "
+        "worker there), or dask:local:N for N build workers here.",
+    )(function)
 
 
 def contained(study: Study, sandbox: bool | None) -> Study:
@@ -155,13 +169,13 @@ def walking_options(function: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--along",
         metavar="SOURCE",
-        help="Walk the history of this source; the others stay where they are held.",
+        help="Source whose history is used. The other sources stay pinned.",
     )
     @click.option(
         "--at",
         multiple=True,
-        metavar="SOURCE=REV",
-        help="Hold a source that is not walked at this revision; may be repeated.",
+        metavar="SOURCE=REVISION",
+        help="Revision of a pinned source. May be repeated.",
     )
     @functools.wraps(function)
     def command(*arguments: object, along: str | None, at: tuple[str, ...], **others: object) -> None:
@@ -256,11 +270,12 @@ def writing_options(function: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--retry-failed",
         is_flag=True,
-        help="Try what failed before once more: builds; with run, starts too.",
+        help="Repeat builds that failed before. run: invocations, too.",
     )
-    @click.option("--no-wait", is_flag=True, help="Fail at once when another perftrail holds the results.")
+    @click.option("--no-wait", is_flag=True, help="Fail at once if another perftrail writes to the results.")
     @sandbox_option
     @store_option
+    @quiet_options
     @functools.wraps(function)
     def command(
         *arguments: object,

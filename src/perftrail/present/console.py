@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TextIO, assert_never
 
 from rich.console import Console
 from rich.text import Text
@@ -30,6 +30,7 @@ from perftrail.model.quantity import counted, duration, number
 from perftrail.model.wording import listed
 from perftrail.present.failures import left_out_words, telling
 from perftrail.present.speech import plain
+from perftrail.present.terminal import settings
 from perftrail.present.validity import outdated_words
 from perftrail.store import Away, Back, Holder
 
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
+WARNING = "yellow"
+"""Style of warnings, which --quiet prints, too."""
+
 FEW = 3
 """Lines of one kind in a row that are said one by one; beyond them they are counted."""
 
@@ -62,14 +66,14 @@ class Watcher:
     """
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = errors()
         self._status: Status | None = None
         self._left = ""
         self._told: set[str] = set()
         self._row = ("", 0)
 
     def __enter__(self) -> Watcher:
-        if self._console.is_terminal:
+        if sys.stderr.isatty() and not settings.quiet:
             self._status = self._console.status("")
             self._status.start()
         return self
@@ -96,13 +100,13 @@ class Watcher:
         match what:
             case Holder():
                 self._say(
-                    f"{what} is writing to these results; waiting for it (Ctrl-C to stop)", style="yellow"
+                    f"{what} is writing to these results; waiting for it (Ctrl-C to stop)", style=WARNING
                 )
             case Away():
                 self._say(
                     f"{what.where} does not answer ({plain(what.why)}); waiting up to {duration(what.seconds)} for it "
                     "(Ctrl-C to stop; what was measured is kept)",
-                    style="yellow",
+                    style=WARNING,
                 )
             case Back():
                 self._say(f"{what.where} answers again, after {duration(what.seconds)}", style="dim")
@@ -111,14 +115,14 @@ class Watcher:
 
     def left(self, left: MachineLeft) -> None:
         """Say that the machine that measured has left."""
-        self._say(f"{left}. Going on with the machines that are there", style="yellow")
+        self._say(f"{left}. Going on with the machines that are there", style=WARNING)
 
     def noisy(self, noise: Noise) -> None:
         """Say that measuring waits for quiet."""
         self._say(
             f"others use {number(noise.cpus)} CPUs; waiting up to {duration(noise.seconds)} before each start"
             " for the machine to become quiet",
-            style="yellow",
+            style=WARNING,
         )
 
     def _render(self, event: Event) -> None:
@@ -130,7 +134,7 @@ class Watcher:
             case BuildFinished():
                 self._build_finished(event)
             case BuilderSaid():
-                self._say(event.text, style="yellow")
+                self._say(event.text, style=WARNING)
             case LinkFailed() | Relinked() | RelinkedAlike():
                 self._linked(event)
             case SameArtefact():
@@ -145,7 +149,7 @@ class Watcher:
                 self._invoked(event)
             case GivenUp():
                 many = counted(len(event.cells), "larger point")
-                self._say(f"{many} left out, since {event.because} ran into its limit", style="yellow")
+                self._say(f"{many} left out, since {event.because} ran into its limit", style=WARNING)
             case Progress():
                 self._progress(event)
             case Stepped():
@@ -169,7 +173,7 @@ class Watcher:
             case Outdated():
                 for words in outdated_words(event.differences, event.every):
                     reused = "perftrail reuses these samples only if the new build is identical"
-                    self._say(f"{words}; {reused}", style="yellow")
+                    self._say(f"{words}; {reused}", style=WARNING)
 
     def _build_finished(self, event: BuildFinished) -> None:
         if isinstance(event.outcome, Failure):
@@ -182,10 +186,10 @@ class Watcher:
             if event.known:
                 told = f"{event.subject} {failed}, as known from before: {said}"
                 self._say_of_row(
-                    told, kind="of which no build is to be had, as known from before", style="yellow"
+                    told, kind="of which no build is to be had, as known from before", style=WARNING
                 )
             else:
-                self._say(f"{event.subject} {failed}: {said}", style="yellow")
+                self._say(f"{event.subject} {failed}: {said}", style=WARNING)
         elif not event.known:
             self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
 
@@ -193,12 +197,12 @@ class Watcher:
         match event:
             case LinkFailed():
                 told = f"{event.subject}: {event.benchmark} cannot be made: {telling(event.failure)}"
-                self._say(f"{told} (log: {event.failure.log})", style="yellow")
+                self._say(f"{told} (log: {event.failure.log})", style=WARNING)
             case RelinkedAlike():
                 layouts = listed(map(str, event.layouts), "and")
                 told = f"{event.subject}: {event.benchmark} came out the same for layouts {layouts}"
                 advice = "do its lines link again, and does the linker get {layout}?"
-                self._say(f"{told}: relink has no effect; {advice}", style="yellow")
+                self._say(f"{told}: relink has no effect; {advice}", style=WARNING)
             case Relinked():
                 for layout, outcome in event.outcomes.items():
                     self._relinked(event.subject, layout, outcome)
@@ -206,7 +210,7 @@ class Watcher:
     def _relinked(self, subject: Subject, layout: int, outcome: Built | Failure) -> None:
         if isinstance(outcome, Failure):
             told = f"{subject} cannot be relinked with layout {layout}: {telling(outcome)}"
-            self._say(f"{told} (log: {outcome.log})", style="yellow")
+            self._say(f"{told} (log: {outcome.log})", style=WARNING)
         elif not outcome.reused:
             self._now(f"relinked {subject} with layout {layout} in {duration(outcome.seconds)}")
 
@@ -215,7 +219,7 @@ class Watcher:
             failure = event.outcome.failure
             self._say(
                 f"{event.cell}: {failure.stage}: {telling(failure)} (log: {failure.log})",
-                style="yellow",
+                style=WARNING,
             )
         else:
             self._now(f"measuring {event.cell}{self._left}")
@@ -227,12 +231,18 @@ class Watcher:
         self._left = f" · {event.done} starts done, {span}{more} left" if event.left_most else ""
 
     def _now(self, text: str) -> None:
-        if self._status is not None:
+        if settings.verbose:
+            self._say(text, style="dim")
+        elif self._status is not None:
             self._status.update(Text(text))
 
     def _say(self, text: str, *, style: str = "") -> None:
         self._end_row()
-        self._console.print(Text(text, style=style))
+        self._print(text, style=style)
+
+    def _print(self, text: str, *, style: str) -> None:
+        if style == WARNING or not settings.quiet:
+            self._console.print(Text(text, style=style))
 
     def _say_of_row(self, text: str, *, kind: str, style: str) -> None:
         """Say a line that many of its kind may follow at once, as after a restart; beyond a few, count them."""
@@ -241,15 +251,31 @@ class Watcher:
         count = self._row[1] + 1
         self._row = (kind, count)
         if count <= FEW:
-            self._console.print(Text(text, style=style))
+            self._print(text, style=style)
 
     def _end_row(self) -> None:
         (kind, count), self._row = self._row, ("", 0)
         if count > FEW:
-            self._console.print(Text(f"and {count - FEW} more {kind}", style="dim"))
+            self._print(f"and {count - FEW} more {kind}", style="dim")
 
 
 def output() -> Console:
     """The console of answers: stdout; where that is no terminal, plain and as wide as its lines are."""
     width = None if sys.stdout.isatty() else UNBOUNDED
-    return Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)
+    return _console(sys.stdout, width=width)
+
+
+def errors() -> Console:
+    """The console of progress and warnings: standard error."""
+    return _console(sys.stderr)
+
+
+def _console(file: TextIO, *, width: int | None = None) -> Console:
+    return Console(
+        file=file,
+        highlight=False,
+        soft_wrap=True,
+        width=width,
+        force_terminal=settings.terminal,
+        no_color=True if settings.color == "never" else None,
+    )

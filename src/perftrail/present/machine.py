@@ -7,15 +7,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from perftrail.model.quantity import number, quantity
-from perftrail.present.console import output
+from perftrail.present.console import errors, output
 from perftrail.present.speech import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
 
     from perftrail.process.machine.settings import Change
     from perftrail.verbs.doctor import Finding, Grade, Report
@@ -31,7 +32,7 @@ WIDEST = 110
 @contextmanager
 def looking(*, quick: bool) -> Iterator[None]:
     """Say on a terminal that it takes some seconds."""
-    console = Console(stderr=True, highlight=False)
+    console = errors()
     what = "watching this machine" + ("" if quick else ", then measuring a program against itself")
     if not console.is_terminal:
         yield

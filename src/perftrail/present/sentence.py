@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import counted, decimals, probability
+from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
 from perftrail.model.target import WORKS, Working
 from perftrail.model.wording import listed
@@ -192,18 +193,17 @@ def stored_answers(record: Mapping[str, Json], known: Mapping[str, Revision]) ->
 
 
 def _stored(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> AnswerFound:
-    variant = "" if answer["variant"] == "plain" else f" ({answer['variant']})"
     failures = _dicts(answer, "failures")
     least = answer.get("minimum_detectable")
     verdict, confidence = str(answer["verdict"]), _number(answer.get("confidence"))
     works = _about_works(answer)
     return AnswerFound(
-        metric=f"{answer['metric']}{variant}",
+        metric=_metric(answer),
         verdict=verdict,
         confidence=confidence,
         minimum_detectable=least if isinstance(least, float) else math.inf,
         changes=tuple(stored_change(answer, change, known) for change in _dicts(answer, "changes")),
-        nothing=_never_began(verdict, confidence, round(_number(answer["builds"])), len(failures))
+        nothing=_never_began(verdict, confidence, round(_number(answer.get("builds"))), len(failures))
         if works
         else "",
     )
@@ -213,25 +213,24 @@ def stored_change(
     answer: Mapping[str, Json], change: Mapping[str, Json], known: Mapping[str, Revision]
 ) -> ChangeFound:
     """Return a change of a stored answer, ready for its sentence."""
-    variant = "" if answer["variant"] == "plain" else f" ({answer['variant']})"
     candidates = _revisions(change, known)
-    effect, sure, culprit = change.get("effect"), _number(change["confidence"]), None
+    effect, sure, culprit = change.get("effect"), _number(change.get("confidence")), None
     inside = change.get("inside")
     while isinstance(inside, dict) and len(candidates) == 1:
         found = _revisions(inside, known)
         if len(found) != 1:
             break
         culprit = found[0]
-        sure *= _number(inside["confidence"])
+        sure *= _number(inside.get("confidence"))
         inside = inside.get("inside")
     return ChangeFound(
-        metric=f"{answer['metric']}{variant}",
+        metric=_metric(answer),
         candidates=candidates,
         confidence=sure,
         effect=Effect(**{name: _number(effect[name]) for name in ("value", "low", "high")})
         if isinstance(effect, dict)
         else None,
-        better=str(answer["better"]),
+        better=str(answer.get("better", "lower")),
         ramp=change.get("kind") == Kind.RAMP,
         culprit=culprit,
         began=_stored_began(answer, change, candidates[-1]) if _about_works(answer) else "",
@@ -239,9 +238,14 @@ def stored_change(
     )
 
 
+def _metric(answer: Mapping[str, Json]) -> str:
+    variant = answer.get("variant", PLAIN)
+    return f"{answer.get('metric', '')}{'' if variant == PLAIN else f' ({variant})'}"
+
+
 def _about_works(answer: Mapping[str, Json]) -> bool:
     """Whether a search asked where a program began to fail; older answers say it by their metric only."""
-    return answer.get("goal", answer["metric"]) == WORKS
+    return answer.get("goal", answer.get("metric")) == WORKS
 
 
 def _stored_began(answer: Mapping[str, Json], change: Mapping[str, Json], culprit: Revision) -> str:
@@ -310,6 +314,8 @@ def _span(candidates: Sequence[Revision]) -> str:
 
 def _nothing(answer: AnswerFound) -> str:
     least = answer.minimum_detectable
+    if answer.verdict == "none" and not math.isfinite(least):
+        return f"no revision is known to have changed {answer.metric}"
     if answer.verdict == "none":
         size = change_size(least)
         return f"no revision changed {answer.metric} by {size} or more, probability {probability(answer.confidence)}"

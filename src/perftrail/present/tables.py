@@ -192,7 +192,7 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
         console.print(Text("not ended; perftrail find goes on from here", style="dim"))
         return
     found = stored_answers(record.answer, {revision.id: revision for revision in revisions})
-    console.print(Text(headline_of(found), style="bold"))
+    console.print(Text(plain(headline_of(found), longest=LONGEST_LINE * 2), style="bold"))
     for line in _reasons(record.answer):
         console.print(Text(line))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import engine_option, json_option, study_argument, walking_options, writing_options
 from perftrail.errors import UsageError
 
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
 LARGEST_PATCH_BYTES = 64 << 20
 
 
-@click.command("backport")
+@click.command("backport", cls=Command)
 @click.argument("fix", required=False)
 @study_argument
-@click.option("--onto", metavar="OLD", required=True, help="The old revision that is to have the change.")
-@click.option("--patch", metavar="FILE", help="Apply this patch instead of what FIX changed.")
+@click.option("--onto", metavar="REVISION", required=True, help="Old revision that gets the change.")
+@click.option("--patch", metavar="FILE", help="Apply this patch instead of the change of FIX.")
 @click.option(
-    "--output", metavar="FILE", help="Where the patch is written: perftrail-backport-OLD.patch by the study."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Where to write the patch. [default: perftrail-backport-OLD.patch in the study's directory]",
 )
 @engine_option
 @walking_options
@@ -42,15 +46,15 @@ def command(
     writing: Writing,
     as_json: bool,
 ) -> None:
-    """Carry the change of FIX onto an old revision and measure what it gains and costs there.
+    """Apply the change of revision FIX to an old revision, and measure what it gains and costs there.
 
-    The change is FIX against its first parent, of a merge all that it brought. Old, patched and fixed are measured
-    side by side in every benchmark, metric and point of the study, until it is known how much of the gain is
-    carried. The patch is written to a file. With --patch FILE, what is carried is that patch; FIX, where it is
-    named, is what it is measured against. Of a single name beside --patch, an existing path is the study.
+    The change is FIX against its first parent; for a merge, everything that it brought. perftrail measures the old,
+    the patched and the fixed revision in interleaved pairs, until the retained share of the gain is known. It writes
+    the patch to a file. With --patch FILE it applies that file; FIX is then only a reference. A single name together
+    with --patch is the study if that path exists.
 
-    Resumes by itself. Exits 0 when an answer was reached, 1 when the change does not apply, with the conflict
-    explained, or when what comes of it cannot be built or measured.
+    An interrupted back-port resumes. Exits with 1 if the change does not apply, and explains the conflict, or if the
+    patched revision cannot be built or measured.
     """
     from perftrail.verbs.backport.backport import Backport
     from perftrail.verbs.backport.patch import Carriage, make_patch, patch_file, write_patch

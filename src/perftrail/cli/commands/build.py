@@ -10,14 +10,14 @@ import shlex
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.text import Text
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import again, json_option, study_argument, walking_options, writing_options
 from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure
 from perftrail.model.quantity import duration
-from perftrail.present.console import output
+from perftrail.present.console import errors, output
 from perftrail.present.failures import telling_lines
 from perftrail.present.sentence import revision_name
 from perftrail.present.speech import after, plain
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from perftrail.verbs.build import MakeReport
 
 
-@click.command("build")
+@click.command("build", cls=Command)
 @click.argument("revision", metavar="REV")
 @study_argument
-@click.option("--variant", metavar="NAME", help="Make it in this variant; plain, or the only one, without.")
+@click.option("--variant", metavar="NAME", help="Variant to build. [default: plain, or the only one]")
 @click.option(
     "--shell",
     is_flag=True,
-    help="Open a shell where the recipe would run, nothing run yet; commands may come through a pipe.",
+    help="Open a shell where the recipe would run, before its first step. Commands may come through a pipe.",
 )
 @walking_options
 @writing_options
@@ -54,14 +54,14 @@ def command(
     writing: Writing,
     as_json: bool,
 ) -> None:
-    """Make one revision and say where it is, what is in its log, or what failed.
+    """Build one revision; print its directory and log, or why the build failed.
 
-    Also one that the study skips is made. With --shell the tree is put into a directory of its own, repairs are
-    made, and a shell opens there in the environment of the steps, which are shown; all of it is removed when the
-    shell ends, and what is stored of the revision stays as it is. Without a
-    sandbox the shell has all your rights; with one it is in there, and no limit of memory, disk or processes holds.
+    This also builds revisions that the study skips. With --shell, perftrail checks the revision out into a new
+    directory, applies the repairs, prints the steps and opens a shell in their environment. It removes the directory
+    when the shell ends. Without a sandbox, the shell has all your rights; in a sandbox, limits of memory, disk and
+    processes do not apply.
 
-    Exits 1 when it does not build, or when commands from a pipe end with a failure.
+    Exits with 1 if the build fails, or if a command from a pipe fails.
     """
     loaded = writing.contained(walking.load(study))
     if shell:
@@ -137,7 +137,7 @@ def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
 
 def print_laid_out(subject: Subject, place: Workplace) -> None:
     """Say, on stderr, where the shell opens, what failed already and which steps there are."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = errors()
     console.print(Text(f"{_who(subject)}, in a tree of its own that goes when the shell ends", style="bold"))
     if place.failure is not None:
         console.print(Text("It could not be made ready:", style="yellow"))

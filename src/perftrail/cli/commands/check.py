@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import (
     again,
     jobs_option,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from perftrail.results.selection import Selection
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @study_argument
 @only_option
 @click.option(
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     "attempts",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Build N revisions spread over the range, start and relink each once, and say what fails.",
+    help="Build N revisions, spread over the range; start and relink each once. Report what fails.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
 @jobs_option
@@ -51,10 +52,10 @@ def command(
     writing: Writing,
     as_json: bool,
 ) -> None:
-    """Validate a study and print its plan: subjects, builds, points, invocations, what is stored, the time.
+    """Validate a study and print its plan: builds, points, invocations, stored samples and time.
 
-    Every mistake of a study file is told at once, as FILE:LINE: key.path: message. With --try it exits 0 when
-    something could be built and started, 1 when nothing could; what was made is kept for `run` and `find`.
+    All mistakes of the study file are printed at once, as FILE:LINE: key.path: message. With --try, perftrail also
+    builds and starts some revisions, and keeps the builds for run and find; it then exits with 1 if none works.
     """
     from perftrail.results.selection import select
 

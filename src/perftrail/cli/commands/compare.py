@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import (
     FRACTION,
     again,
@@ -44,7 +45,7 @@ class Asked(TypedDict):
     max_runs: int | None
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @click.argument("base")
 @click.argument("head")
 @study_argument
@@ -53,48 +54,51 @@ class Asked(TypedDict):
     type=click.Choice(["never", "slower", "unclear", "any"]),
     default="never",
     show_default=True,
-    help="What exits 3: a figure that is worse (slower, more memory); also one that stays unclear; any that is "
-    "not the same.",
+    help="Verdicts that exit with 3: slower (or more memory), also unclear ones, or any that is not the same.",
 )
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="Only this metric: NAME, BENCHMARK.NAME, either with [parameter=value]; may be repeated. Without it, what "
-    "each benchmark declares, or its wall and CPU time.",
+    help="Compare only this metric: NAME, BENCHMARK.NAME, either with [parameter=value]. May be repeated."
+    " [default: the metrics that each benchmark declares, or its wall and CPU time]",
 )
 @click.option(
     "--benchmark",
     "benchmarks",
     multiple=True,
     metavar="NAME",
-    help="Only this benchmark, with * and ?; may be repeated.",
+    help="Compare only this benchmark, with * and ?. May be repeated.",
 )
 @click.option(
-    "--threshold", type=FRACTION, help="Smallest change that counts.  [default: the study's precision]"
+    "--threshold", type=FRACTION, help="Smallest change that counts. [default: the study's precision]"
 )
 @click.option(
     "--confidence",
-    type=float,
+    type=FRACTION,
     default=CONFIDENCE,
     show_default=True,
-    help="How sure all verdicts together are to be right.",
+    help="Probability that all verdicts together are right.",
 )
-@click.option("--budget", metavar="TIME", help="Stop after this much measuring: 10min.")
+@click.option("--budget", metavar="DURATION", help="Stop after this time of measuring, for example 10min.")
 @click.option(
     "--max-runs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="At most so many pairs, instead of the study's invocations.",
+    help="Maximum number of pairs. [default: the study's invocations]",
 )
-@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="How the answer is written.")
-@click.option("--output", metavar="FILE", help="Write it there instead of on stdout.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMS), default="text", help="Format of the answer. [default: text]"
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the answer to this file instead of standard output."
+)
 @click.option(
     "--also",
     multiple=True,
     metavar="FORMAT=FILE",
-    help="Write it in this format too, or its figure as svg or png; may be repeated.",
+    help="Also write it in this format, or its chart as svg or png. May be repeated.",
 )
 @engine_option
 @walking_options
@@ -113,15 +117,14 @@ def command(
     as_json: bool,
     **asked: Unpack[Asked],
 ) -> None:
-    """Compare revision HEAD with BASE in every benchmark, metric and point: slower, faster, the same or unclear.
+    """Compare revision HEAD with BASE in every benchmark, metric and point: faster, slower, same or unclear.
 
-    Both are built, and measured on one machine in pairs that take turns, until each verdict is settled. All verdicts
-    share one error, so that a gate over many benchmarks fails no more often by chance than one over a single one. Equal
-    builds are not measured. Resumes by itself; asking again with the same results gives the same answer.
+    perftrail builds both and measures them in interleaved pairs, until each verdict is certain. All verdicts share one
+    family-wise error rate, so many benchmarks fail a gate no more often by chance than one. Equal builds are not
+    measured. An interrupted comparison resumes; with the same samples it gives the same answer.
 
-    Exits 0 when there is an answer, 3 when what --fail-on names is there, 1 when HEAD could not be built or run where
-    BASE could, or no verdict could be had. With --format github, in a job of GitHub, it also writes the job's summary
-    and marks the study file with what failed.
+    Exits with 3 if a verdict matches --fail-on, and with 1 if HEAD fails where BASE works, or if no verdict is
+    possible. --format github also writes the job's summary and annotates the study file.
     """
     from perftrail.measure.subjects import afresh
     from perftrail.present.gate_output import Job, check_also, write_gate

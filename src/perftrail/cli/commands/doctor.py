@@ -7,24 +7,29 @@ import signal
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import json_option
 from perftrail.errors import UsageError
 
 
-@click.command("doctor", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.option("--quick", is_flag=True, help="Only look: do not measure what can be told apart here.")
+@click.command(
+    "doctor",
+    cls=Command,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
+@click.option("--quick", is_flag=True, help="Only read settings; do not measure this machine's noise.")
 @click.option(
     "--fix",
     is_flag=True,
-    help="Change what may be changed while COMMAND runs, or until Ctrl-C; then put it back. Needs root.",
+    help="Change settings while COMMAND runs, or until Ctrl-C; then restore them. Needs root.",
 )
 @json_option
 @click.argument("arguments", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -> None:
-    """Say what on this machine spoils measurements, what it costs, how to change it, and what a run can see.
+    """Show what disturbs measurements on this machine, what that costs, and how to change it.
 
-    With --fix -- COMMAND, runs COMMAND with frequency, turbo, NUMA balancing, the NMI watchdog and swapping
-    set for measuring, and exits with its code; whatever kills perftrail meanwhile, settings are put back.
+    With --fix -- COMMAND, perftrail sets CPU frequency, turbo, NUMA balancing, the NMI watchdog and swapping for
+    measuring, runs COMMAND and exits with its code. It restores all settings, even if it is killed.
     """
     if arguments and not fix:
         raise UsageError("a COMMAND is run with settings changed: perftrail doctor --fix -- COMMAND")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import (
     json_option,
     only_option,
@@ -24,16 +25,17 @@ if TYPE_CHECKING:
     from perftrail.verbs.explain.result import Explained
 
 
-@click.command("explain")
+@click.command("explain", cls=Command)
 @click.argument("culprit")
 @study_argument
-@click.option("--against", metavar="REV", help="Hold it against this revision instead of its first parent.")
+@click.option("--against", metavar="REVISION", help="Compare with this revision. [default: the first parent]")
 @click.option(
     "--starts",
     type=click.IntRange(min=2),
     default=5,
     show_default=True,
-    help="Plain starts of each revision.",
+    metavar="N",
+    help="Plain invocations of each revision.",
 )
 @only_option
 @walking_options
@@ -49,13 +51,13 @@ def command(
     writing: Writing,
     as_json: bool,
 ) -> None:
-    """Say what differs between a revision and the one before it, what differs most first.
+    """Show what differs between revision CULPRIT and the one before it, the largest difference first.
 
-    Both are started in turn at every point of the study: plainly, with pthread locks counted, under strace for
-    their system calls and under Valgrind for the instructions of each function. What this machine lacks is said.
-    A difference is told when noise does not explain it. The lines that differ are summed up by file.
+    perftrail starts both alternately at every point: plainly, with pthread locks counted, under strace for system
+    calls, and under Valgrind for the instructions of each function. It names tools that are missing here. It reports
+    differences that noise does not explain, and summarises the changed lines by file.
 
-    Builds are kept. Exits 1 when neither could be looked at.
+    Exits with 1 if no measurement is possible.
     """
     from perftrail.present.explain import print_explained
     from perftrail.results.selection import select

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import json_option, only_option, store_option, study_argument, walking_options
 from perftrail.formats.exports import FORMATS
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from perftrail.cli.options import Walking
 
 
-@click.command("export")
+@click.command("export", cls=Command)
 @study_argument
 @click.option(
     "--format",
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
     type=click.Choice(list(FORMATS)),
     default="csv",
     show_default=True,
-    help="Whose format.",
+    help="Output format.",
 )
 @click.option(
     "-o",
     "--output",
-    metavar="PATH",
-    help="A file, or a directory where there are several; without it, one file is printed.",
+    metavar="FILE|DIRECTORY",
+    help="File, or directory if there are several files. [default: standard output]",
 )
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric; may be repeated.")
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", help="Export only this metric. May be repeated."
+)
 @only_option
 @walking_options
 @store_option
@@ -45,11 +48,11 @@ def command(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Write what was measured so that another tool reads it; warm-ups are left out.
+    """Write samples in the format of another tool, without warm-ups.
 
-    csv, jsonl and parquet hold every value of every metric. hyperfine and lnt hold the values of times and memory; bmf,
-    github-action-benchmark, otava and asv hold the metrics that perftrail show prints, asv with their values. What is
-    for one revision only becomes a file for each.
+    csv, jsonl and parquet contain every value of every metric. hyperfine and lnt contain times and memory. bmf,
+    github-action-benchmark, otava and asv contain the metrics that perftrail show prints. Formats for a single
+    revision become one file for each revision.
     """
     from perftrail.formats.exports import write
     from perftrail.opening import open_view

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import (
     FRACTION,
     again,
@@ -40,23 +41,32 @@ class Asked(TypedDict):
     no_prior: bool
 
 
-@click.command("find")
+@click.command("find", cls=Command)
 @study_argument
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="Metric to follow: NAME, BENCHMARK.NAME, either with [parameter=value]; may be repeated. "
-    "works: where it began to fail.",
+    help="Metric to search: NAME, BENCHMARK.NAME, either with [parameter=value]. May be repeated. works: "
+    "find where the program began to fail.",
 )
-@click.option("--all", "everything", is_flag=True, help="Follow every metric of every benchmark at once.")
-@click.option("--range", "part", metavar="A..B", help="Part of the history; A is the known-old end.")
-@click.option("--variant", help="Variant to follow.")
-@click.option("--threshold", type=FRACTION, help="Smallest change worth finding.  [default: the study's]")
-@click.option("--confidence", type=float, help="How sure to be before answering: 0.99.")
-@click.option("--budget", metavar="TIME", help="Stop after this much building and measuring: 30min.")
-@click.option("--thorough", is_flag=True, help="Look also for changes that were taken back again.")
+@click.option("--all", "everything", is_flag=True, help="Search every metric of every benchmark at once.")
+@click.option(
+    "--range",
+    "part",
+    metavar="A..B",
+    help="Part of the history; A is the known-old end. [default: the study's]",
+)
+@click.option("--variant", metavar="NAME", help="Variant to search. [default: the first]")
+@click.option("--threshold", type=FRACTION, help="Smallest change worth finding. [default: the study's]")
+@click.option(
+    "--confidence", type=FRACTION, help="Required probability of the answer. [default: the study's]"
+)
+@click.option(
+    "--budget", metavar="DURATION", help="Stop after this time of building and measuring, for example 30min."
+)
+@click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
 @click.option("--no-prior", is_flag=True, help="Use a uniform prior.")
 @jobs_option
 @engine_option
@@ -74,12 +84,11 @@ def command(
     as_json: bool,
     **asked: Unpack[Asked],
 ) -> None:
-    """Find which revision changed a metric, how sure that is, and by how much.
+    """Find which revision changed a metric, by how much, and with what probability.
 
-    Both ends of the range are measured first. Several metrics share one walk through the history; without
-    any named, here or in the study, all are followed. When a merge is the culprit, the search goes on in its
-    branch. Resumes by itself: what was measured is not measured again. Exits 0 when an answer was reached,
-    also "none"; 1 when it stayed unclear.
+    perftrail measures both ends of the range first. Several metrics share one search; without any, all are searched.
+    If the culprit is a merge, the search continues in its branch. An interrupted search resumes and repeats no
+    measurement. Exits with 0 for an answer, also for "none", and with 1 if it is unclear.
     """
     from perftrail.find.find import Find
     from perftrail.measure.subjects import afresh

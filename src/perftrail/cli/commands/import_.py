@@ -8,30 +8,31 @@ from pathlib import Path
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import json_option
 
 
-@click.command("import")
+@click.command("import", cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(exists=True))
 @click.option(
     "-o",
     "--output",
-    metavar="DIR",
+    metavar="DIRECTORY",
     default="imported",
     show_default=True,
-    help="Where the study goes; files are added to one that is there.",
+    help="Directory of the study. An existing study gets the new files.",
 )
 @click.option(
-    "--format", "form", metavar="NAME", help="Which tool's format; without it, each file is recognised."
+    "--format", "form", metavar="NAME", help="Format of the files. [default: detected for each file]"
 )
-@click.option("--title", metavar="TEXT", help="The study's question.")
+@click.option("--title", metavar="TEXT", help="Question that the study answers.")
 @json_option
 def command(files: tuple[str, ...], output: str, form: str | None, title: str | None, as_json: bool) -> None:
-    """Make a study of what other tools measured: hyperfine, pyperf, Google Benchmark, JMH and others, CSV, JSON lines.
+    """Create a study from results of other tools: hyperfine, pyperf, Google Benchmark, JMH, CSV and others.
 
-    FILE is a result file, or a directory whose result files are meant. They are copied into DIR/samples, and
-    DIR/perftrail.toml says that they are the study's samples: show, report and export work on it as on any other.
-    The revisions are those that the files name, or the files, in the order of time.
+    FILE is a result file, or a directory of result files. perftrail copies them into DIRECTORY/samples and writes
+    DIRECTORY/perftrail.toml; show, report and export then work as for any study. The revisions are those that the
+    files name, or else the files in the order of time.
     """
     from perftrail.verbs.import_ import import_files
 

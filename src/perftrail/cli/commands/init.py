@@ -7,20 +7,21 @@ from pathlib import Path
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import json_option
 
 
-@click.command("init")
+@click.command("init", cls=Command)
 @click.argument("directory", default=".", type=click.Path())
-@click.option("--output", metavar="PATH", help="Where the study goes: a directory or a .toml file.")
-@click.option("--build", "system", metavar="SYSTEM", help="Which build system, where several are found.")
-@click.option("--force", is_flag=True, help="Write over a study that is there.")
+@click.option("-o", "--output", metavar="DIRECTORY|FILE", help="Directory or .toml file of the study.")
+@click.option("--build", "system", metavar="SYSTEM", help="Build system to use if there are several.")
+@click.option("--force", is_flag=True, help="Overwrite an existing study.")
 @json_option
 def command(directory: str, output: str | None, system: str | None, force: bool, as_json: bool) -> None:
-    """Write a commented first study of the program in DIRECTORY, the current one without it.
+    """Write a commented first study of the program in DIRECTORY, by default the current one.
 
-    Finds git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject; chooses a stretch
-    of history, a recipe and something to run. Runs nothing of what it finds.
+    perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject. It chooses a range
+    of the history, a recipe and a command. It runs nothing of what it finds.
     """
     from perftrail.present.plan import print_begun
     from perftrail.verbs.init.start import begin

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
 from perftrail.measure.entries import SHELL, Asked, enter, scan, values_of
@@ -49,7 +50,7 @@ _SHELL = ("--shell", "-S")
 WORDS = "perftrail.words"
 
 
-class MeasureCommand(click.Command):
+class MeasureCommand(Command):
     """Takes what follows ``--`` as the words of one command, and ``--shell`` with or without a value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -83,25 +84,25 @@ def _with_shell_values(args: list[str]) -> list[str]:
     "names",
     multiple=True,
     metavar="NAME",
-    help="Call commands so: one name, or one for each.",
+    help="Name of the commands: one, or one for each.",
 )
-@click.option("-w", "--warmup", type=int, metavar="N", help="Leave out N first runs.  [found]")
+@click.option("-w", "--warmup", type=int, metavar="N", help="Discard the first N runs. [default: detected]")
 @click.option("-r", "--runs", type=int, metavar="N", help="Exactly N runs of each command.")
-@click.option("-m", "--min-runs", type=int, metavar="N", help="At least N runs.  [10]")
-@click.option("-M", "--max-runs", type=int, metavar="N", help="At most N runs.  [150]")
+@click.option("-m", "--min-runs", type=int, metavar="N", help="At least N runs. [default: 10]")
+@click.option("-M", "--max-runs", type=int, metavar="N", help="At most N runs. [default: 150]")
 @click.option(
     "--precision",
     type=FRACTION,
-    help="One command: stop when the interval is this narrow, relative.  [default: 1%]",
+    help="One command: stop at this relative width of the interval. [default: 1%]",
 )
 @click.option(
     "--threshold",
     type=FRACTION,
-    help="Several: a smaller change counts as the same.  [default: 1%]",
+    help="Several commands: a smaller change is the same. [default: 1%]",
 )
-@click.option("--budget", metavar="TIME", help="Stop after this long for each command.  [60s]")
-@click.option("--reference", metavar="CMD", help="Compare with this command instead of the first.")
-@click.option("--reference-name", metavar="NAME", help="Call the reference so.")
+@click.option("--budget", metavar="DURATION", help="Stop each command after this time. [default: 60s]")
+@click.option("--reference", metavar="CMD", help="Compare with this command. [default: the first]")
+@click.option("--reference-name", metavar="NAME", help="Name of the reference.")
 @click.option(
     "-L",
     "--parameter-list",
@@ -109,7 +110,7 @@ def _with_shell_values(args: list[str]) -> list[str]:
     nargs=2,
     multiple=True,
     metavar="NAME A,B,…",
-    help="Put each value for {NAME}; several lists: every combination.",
+    help="Replace {NAME} by each value. Several lists: all combinations.",
 )
 @click.option(
     "-P",
@@ -118,37 +119,42 @@ def _with_shell_values(args: list[str]) -> list[str]:
     nargs=3,
     multiple=True,
     metavar="NAME MIN MAX",
-    help="Put each number from MIN to MAX for {NAME}.",
+    help="Replace {NAME} by each number from MIN to MAX.",
 )
 @click.option(
-    "-D", "--parameter-step-size", "steps", multiple=True, metavar="STEP", help="The step of -P.  [1]"
+    "-D", "--parameter-step-size", "steps", multiple=True, metavar="STEP", help="Step of -P. [default: 1]"
 )
-@click.option("-s", "--setup", multiple=True, metavar="CMD", help="Once before a command's first run.")
-@click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Before each run, not measured.")
-@click.option("--conclude", multiple=True, metavar="CMD", help="After each run, not measured.")
-@click.option("-c", "--cleanup", multiple=True, metavar="CMD", help="Once after all runs.")
-@click.option("-i", "--ignore-failure", "tolerant", is_flag=True, help="Measure commands that fail too.")
+@click.option("-s", "--setup", multiple=True, metavar="CMD", help="Run before a command's first run.")
+@click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Run before each run, not measured.")
+@click.option("--conclude", multiple=True, metavar="CMD", help="Run after each run, not measured.")
+@click.option("-c", "--cleanup", multiple=True, metavar="CMD", help="Run after a command's last run.")
+@click.option("-i", "--ignore-failure", "tolerant", is_flag=True, help="Also measure commands that fail.")
 @click.option(
     "-S",
     "--shell",
     metavar="[SHELL]",
-    help="Run through a shell; its own time is measured and shown.  [none]",
+    help="Use a shell; its own time is measured and shown. [default: none]",
 )
-@click.option("-N", "no_shell", is_flag=True, help="No shell, which is the default here.")
-@click.option("--input", "stdin", metavar="FILE", help="What commands read: null or a file.  [null]")
-@click.option("--output", metavar="WHERE", help="Where it goes: null, inherit (our stderr), FILE.  [null]")
+@click.option("-N", "no_shell", is_flag=True, help="Use no shell. This is the default.")
+@click.option("--input", "stdin", metavar="FILE", help="Standard input: null or a file. [default: null]")
+@click.option(
+    "--output", metavar="WHERE", help="Standard output: null, inherit (to stderr) or a file. [default: null]"
+)
 @click.option("--show-output", is_flag=True, help="The same as --output inherit.")
-@click.option("--timeout", metavar="TIME", help="Kill a run and all it started after this long.")
-@click.option("--memory-limit", metavar="SIZE", help="Kill a run that wants more, as 2GiB.")
-@click.option("--cpus", metavar="LIST", help="Bind runs to these CPUs, as 0 or 0,2-3.")
+@click.option("--timeout", metavar="DURATION", help="Kill a run and its children after this time.")
+@click.option("--memory-limit", metavar="SIZE", help="Kill a run that needs more memory, for example 2GiB.")
+@click.option("--cpus", metavar="LIST", help="Bind runs to these CPUs, for example 0 or 0,2-3.")
+@click.option("--sandbox", is_flag=True, help="No network, no home; only $TMPDIR is writable (bubblewrap).")
 @click.option(
-    "--sandbox", is_flag=True, help="No network, no home; only $TMPDIR can be changed (bubblewrap)."
+    "--readable",
+    multiple=True,
+    metavar="PATH",
+    help="Make a path below home, /run or /tmp readable in the sandbox.",
 )
 @click.option(
-    "--readable", multiple=True, metavar="PATH", help="Show it in there: of the home, /run or /tmp."
+    "--seed", type=int, default=0, metavar="N", help="Seed of the random environment sizes. [default: 0]"
 )
-@click.option("--seed", type=int, default=0, metavar="N", help="Of the random sizes of the environment.  [0]")
-@click.option("--export-json", metavar="FILE", help="Also write hyperfine's JSON; - is stdout.")
+@click.option("--export-json", metavar="FILE", help="Also write hyperfine's JSON. - is standard output.")
 @click.option("--export-csv", metavar="FILE", help="Also write hyperfine's CSV.")
 @click.option("--export-markdown", metavar="FILE", help="Also write a Markdown table.")
 @json_option
@@ -200,12 +206,12 @@ def _hint(commands: tuple[str, ...]) -> str:
 
 def _follow(measure: Measure, *, silent: bool) -> None:
     """Measure to the end, with a line on a terminal's stderr that says how far it is."""
-    from rich.console import Console
     from rich.text import Text
 
+    from perftrail.present.console import errors
     from perftrail.present.trial import progress_words
 
-    console = Console(stderr=True, highlight=False)
+    console = errors()
     with contextlib.closing(measure.events()) as events:
         if silent or not console.is_terminal:
             for _ in events:

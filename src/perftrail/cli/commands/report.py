@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import (
     contained,
     json_option,
@@ -38,16 +39,18 @@ if TYPE_CHECKING:
     from perftrail.present.report.gathered import Gathered
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @study_argument
-@click.option("-o", "--output", metavar="DIR", help="Where to write it; made where it is not there.")
+@click.option(
+    "-o", "--output", metavar="DIRECTORY", help="Directory of the report. It is created if it does not exist."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["html", "markdown"]),
     default="html",
     show_default=True,
-    help="A page with images beside it, or text for an issue; without -o, markdown is printed.",
+    help="A page with its charts, or text for an issue. Without -o, Markdown is printed.",
 )
 @walking_options
 @sandbox_option
@@ -62,10 +65,10 @@ def command(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Write a report: the study's question answered, the figures, where they come from, how to repeat it.
+    """Write a report: the answer, its charts, the evidence, and how to repeat it.
 
-    DIR/index.html needs nothing else, no network either; DIR/figures holds each figure as SVG and PNG. As Markdown it
-    is DIR/report.md, which shows DIR/figures. Nothing is made or measured.
+    DIRECTORY/index.html needs no other file and no network; DIRECTORY/figures has each chart as SVG and PNG. As
+    Markdown, the report is DIRECTORY/report.md. perftrail builds and measures nothing.
     """
     from perftrail.local_engine import beside
     from perftrail.present.page import to_markdown, write_markdown

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import (
     again,
     engine_option,
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from perftrail.cli.options import Walking, Writing
 
 
-@click.command("run")
+@click.command("run", cls=Command)
 @study_argument
 @only_option
-@click.option("--dry-run", is_flag=True, help="Show the plan and what it costs; make and measure nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and its cost. Build and measure nothing.")
 @jobs_option
 @engine_option
 @walking_options
@@ -41,11 +42,10 @@ def command(
     writing: Writing,
     as_json: bool,
 ) -> None:
-    """Make every subject and measure it, in interleaved order, until the figures are precise enough.
+    """Build and measure every subject, in interleaved order, until the results are precise enough.
 
-    Resumes by itself: what was made or measured is not done again. A failed build is recorded and never
-    stops a run. Exits 0 when every planned point has an outcome, 1 when nothing at all could be measured or
-    a metric that is declared as the same differs.
+    An interrupted run resumes and repeats nothing. A failed build is recorded and does not stop the run. Exits with 1
+    if nothing could be measured, or if a metric differs that the study declares as the same.
     """
     from perftrail.cli.commands.check import show_plan
     from perftrail.measure.subjects import afresh

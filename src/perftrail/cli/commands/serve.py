@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import store_option
 from perftrail.errors import UsageError
 from perftrail.model.wording import quoted
@@ -14,48 +15,51 @@ from perftrail.model.wording import quoted
 DEFAULT_PORT = 8457
 
 
-@click.command("serve")
+@click.command("serve", cls=Command)
 @click.argument("study", required=False, type=click.Path())
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen; beyond this machine, keep the door.",
+    metavar="ADDRESS",
+    help="Address to listen on. Other machines need tokens or a proxy.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=DEFAULT_PORT,
     show_default=True,
-    help="Which port; 0 takes any that is free.",
+    metavar="N",
+    help="Port to listen on. 0: any free port.",
 )
 @click.option(
     "--token-file",
     metavar="FILE",
-    help="Let in only who knows a token: lines of read TOKEN or write TOKEN; else that of PERFTRAIL_TOKEN, if set.",
+    help="Require a token: a file of lines read TOKEN or write TOKEN. [default: the token in "
+    "PERFTRAIL_TOKEN, if set]",
 )
 @click.option(
     "--trust-header",
     metavar="NAME",
     default="",
-    help="Let in only whom a proxy names in this header, which it must take from nobody else.",
+    help="Require a user name in this header, which a proxy sets. The proxy must remove it from clients' requests.",
 )
 @click.option(
     "--proxy",
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="Where that proxy is, if not here; may be repeated.",
+    help="Address of that proxy, if it is not this machine. May be repeated.",
 )
 @click.option(
-    "--writer", "writers", multiple=True, metavar="USER", help="Whom of those may write; may be repeated."
+    "--writer", "writers", multiple=True, metavar="USER", help="User who may write. May be repeated."
 )
 @click.option(
     "--allow-host",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="Another name of this server; may be repeated.",
+    help="Further name of this server. May be repeated.",
 )
 @store_option
 def command(
@@ -69,11 +73,10 @@ def command(
     hosts: tuple[str, ...],
     store: str | None,
 ) -> None:
-    """Show studies in a browser: the answer, what runs right now, histories from all revisions to one, every sample.
+    """Show studies in a browser: answers, running measurements, histories and every sample.
 
-    STUDY is a study, or a directory of studies, which are all shown. Nothing is made or measured. Only this machine's
-    users can reach it; --host with another address needs tokens or a proxy that knows its users. Also an API, which
-    /api/openapi.json describes.
+    STUDY is a study, or a directory whose studies are all shown. perftrail builds and measures nothing. Only users of
+    this machine have access; --host with another address needs tokens or a proxy. /api/openapi.json describes the API.
     """
     _refuse_without_libraries()
     from perftrail.web.access import LOOPBACK, Access, read_tokens

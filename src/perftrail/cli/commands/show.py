@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import (
     contained,
     json_option,
@@ -25,22 +26,24 @@ LATEST = "latest"
 """What ``--search`` means without a number."""
 
 
-@click.command("show")
+@click.command("show", cls=Command)
 @study_argument
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Show this metric; may be repeated.")
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", help="Show only this metric. May be repeated."
+)
 @click.option(
     "--search",
     is_flag=False,
     flag_value=LATEST,
     metavar="[N]",
-    help="Replay a search in words, step by step: the one begun last, or the Nth of those that it lists.",
+    help="Replay a search step by step. [default: the last]",
 )
 @click.option(
     "--claims",
     is_flag=True,
-    help="Judge the study's claims instead: reproduced, not reproduced, unclear, or cannot be had.",
+    help="Judge the study's claims: reproduced, not reproduced, unclear, or cannot be measured.",
 )
-@click.option("--markdown", is_flag=True, help="With --claims: as a table in Markdown.")
+@click.option("--markdown", is_flag=True, help="With --claims: print a Markdown table.")
 @walking_options
 @sandbox_option
 @store_option
@@ -56,13 +59,11 @@ def command(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Show what was measured: each subject's median with its 95 % interval, in the order of history.
+    """Show each subject's median with its 95 % interval, in the order of the history.
 
-    Below it stand the revisions at which a metric has changed along that history, how metrics grow along numeric
-    parameters and where alternatives cross, how far variants lie from the first one in each of several benchmarks,
-    the builds that failed with their most telling lines, and what the study skips. A benchmark with a parameter
-    named threads, n_threads, jobs or workers is also told by how it scales: speed-up, the law that fits, and what
-    limits it.
+    Then follow the changes along the history, growth along numeric parameters, differences between variants, failed
+    builds and skipped revisions. A benchmark with a parameter threads, n_threads, jobs or workers also shows how it
+    scales: speed-up, law and limit. Samples of an older recipe or another toolchain are labelled.
     """
     from perftrail.opening import open_view
     from perftrail.present.speech import say_how_old

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from perftrail.cli.help import Group
 from perftrail.cli.options import json_option, load_study, store_option, study_argument
 from perftrail.errors import UsageError
 from perftrail.model.quantity import quantity
 from perftrail.model.wording import quoted
 from perftrail.opening import DATABASE, RESULTS, results_database
-from perftrail.present.console import output
+from perftrail.present.console import errors, output
 from perftrail.present.speech import plain
 from perftrail.store import server_of, shown
 
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from perftrail.store.upkeep import Compacted, Forgetting, Part, Statistics
 
 
-@click.group("store")
+@click.group("store", cls=Group)
 def command() -> None:
-    """Look after what was measured: how much there is, copies, backups, and what may go.
+    """Count, copy, back up and delete samples.
 
-    What was measured lives in a file beside the study, or in a PostgreSQL server's database, which several machines
-    share. STUDY or --store says which is meant.
+    Samples are in a file in the study's directory, or in a PostgreSQL database that several machines share. STUDY or
+    --store selects them.
     """
 
 
-@command.command("stats", short_help="Say how much there is, and what room it takes.")
+@command.command("stats", short_help="Count samples and disk space.")
 @study_argument
 @store_option
 @json_option
 def stats(study: str | None, store: str | None, as_json: bool) -> None:
-    """Say what a store holds, by table, machine and benchmark, and what room it takes."""
+    """Print the number of rows by table, machine and benchmark, and the disk space."""
     from perftrail.store.upkeep import statistics
 
     meant = named(study, store)
@@ -59,7 +59,7 @@ def stats(study: str | None, store: str | None, as_json: bool) -> None:
         click.echo(json.dumps(found.as_json(), indent=1))
         return
     print_statistics(found)
-    click.echo(f"perftrail store backup FILE{meant.again} keeps a copy of it")
+    click.echo(f"perftrail store backup FILE{meant.again} copies it")
 
 
 @command.command("copy", short_help="Copy one store into another.")
@@ -67,11 +67,10 @@ def stats(study: str | None, store: str | None, as_json: bool) -> None:
 @click.argument("target", metavar="B")
 @json_option
 def copy(source: str, target: str, as_json: bool) -> None:
-    """Copy what store A holds into store B, either of them a directory, a file, or postgresql://USER@HOST/DATABASE.
+    """Copy store A into store B. Each is a directory, a file, or postgresql://USER@HOST/DATABASE.
 
-    What B holds already is left as it is; nothing of it is lost. The same again goes on where it was cut short, and
-    changes nothing once all is there. Exits 1 when B holds something else under the name of something in A, and
-    says what; all else is copied then.
+    Rows that B already has stay as they are. An interrupted copy resumes when it is repeated. Exits with 1 if B has
+    different content under a name of A, and prints which; everything else is copied.
     """
     from perftrail.store.copying import copy_store
 
@@ -84,15 +83,15 @@ def copy(source: str, target: str, as_json: bool) -> None:
         click.echo(f"{other.shown}: {copied_words(done)}")
     done.refuse_differences(other.shown)
     if not as_json:
-        click.echo(f"perftrail store stats --store {other.word} says what is there now")
+        click.echo(f"perftrail store stats --store {other.word} prints what it contains now")
 
 
-@command.command("compact", short_help="Give the room back that is not needed.")
+@command.command("compact", short_help="Return unused disk space.")
 @study_argument
 @store_option
 @json_option
 def compact(study: str | None, store: str | None, as_json: bool) -> None:
-    """Give the room back that a store does not need any more; whoever writes to it has to wait meanwhile."""
+    """Return unused disk space of a store. Writers wait until it is done."""
     from perftrail.store.upkeep import compact as make_compact
 
     meant = named(study, store)
@@ -101,19 +100,18 @@ def compact(study: str | None, store: str | None, as_json: bool) -> None:
         click.echo(json.dumps(done.as_json(), indent=1))
         return
     click.echo(compacted_words(done))
-    click.echo(f"perftrail store stats{meant.again} says what it holds")
+    click.echo(f"perftrail store stats{meant.again} prints what it contains")
 
 
-@command.command("backup", short_help="Write all of it into one file, while a run goes on.")
+@command.command("backup", short_help="Copy a store into one file, also during a run.")
 @click.argument("file", type=click.Path(path_type=Path))
 @study_argument
 @store_option
 @json_option
 def backup(file: Path, study: str | None, store: str | None, as_json: bool) -> None:
-    """Write what a store holds at this moment into FILE; a run that writes to it is not disturbed.
+    """Write the present state of a store into FILE, also during a run.
 
-    FILE is an SQLite file, whatever the store is in. It notes how many rows it has and their digest, by which a
-    restore knows that nothing is missing.
+    FILE is an SQLite file. It contains its number of rows and their digest, so that restore can check it.
     """
     from perftrail.store.backup import backup as write_backup
 
@@ -124,19 +122,19 @@ def backup(file: Path, study: str | None, store: str | None, as_json: bool) -> N
         click.echo(json.dumps(noted.as_json(), indent=1))
         return
     click.echo(f"{file}: {noted_words(noted)}")
-    click.echo(f"perftrail store restore {quoted_path(file)} --store DIR brings it back")
+    click.echo(f"perftrail store restore {quoted_path(file)} --store DIR restores it")
 
 
-@command.command("restore", short_help="Bring a backup back, once it was found to be whole.")
+@command.command("restore", short_help="Restore a backup after checking it.")
 @click.argument("file", type=click.Path(path_type=Path))
 @study_argument
 @store_option
 @json_option
 def restore(file: Path, study: str | None, store: str | None, as_json: bool) -> None:
-    """Bring a backup back where nothing is kept yet, once it was found to be whole.
+    """Restore a backup into an empty store.
 
-    The file's own structure is checked, the version of its schema, and that it holds the rows that it noted, by number
-    and by digest, before anything is changed; what was restored is checked again. Exits 1 when any of this fails.
+    perftrail first checks the file's structure, schema version, number of rows and digest, and then the restored
+    store. Exits with 1 if a check fails.
     """
     from perftrail.store.backup import restore as bring_back
 
@@ -147,22 +145,19 @@ def restore(file: Path, study: str | None, store: str | None, as_json: bool) -> 
         click.echo(json.dumps({"store": meant.shown, **noted.as_json()}, indent=1))
         return
     click.echo(f"{meant.shown}: {noted_words(noted)}, all as the backup noted")
-    click.echo(f"perftrail show{meant.again} shows it")
+    click.echo(f"perftrail show{meant.again} shows the samples")
 
 
-@command.command("forget", short_help="Take old samples away, on explicit order.")
+@command.command("forget", short_help="Delete old samples.")
 @study_argument
-@click.option(
-    "--older-than", "age", metavar="AGE", required=True, help="What was measured before: 90d, 26w or 1y ago."
-)
-@click.option("--yes", is_flag=True, help="Do it; without it, only say what would go.")
+@click.option("--older-than", "age", metavar="AGE", required=True, help="Age of the samples: 90d, 26w or 1y.")
+@click.option("--yes", is_flag=True, help="Delete. Without it, only print what would be deleted.")
 @store_option
 @json_option
 def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: bool) -> None:
-    """Take away, for good, samples that were measured long ago; builds, searches and their answers stay.
+    """Delete old samples for good. Builds, searches and answers stay.
 
-    Nothing is taken away without --yes. What still belongs to the study's plan is measured anew by the next
-    perftrail run.
+    Without --yes, nothing is deleted. The next perftrail run measures again what the study's plan still needs.
     """
     from perftrail.store.upkeep import forget as take_away
     from perftrail.store.upkeep import to_forget
@@ -177,9 +172,9 @@ def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: b
     if not gone.invocations:
         return
     click.echo(
-        f"perftrail store compact{meant.again} gives the room back"
+        f"perftrail store compact{meant.again} returns the disk space"
         if yes
-        else f"add --yes to do it; perftrail store backup FILE{meant.again} keeps a copy first"
+        else f"add --yes to delete them; to keep a copy first: perftrail store backup FILE{meant.again}"
     )
 
 
@@ -253,7 +248,7 @@ def moment_before(age: str) -> str:
 @contextmanager
 def progress(verb: str) -> Iterator[Callable[[int, int], None]]:
     """Show on a terminal how many invocations are done, in a line that is gone at the end."""
-    console = Console(stderr=True, highlight=False)
+    console = errors()
     if not console.is_terminal:
         yield lambda *_: None
         return

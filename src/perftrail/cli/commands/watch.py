@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import (
     again,
     json_option,
@@ -43,19 +44,17 @@ class Asked(TypedDict):
     notify: tuple[str, ...]
 
 
-@click.command("watch")
+@click.command("watch", cls=Command)
 @study_argument
-@click.option("--once", is_flag=True, help="Look once and end.")
-@click.option("--every", metavar="TIME", help="How often to look: 5min.")
-@click.option(
-    "--branch", metavar="NAME", help="The branch to follow, instead of the end of the study's range."
-)
+@click.option("--once", is_flag=True, help="Check once and end.")
+@click.option("--every", metavar="DURATION", help="Time between two checks. [default: 5min]")
+@click.option("--branch", metavar="NAME", help="Branch to follow. [default: the end of the study's range]")
 @click.option(
     "--notify",
     multiple=True,
-    metavar="WHERE",
-    help="Who is told of a change: an address https://…, mailto:NAME@HOST, or a command that gets JSON on its "
-    "standard input; may be repeated. Beside those of the study.",
+    metavar="RECEIVER",
+    help="Receiver of messages, in addition to the study's: https://…, mailto:NAME@HOST, or a command "
+    "that reads JSON from its standard input. May be repeated.",
 )
 @walking_options
 @writing_options
@@ -68,14 +67,13 @@ def command(
     as_json: bool,
     **asked: Unpack[Asked],
 ) -> None:
-    """Measure new revisions of a branch as they come, find what changed a metric, and tell who wants to know.
+    """Measure new revisions of a branch as they come, find changes, and notify receivers.
 
-    The first look only notes where the branch is. From then on each new revision is measured in turns with the one
-    at which the present level began, so that their figures compare whatever the machine does meanwhile. When a figure
-    seems to have changed by as much as [find] looks for, a search starts by itself, and what it confirms is told once:
-    by webhook, command or mail. What could not be told is tried again.
+    The first check only records the branch. Later, perftrail measures each new revision in interleaved pairs with a
+    reference revision. If a metric seems to have changed by the study's threshold, a search starts. Each confirmed
+    change is sent once, by webhook, command or mail; a message that was not delivered is sent again.
 
-    Ends at Ctrl-C or SIGTERM, and goes on from there when it is started again. With --json, a line for each look.
+    Ends at Ctrl-C or SIGTERM, and resumes when it is started again. --json prints one line for each check.
     """
     loaded = writing.contained(walking.load(study))
     policy = _policy(loaded, **asked)

@@ -6,43 +6,44 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.help import Command
 from perftrail.cli.options import MOST_JOBS
 
 if TYPE_CHECKING:
     from perftrail.cluster.dask import Offer
 
 
-@click.command("worker")
+@click.command("worker", cls=Command)
 @click.argument("scheduler", metavar="SCHEDULER")
 @click.option(
     "--builds",
     type=click.IntRange(min=1, max=MOST_JOBS),
     default=1,
     metavar="N",
-    help="Make so many builds at once, each with its share of the CPUs; none while something is measured.",
+    help="Number of parallel builds. They share the CPUs and stop during measurements. [default: 1]",
 )
 @click.option(
     "--machine",
     metavar="NAME",
-    help="What this machine is called in the results, which tells it from its like. The host name unless given.",
+    help="Name of this machine in the results. [default: the host name]",
 )
 @click.option(
     "--directory",
     type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Where it keeps files of its own: on a disk of this machine. ~/.cache/perftrail/worker unless given.",
+    metavar="DIRECTORY",
+    help="Directory for builds, on a disk of this machine. [default: ~/.cache/perftrail/worker]",
 )
 @click.option(
-    "--apart", is_flag=True, help="Work in that directory even where the command's own can be seen."
+    "--apart", is_flag=True, help="Use that directory even if the client's own directory can be read here."
 )
 def command(scheduler: str, builds: int, machine: str | None, directory: str | None, apart: bool) -> None:
-    """Build and measure for whoever uses a scheduler of Dask, until stopped by Ctrl-C or SIGTERM.
+    """Build and measure for clients of a Dask scheduler, until Ctrl-C or SIGTERM.
 
-    SCHEDULER is its address: tcp://HOST:PORT, or tls://HOST:PORT, for which Dask's own configuration names the
-    certificates. Start one on each machine: it measures one thing at a time, and nothing of ours is built there
-    meanwhile. Whoever reaches an unencrypted scheduler can run programs here: use TLS, or a network that you trust.
+    SCHEDULER is tcp://HOST:PORT or tls://HOST:PORT; Dask's configuration names the certificates. Start one worker on
+    each machine. It measures one thing at a time, and builds nothing during measurements. Everyone with access to
+    an unencrypted scheduler can run programs here: use TLS, or a network that you trust.
 
-    Exits 0 when it was told to stop, 1 when the scheduler cannot be reached or is gone.
+    Exits with 1 if the scheduler cannot be reached or is lost.
     """
     from perftrail.errors import ClusterError
     from perftrail.opening import NO_DASK
