@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -150,26 +151,26 @@ def test_the_branch_of_a_merge_that_cannot_be_built_is_searched(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("command", "why"),
+    ("command", "stage", "why"),
     [
-        ("nowhere-to-be-found {build}", "exec: No such file or directory"),
-        ("{build}/work", "stdin: No such file or directory"),
+        ("nowhere-to-be-found {build}", "exec", "cannot start nowhere-to-be-found: no such command"),
+        ("{build}/work", "stdin", "cannot read standard input from /nowhere/input: no such file"),
     ],
 )
 def test_a_reason_that_no_revision_can_help_ends_the_search_after_three(
-    tmp_path: Path, command: str, why: str
+    tmp_path: Path, command: str, stage: str, why: str
 ) -> None:
-    study = a_study(benchmarks={"work": Benchmark(command=command)})
+    study = a_study(benchmarks={"work": Benchmark(command=command, stdin="/nowhere/input")})
     source = FakeSource(40)
     builder = FakeBuilder(source)
     starter = FakeStarter(
-        seconds=lambda _: 0.1, ended=lambda _: NotStarted(errno=2, message=why, stage="exec")
+        seconds=lambda _: 0.1, ended=lambda _: NotStarted(errno=2, message="ENOENT", stage=stage)
     )
     starter.run = lambda command: replace(  # type: ignore[method-assign] # its arguments name no build
-        Ran.uncounted(NotStarted(errno=2, message=why, stage="exec"), began=0.0, now=0.0)
+        Ran.uncounted(NotStarted(errno=2, message="ENOENT", stage=stage), began=0.0, now=0.0)
     )
     session = a_session(study, tmp_path, source=source, starter=starter, builder=builder)
-    with pytest.raises(NoAnswer, match="does not depend on the revision"):
+    with pytest.raises(NoAnswer, match=f"does not depend on the revision: {re.escape(why)}"):
         find(session)
     assert len(set(builder.made)) == 3
 

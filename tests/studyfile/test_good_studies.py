@@ -157,6 +157,7 @@ def test_a_budget_is_a_duration_and_two_numbers(tmp_path: Path) -> None:
         "command = \"awk '{ print $1 } {x[$1]++} END {for(i in x){print x[i]}}' /dev/null\"",
         "command = \"sh -c 'echo ${HOME} ${A:-${B}} {{literal}} {} {a,b}'\"",
         'command = "echo {n} | tr a b"\nshell = true\nparameters.n = [1]',
+        "command = \"echo {n} {n,m} | awk '{n = 2} {n++}'\"\nshell = true\nparameters.n = [1]",
         "command = \"echo '|'\"",
         "command = '''echo '{\"a\": {\"b\": 1}}' '''",
     ],

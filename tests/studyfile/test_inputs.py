@@ -127,6 +127,13 @@ def test_a_misspelt_placeholder_is_told_alone(tmp_path: Path) -> None:
     assert "unknown placeholder" in said
 
 
+@pytest.mark.parametrize("written", ["{build/program", "{build/program {size}", "{build}/program {size"])
+def test_a_brace_that_is_not_closed_is_told(tmp_path: Path, written: str) -> None:
+    (said,) = complaints(tmp_path, study(f'command = "{written}"'))
+    name = "{size" if written.startswith("{build}") else "{build"
+    assert said.endswith(f'command: the brace of "{name}" is not closed; write {name}}}')
+
+
 @pytest.mark.parametrize("command", ["check", "run", "find", "compare"])
 def test_no_command_builds_before_a_missing_file_is_told(tmp_path: Path, command: str) -> None:
     text = study('command = "cat {size}"', 'stdin = "none"', steps="'touch {study}/built'")

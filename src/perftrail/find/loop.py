@@ -17,6 +17,7 @@ from perftrail.errors import NoAnswer
 from perftrail.find import step_record
 from perftrail.find.answer import FindTable
 from perftrail.measure.events import BuilderSaid
+from perftrail.measure.invoker import NO_INPUT
 from perftrail.measure.target_value import logarithm
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift
@@ -251,7 +252,9 @@ class Loop:
         command = benchmark.command.replace("{study}", self._session.study.directory)
         if failure.stage == "start":
             program = command.split(maxsplit=1)[0]
-            return not names(program) or failure.message.startswith("stdin")
+            return not names(program) or (
+                failure.message.startswith(NO_INPUT) and "{build}" not in failure.message
+            )
         if failure.stage != "crash":
             return False
         named = re.findall(r"(?<![\w.])/[^\s'\"`:,;()]+", failure.message)

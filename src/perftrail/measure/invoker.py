@@ -41,6 +41,7 @@ from perftrail.model.process import (
 )
 from perftrail.model.quantity import duration, quantity
 from perftrail.model.study import with_refusals
+from perftrail.model.wording import nearest
 from perftrail.process.machine.load import Watch
 
 if TYPE_CHECKING:
@@ -296,7 +297,8 @@ class Invoker:
         conditions = self._lookout.after(ran)
         seconds = ran.tree_ended_at - ran.prepared_at
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
-        failure = _why_failed(ran, benchmark, log)
+        build = seen.placeholders["build"] if seen else start.ready.prepared.built.directory
+        failure = _why_failed(ran, benchmark, log, command=command, build=build)
         read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log))
         if isinstance(read, Failure):
             read = replace(read, message=seen.plain(read.message)) if seen else read
@@ -323,11 +325,13 @@ class Invoker:
         start = replace(start, draw=replace(start.draw, seed=0, layout=start.ready.layout))
         log = self._log(start)
         started = now()
-        counted = self._instructions.count(self._command(start.ready, log, KEPT))
+        command = self._command(start.ready, log, KEPT)
+        counted = self._instructions.count(command)
         ran = counted.ran
         seconds = ran.tree_ended_at - ran.prepared_at
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
-        result = _why_failed(ran, benchmark, log) or counted.instructions
+        build = start.ready.prepared.built.directory
+        result = _why_failed(ran, benchmark, log, command=command, build=build) or counted.instructions
         if result is None:
             why = f"{counted.method} counted no instructions"
             result = Failure(stage="metric", message=why, log=str(log))
@@ -351,9 +355,10 @@ class Invoker:
         """Start a changed command once, outside any measurement; only its log is kept, under this name."""
         log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
-        ran = self.starter.run(change(self._command(ready, log, INHERITED)))
+        command = change(self._command(ready, log, INHERITED))
+        ran = self.starter.run(command)
         benchmark = self._study.benchmarks[ready.cell.benchmark]
-        failure = _why_failed(ran, benchmark, log)
+        failure = _why_failed(ran, benchmark, log, command=command, build=ready.prepared.built.directory)
         read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
         values = read if isinstance(read, Failure) else {**measured(ran), **read}
         return Observed(ran=ran, result=failure or values)
@@ -415,13 +420,66 @@ def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[
     return tuple(fill(word, values) for word in split_command(text))
 
 
-def _why_failed(ran: Ran, benchmark: Benchmark, log: Path) -> Failure | None:
-    """Return why an invocation has no usable metrics, or `None`."""
-    failure = _failure(ran.ended, benchmark, log) or _not_preloaded(log)
+def _why_failed(ran: Ran, benchmark: Benchmark, log: Path, *, command: Command, build: str) -> Failure | None:
+    """Return why an invocation has no usable metrics, or `None`; `build` is the directory of its build."""
+    failure = _failure(ran.ended, benchmark, log, command=command, build=build) or _not_preloaded(log)
     return failure and replace(failure, message=with_refusals(failure.message, ran.refused))
 
 
-def _failure(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
+NO_INPUT = "cannot read standard input from"
+"""Start of the message about a missing input file."""
+
+
+def not_started(ended: NotStarted, command: Command, *, build: str) -> str:
+    """Say which program or file is missing, and what the build has instead."""
+    program, stdin = command.arguments[0], command.stdin
+    if ended.stage == "stdin" and stdin is not None:
+        return f"{NO_INPUT} {_in_build(stdin, build)}: {_reason(ended)}"
+    shown = _in_build(program, build)
+    if ended.stage != "exec":
+        return f"cannot start {shown}: {ended.stage}: {_reason(ended)}"
+    if ended.errno != errno.ENOENT:
+        return f"cannot start {shown}: {_reason(ended)}"
+    if Path(program).exists():
+        return f"cannot start {shown}: the interpreter in its first line, or its loader, does not exist"
+    if "/" not in program:
+        return f"cannot start {shown}: no such command in the search path{_instead(build, program)}"
+    return f"cannot start {shown}: no such file{_instead(build, program)}"
+
+
+def _reason(ended: NotStarted) -> str:
+    return "no such file" if ended.errno == errno.ENOENT else os.strerror(ended.errno).lower()
+
+
+def _in_build(path: str, build: str) -> str:
+    """Write a path below the build with its placeholder."""
+    inside = f"{build.rstrip('/')}/"
+    return f"{{build}}/{path.removeprefix(inside)}" if path.startswith(inside) else path
+
+
+MOST_PROGRAMS = 5
+
+
+def _instead(build: str, program: str) -> str:
+    """Name the programs of the build that may have been meant."""
+    place = Path(program).parent if program.startswith(f"{build}/") else Path(build)
+    try:
+        files = sorted(each.name for each in place.iterdir() if each.is_file() and os.access(each, os.X_OK))
+    except OSError:
+        files = []
+    if not files:
+        return f"; {_in_build(str(place), build) if str(place) != build else 'the build'} has no programs"
+    near = nearest(Path(program).name, files)
+    at = {name: _in_build(str(place / name), build) for name in files}
+    if near is not None:
+        return f"; did you mean {at[near]}?"
+    more = f" and {len(files) - MOST_PROGRAMS} more" if len(files) > MOST_PROGRAMS else ""
+    return f"; the build has: {', '.join(at[name] for name in files[:MOST_PROGRAMS])}{more}"
+
+
+def _failure(
+    ended: Ended, benchmark: Benchmark, log: Path, *, command: Command, build: str
+) -> Failure | None:
     last_line = _last_line(log)
     match ended:
         case Exited(code=0):
@@ -439,7 +497,7 @@ def _failure(ended: Ended, benchmark: Benchmark, log: Path) -> Failure | None:
             wanted = "memory than available" if most is None else f"than its {quantity(float(most), 'B')}"
             return Failure(stage="memory", message=f"needed more {wanted}", log=str(log))
         case NotStarted():
-            return Failure(stage="start", message=ended.message, log=str(log))
+            return Failure(stage="start", message=not_started(ended, command, build=build), log=str(log))
         case Cancelled():
             raise KeyboardInterrupt
         case _:

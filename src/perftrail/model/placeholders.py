@@ -55,6 +55,20 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(piece.name for piece in _pieces(text) if isinstance(piece, _Placeholder)))
 
 
+def unclosed(text: str, known: Iterable[str]) -> str | None:
+    """Return a known placeholder whose brace is not closed, as it is written; else `None`.
+
+    Braces of the shell and of awk may begin with its name, too: they are closed later.
+
+    >>> unclosed("{build/prog", ["build"]), unclosed("run -t {n", ["n"])
+    ('{build', '{n')
+    >>> unclosed("{build}/prog ${build-x} {n,m} {n = 1}", ["build", "n"])
+    """
+    either = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
+    found = re.search(rf"(?<![{{$])\{{({either})(?![A-Za-z0-9_-])(?=/|[^}}]*$)", text)
+    return found.group() if found else None
+
+
 def source_placeholder(name: str) -> str:
     """Return the placeholder, without braces, of another source's tree.
 

@@ -7,7 +7,7 @@ import shlex
 import warnings
 from typing import TYPE_CHECKING
 
-from perftrail.model.placeholders import LAYOUT, names, source_placeholder, sources_named
+from perftrail.model.placeholders import LAYOUT, names, source_placeholder, sources_named, unclosed
 from perftrail.model.source import Ends, read_span
 from perftrail.model.wording import listed, nearest, quoted
 
@@ -105,6 +105,9 @@ def check_placeholders(
     """Report unknown placeholders in texts of one key; `parameters` is where more are declared."""
     for name, wrong in unknown_placeholders(texts, known).items():
         complaints.add(path, wrong, about=None if parameters is None else (*parameters, name))
+    for text in texts:
+        if found := unclosed(text, known):
+            complaints.add(path, f"the brace of {quoted(found)} is not closed; write {found}}}")
 
 
 def check_relink(
