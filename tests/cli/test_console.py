@@ -49,11 +49,11 @@ def test_what_is_known_of_many_is_counted_beyond_the_first_few(capsys: pytest.Ca
     with Watcher() as watcher:
         watcher.follow(known())
     assert capsys.readouterr().err.splitlines() == [
-        "r0 does not build, as known from before: no header (log: 0.log)",
-        "r1 does not build, as known from before: likewise (log: 1.log)",
+        "r0 does not build, as in an earlier run: no header (log: 0.log)",
+        "r1 does not build, as in an earlier run: likewise (log: 1.log)",
         "1 revision, r0",
-        "r2 does not build, as known from before: likewise (log: 2.log)",
-        "r3 does not build, as known from before: likewise (log: 3.log)",
-        "r4 does not build, as known from before: likewise (log: 4.log)",
-        "and 4 more of which no build is to be had, as known from before",
+        "r2 does not build, as in an earlier run: likewise (log: 2.log)",
+        "r3 does not build, as in an earlier run: likewise (log: 3.log)",
+        "r4 does not build, as in an earlier run: likewise (log: 4.log)",
+        "and 4 more failed builds of earlier runs",
     ]

@@ -102,7 +102,7 @@ def test_a_stretch_that_breaks_beside_the_change_is_told_with_its_stage(
         commits[10],
     )
     assert broken_ranges["revisions"][0] in commits[6:10]
-    assert "It appears to be broken (build) here" in perftrail("find", study).stdout
+    assert "Broken (build): " in perftrail("find", study).stdout
 
 
 def test_a_history_that_ends_broken_is_told_so(repository: Repository, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_check_try_relinks_and_says_how_many(tmp_path: Path) -> None:
 def test_check_try_says_that_a_relink_has_no_effect(tmp_path: Path) -> None:
     study = a_study(tmp_path, {**OF_THE_BUILD, "build": 'relink = ["make LAYOUT={layout}"]'})
     tried = perftrail("check", "--try", "1", study)
-    assert "work came out the same for layouts 1, 2 and 3: relink has no effect" in tried.stderr
+    assert "work is identical in layouts 1, 2 and 3: relink has no effect" in tried.stderr
 
 
 def test_check_try_tells_a_relink_that_fails_with_its_log(tmp_path: Path) -> None:

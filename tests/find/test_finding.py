@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.errors import StudyError
 from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.failing import stretches
 from perftrail.find.find import Find
@@ -16,6 +17,7 @@ from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.metrics import Metric
+from perftrail.model.plan import same_everywhere
 from perftrail.model.process import Exited
 from perftrail.model.study import Prior
 from perftrail.model.subject import Branch, Merge, Revision
@@ -143,6 +145,33 @@ def test_works_is_of_every_benchmark_unless_one_is_named(tmp_path: Path) -> None
     assert headline(first).startswith("none: it did not begin to fail")
 
 
+@pytest.mark.parametrize(
+    ("command", "meant"), [("sort /dev/null", ""), ("./work {cpus}", "; did you mean {build}/work?")]
+)
+def test_a_program_that_no_revision_builds_is_refused_before_anything_is_built(
+    tmp_path: Path, command: str, meant: str
+) -> None:
+    study = a_study(benchmarks={"work": Benchmark(command=command)})
+    builder = FakeBuilder(FakeSource(20))
+    session = a_session(
+        study, tmp_path, source=FakeSource(20), starter=FakeStarter(seconds=lambda _: 0.1), builder=builder
+    )
+    for goal in ((resolve(study, "wall"),), resolve_goal(study, ("works",))):
+        with pytest.raises(StudyError) as raised:
+            ask(session, goal)
+        [mistake] = raised.value.mistakes
+        assert mistake.key == "benchmark.work.command"
+        assert mistake.message == (
+            f"{command} names neither {{build}} nor {{out}}, so every revision would run the same program{meant}"
+        )
+    assert not builder.made
+
+
+def test_a_program_that_its_environment_names_is_searched() -> None:
+    benchmark = Benchmark(command="python -m timeit", env={"PYTHONPATH": "{build}"})
+    assert same_everywhere(a_study(benchmarks={"work": benchmark}), "work", "plain") == ""
+
+
 def test_a_program_that_always_fails_began_nowhere(tmp_path: Path) -> None:
     answer = one(
         a_session(STUDY, tmp_path, source=FakeSource(20), starter=failing_from(0)),
@@ -223,8 +252,8 @@ def test_a_broken_end_is_told_in_words(tmp_path: Path) -> None:
         (resolve(STUDY, "wall"),),
     )
     [line] = broken_ranges(answer)
-    assert line.startswith("It appears to be broken (crash) here: ")
-    assert line.endswith("and is not seen to be usable again")
+    assert line.startswith("Broken (crash): ")
+    assert line.endswith("and no later revision is usable")
 
 
 def test_weights_are_even_where_nothing_is_known_or_all_touch_as_much() -> None:

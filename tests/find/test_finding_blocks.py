@@ -107,7 +107,7 @@ def test_the_first_step_after_a_reboot_reads_what_was_read_before_it_and_says_so
     assert first.words.startswith("the machine was rebooted; measured ")
     assert isinstance(answer, FindAnswer)
     [said] = block_words(answer)
-    assert "2 boots" in said
+    assert "2 boot sessions" in said
 
 
 def test_what_an_older_boot_measured_in_a_step_that_was_cut_is_not_taken_for_this_one(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_words_that_lead_and_words_that_mislead_find_the_same(tmp_path: Path) ->
     assert led.as_json()["changes"][0]["notes"] == ["r150"]  # type: ignore[index,call-overload] # plain JSON
     assert misled.as_json()["changes"][0]["notes"] == []  # type: ignore[index,call-overload] # plain JSON
     said = note_words(led, led.answer.changes[0])
-    assert said.startswith("its message speaks of it (Cache): “Cache the ")
+    assert said.startswith("its message mentions performance (Cache): “Cache the ")
     assert "\x1b" not in said
     assert note_words(misled, misled.answer.changes[0]) == ""
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from perftrail.errors import NoAnswer
+from perftrail.errors import NoAnswer, StudyError
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.find.failing import Trials, stretches
 from perftrail.find.inside import InsideMerges
@@ -19,12 +19,14 @@ from perftrail.measure.clock import now
 from perftrail.measure.events import HistoryRead, Skipped
 from perftrail.model.build import Built, content_key
 from perftrail.model.measurement import seed_of
+from perftrail.model.plan import same_everywhere
 from perftrail.model.search_record import SearchRecord
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.results.measured import MeasuredHere
 from perftrail.search import Budget, ManySearch
 from perftrail.search.failing import FailureSearch
+from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -64,6 +66,7 @@ class Find:
 
     def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
         """Search; yield events and return the answer, or a table of answers if there are several."""
+        self._refuse_one_program()
         self._revisions = self._session.source.history(self._request.range)
         yield HistoryRead(revisions=self._revisions)
         if len(self._revisions) < 2:
@@ -86,6 +89,21 @@ class Find:
         result = replace(result, pins=self._session.pins)
         journal.end(result.as_json())
         return result
+
+    def _refuse_one_program(self) -> None:
+        """Raise `StudyError` for benchmarks that run the same program at every revision: no change could be found."""
+        study, goal = self._session.study, self._request.goal
+        wanted = (
+            [name for name, _ in goal.places] if isinstance(goal, Working) else [t.benchmark for t in goal]
+        )
+        variant = goal.variant if isinstance(goal, Working) else goal[0].variant
+        mistakes = [
+            mistake(study.file, ("benchmark", name, "command"), why)
+            for name in dict.fromkeys(wanted)
+            if (why := same_everywhere(study, name, variant))
+        ]
+        if mistakes:
+            raise StudyError(mistakes)
 
     def _outdated(self) -> Iterator[Outdated]:
         """Yield an event if the range has samples that the present study would take again."""

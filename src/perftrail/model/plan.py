@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import ContentKeys, Recipe, Repairs, content_key
-from perftrail.model.placeholders import LAYOUT, fill_some, put_texts, sources_named
+from perftrail.model.placeholders import LAYOUT, fill_some, names, put_texts, sources_named
 from perftrail.model.subject import Revision, Subject
 
 if TYPE_CHECKING:
@@ -119,6 +119,25 @@ def mentioning(study: Study, cell: Cell) -> tuple[str, ...]:
     benchmark = study.benchmarks[cell.benchmark]
     prefix = study.variants[cell.subject.variant].run.prefix
     return (command_line(study, cell), benchmark.stdin or "", *prefix, *run_environment(study, cell).values())
+
+
+def same_everywhere(study: Study, benchmark: str, variant: str) -> str:
+    """Return why a benchmark runs the same program at every revision; empty if it uses the build or the revision."""
+    subject = Subject(revision=Revision(id=""), variant=variant)
+    points = study.benchmarks[benchmark].points(variant)
+    texts = [
+        text
+        for point in points[:1]
+        for text in mentioning(study, Cell(subject=subject, benchmark=benchmark, point=point))
+    ]
+    named = {name for text in texts for name in names(text)}
+    if not texts or named & {"build", "out", "revision"} or sources_named(texts):
+        return ""
+    program = texts[0].split(maxsplit=1)[0]
+    meant = f"; did you mean {{build}}/{program.removeprefix('./')}?" if program.startswith("./") else ""
+    return (
+        f"{texts[0]} names neither {{build}} nor {{out}}, so every revision would run the same program{meant}"
+    )
 
 
 def runnable_key(

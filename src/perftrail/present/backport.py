@@ -302,7 +302,7 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
     if len(report.missing) > MOST_NAMED:
         yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
     if report.skipped:
-        yield f"{counted(report.skipped, 'larger point')} left out, since a smaller one ran into its limit"
+        yield f"{counted(report.skipped, 'larger point')} left out, since a smaller one reached its limit"
     if any(stand.basis == "builds" for stand in report.stands):
         yield BUILDS_DIFFER
     discarded = max((stand.discarded for stand in report.stands), default=0)

@@ -100,12 +100,13 @@ class Watcher:
         match what:
             case Holder():
                 self._say(
-                    f"{what} is writing to these results; waiting for it (Ctrl-C to stop)", style=WARNING
+                    f"{what} is writing to these results; waiting until it ends (Ctrl-C stops waiting)",
+                    style=WARNING,
                 )
             case Away():
                 self._say(
                     f"{what.where} does not answer ({plain(what.why)}); waiting up to {duration(what.seconds)} for it "
-                    "(Ctrl-C to stop; what was measured is kept)",
+                    "(Ctrl-C stops; all samples are stored)",
                     style=WARNING,
                 )
             case Back():
@@ -115,13 +116,13 @@ class Watcher:
 
     def left(self, left: MachineLeft) -> None:
         """Say that the machine that measured has left."""
-        self._say(f"{left}. Going on with the machines that are there", style=WARNING)
+        self._say(f"{left}. Continuing with the other machines", style=WARNING)
 
     def noisy(self, noise: Noise) -> None:
         """Say that measuring waits for quiet."""
         self._say(
-            f"others use {number(noise.cpus)} CPUs; waiting up to {duration(noise.seconds)} before each start"
-            " for the machine to become quiet",
+            f"other processes use {number(noise.cpus)} CPUs; waiting up to {duration(noise.seconds)} "
+            "before each invocation until the machine is quiet",
             style=WARNING,
         )
 
@@ -130,7 +131,7 @@ class Watcher:
             case HistoryRead() | Skipped() | Outdated():
                 self._known(event)
             case BuildStarted():
-                self._now(f"making {event.subject}")
+                self._now(f"building {event.subject}")
             case BuildFinished():
                 self._build_finished(event)
             case BuilderSaid():
@@ -141,15 +142,15 @@ class Watcher:
                 names = ", ".join(str(subject) for subject in event.subjects[:4])
                 more = len(event.subjects) - 4
                 told = (
-                    f"{names}{f' and {more} more' if more > 0 else ''} are one build for {event.benchmark}:"
+                    f"{names}{f' and {more} more' if more > 0 else ''} have the same build for {event.benchmark}:"
                     " measured once"
                 )
-                self._say_of_row(told, kind="groups of one build each: measured once", style="dim")
+                self._say_of_row(told, kind="groups with one build each, measured once", style="dim")
             case Invoked():
                 self._invoked(event)
             case GivenUp():
                 many = counted(len(event.cells), "larger point")
-                self._say(f"{many} left out, since {event.because} ran into its limit", style=WARNING)
+                self._say(f"{many} skipped, because {event.because} reached its limit", style=WARNING)
             case Progress():
                 self._progress(event)
             case Stepped():
@@ -177,31 +178,29 @@ class Watcher:
 
     def _build_finished(self, event: BuildFinished) -> None:
         if isinstance(event.outcome, Failure):
-            failed = "could not be had" if event.outcome.stage == "checkout" else "does not build"
+            failed = "cannot be checked out" if event.outcome.stage == "checkout" else "does not build"
             # Of revisions that fail alike the first tells why; the others would drown it.
             why = telling(event.outcome)
             shown = "likewise" if why in self._told else why
             self._told.add(why)
             said = f"{shown} (log: {event.outcome.log})"
             if event.known:
-                told = f"{event.subject} {failed}, as known from before: {said}"
-                self._say_of_row(
-                    told, kind="of which no build is to be had, as known from before", style=WARNING
-                )
+                told = f"{event.subject} {failed}, as in an earlier run: {said}"
+                self._say_of_row(told, kind="failed builds of earlier runs", style=WARNING)
             else:
                 self._say(f"{event.subject} {failed}: {said}", style=WARNING)
         elif not event.known:
-            self._now(f"made {event.subject} in {duration(event.outcome.seconds)}")
+            self._now(f"built {event.subject} in {duration(event.outcome.seconds)}")
 
     def _linked(self, event: LinkFailed | Relinked | RelinkedAlike) -> None:
         match event:
             case LinkFailed():
-                told = f"{event.subject}: {event.benchmark} cannot be made: {telling(event.failure)}"
+                told = f"{event.subject}: {event.benchmark} does not build: {telling(event.failure)}"
                 self._say(f"{told} (log: {event.failure.log})", style=WARNING)
             case RelinkedAlike():
                 layouts = listed(map(str, event.layouts), "and")
-                told = f"{event.subject}: {event.benchmark} came out the same for layouts {layouts}"
-                advice = "do its lines link again, and does the linker get {layout}?"
+                told = f"{event.subject}: {event.benchmark} is identical in layouts {layouts}"
+                advice = "check that its lines link the program and pass {layout} to the linker"
                 self._say(f"{told}: relink has no effect; {advice}", style=WARNING)
             case Relinked():
                 for layout, outcome in event.outcomes.items():
@@ -228,7 +227,7 @@ class Watcher:
         least, most = duration(event.seconds_least), duration(event.seconds_most)
         span = least if event.left_least == event.left_most else f"{least} to {most}"
         more = " or more" if event.unseen else ""
-        self._left = f" · {event.done} starts done, {span}{more} left" if event.left_most else ""
+        self._left = f" · {event.done} invocations done, {span}{more} left" if event.left_most else ""
 
     def _now(self, text: str) -> None:
         if settings.verbose:

@@ -31,7 +31,7 @@ EFFECTS = ("wall", "cpu")
 
 
 def print_explained(explained: Explained, *, named: str | None) -> None:
-    """Print the largest difference in a line, the files that differ, every point, and what could not be had."""
+    """Print the largest difference in a line, the files that differ, every point, and what cannot be checked out."""
     console = output()
     console.print(Text(headline(explained), style="bold"))
     against = revision_name(explained.against)

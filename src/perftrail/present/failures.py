@@ -1,4 +1,4 @@
-"""What could not be had, for people: each cause once with its most telling lines and its log; what is left out."""
+"""What cannot be checked out, for people: each cause once with its most telling lines and its log; what is left out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def trouble_lines(trouble: Trouble) -> Iterator[str]:
 
 def remedy_lines(stretch: BrokenRange, remedies: Sequence[Remedy]) -> Iterator[str]:
     """Say what may help a stretch of history, ready to be pasted."""
-    yield f"    only {_which(stretch)} so: {_ends(stretch)}. One of these may help, in the study file:"
+    yield f"    only {_which(stretch)} like this: {_ends(stretch)}. One of these may help in the study file:"
     for remedy in remedies:
         yield ""
         first, *others = remedy.lines
@@ -68,7 +68,7 @@ def print_not_had(lacking: Missing) -> None:
     lines = [line for trouble in lacking.troubles for line in trouble_lines(trouble)]
     lines += [f"skipped {left_out_words(each)}" for each in lacking.left_out]
     if lines:
-        click.echo("\n" + click.style("Not to be had:", bold=True))
+        click.echo("\n" + click.style("Missing:", bold=True))
     for line in lines:
         click.echo(f"  {line}")
 
@@ -83,10 +83,10 @@ def left_out_words(left_out: LeftOut) -> str:
 
 def _which(stretch: BrokenRange) -> str:
     if stretch.first == stretch.last:
-        return "this one fails"
+        return "this revision fails"
     if stretch.before is None:
-        return "the oldest fail"
-    return "the newest fail" if stretch.after is None else "neighbours fail"
+        return "the oldest revisions fail"
+    return "the newest revisions fail" if stretch.after is None else "neighbouring revisions fail"
 
 
 def _ends(stretch: BrokenRange) -> str:
@@ -96,7 +96,7 @@ def _ends(stretch: BrokenRange) -> str:
         ends.append(f"begins after {stretch.before.short}")
     if stretch.after is not None:
         ends.append(f"ends before {stretch.after.short}")
-    return f"the stretch {' and '.join(ends)}"
+    return f"the range {' and '.join(ends)}"
 
 
 def _line(text: str) -> str:

@@ -15,7 +15,7 @@ from rich.text import Text
 from perftrail.find.answer import FindTable, by_culprit, noisy_words
 from perftrail.measure.troubles import common
 from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import decimals, duration, probability, quantity
+from perftrail.model.quantity import counted, decimals, duration, probability, quantity
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
@@ -139,8 +139,9 @@ def outlier_words(answer: FindAnswer) -> Iterator[str]:
     unit = answer.target.unit
     for outlier in answer.answer.outliers:
         yield (
-            f"{answer.revisions[outlier.position].short} is an outlier: {quantity(outlier.level, unit)}, where its "
-            f"side has {quantity(outlier.usual, unit)}; what changed there was undone, or its build is of another kind"
+            f"{answer.revisions[outlier.position].short} is an outlier: {quantity(outlier.level, unit)}, while its "
+            f"neighbours have {quantity(outlier.usual, unit)}; "
+            "a later revision reverted the change, or the build differs"
         )
 
 
@@ -154,15 +155,11 @@ def broken_ranges(answer: FindAnswer) -> Iterator[str]:
                 f"usable from {answer.revisions[stretch.after].short} on" if stretch.after is not None else ""
             )
         elif stretch.after is None:
-            came = f"after {answer.revisions[stretch.before].short}, and is not seen to be usable again"
+            came = f"after {answer.revisions[stretch.before].short}, and no later revision is usable"
         else:
             before, after = answer.revisions[stretch.before], answer.revisions[stretch.after]
             came = f"after {before.short}, usable again at {after.short}"
-        what = (
-            "The study skips it here"
-            if stretch.stage == "skipped"
-            else f"It appears to be broken ({stretch.stage}) here"
-        )
+        what = "The study skips" if stretch.stage == "skipped" else f"Broken ({stretch.stage})"
         yield f"{what}: {where}{f'; {came}' if came else ''}"
 
 
@@ -184,7 +181,7 @@ def pins_words(pins: Pins) -> Iterator[str]:
 def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Say what became of readings that noise marks."""
     if answer.discarded:
-        yield f"{answer.discarded} samples were taken while others used the machine, and taken again"
+        yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}"
     yield from noisy_words(answer.noisy, none=answer.answer.verdict == "none")
 
 
@@ -192,8 +189,8 @@ def block_words(answer: FindAnswer) -> Iterator[str]:
     """Say that the machine was not one all the time, and what that means."""
     if len(answer.boots) > 1:
         yield (
-            f"the machine was started again on the way ({len(answer.boots)} boots): their levels are compared only "
-            "by revisions that were measured in both"
+            f"the machine was rebooted during the search ({len(answer.boots)} boot sessions); levels are compared only "
+            "through revisions measured in both"
         )
     yield from (plain(each, longest=LONGEST_LINE) for each in answer.other_machines)
 
@@ -204,7 +201,7 @@ def note_words(answer: FindAnswer, change: Change) -> str:
     if len(change.positions) > 1 or not noted:
         return ""
     ((revision, word),) = noted.items()
-    return f"its message speaks of it ({plain(word)}): “{plain(revision.summary)}”"
+    return f"its message mentions performance ({plain(word)}): “{plain(revision.summary)}”"
 
 
 def failure_words(failure: Failure) -> str:
@@ -223,7 +220,7 @@ def unusable_words(answer: FindAnswer) -> str:
     lines = [f"  {line}" for trouble in troubles[:MOST_NAMED] for line in trouble_lines(trouble)]
     if len(troubles) > MOST_NAMED:
         lines.append(f"  and {len(troubles) - MOST_NAMED} more causes; --json names all")
-    heading = "Failed:" if isinstance(answer.target, Working) else "Could not be used:"
+    heading = "Failed:" if isinstance(answer.target, Working) else "Unusable revisions:"
     return "\n".join([heading, *lines])
 
 
@@ -327,7 +324,9 @@ def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str]) -> None
 def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
     """Print what a run left behind, and the next command."""
     console = output()
-    skipped = f", {report.skipped} skipped as too large" if report.skipped else ""
+    skipped = (
+        f", {report.skipped} skipped because a smaller point reached its limit" if report.skipped else ""
+    )
     console.print(
         Text(
             f"{report.measured} of {report.cells} points measured{skipped}, "
@@ -349,7 +348,7 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
     for left_out in report.left_out:
         console.print(Text(f"skipped {left_out_words(left_out)}"))
-    console.print(Text(f"Next: perftrail show{after(repeat)}    the figures", style="dim"))
+    console.print(Text(f"Next: perftrail show{after(repeat)}    the results", style="dim"))
 
 
 def _disagreement(found: Disagreement) -> str:

@@ -219,7 +219,7 @@ def revision(which: Revision) -> str:
 
 
 def lost(each: Lost) -> str:
-    """Say what could not be had and why, in a line."""
+    """Say what cannot be checked out and why, in a line."""
     lines = each.failure.message.strip().splitlines()
     where = f"{each.side} {each.place}".strip()
     return f"{where}: {each.failure.stage}: {lines[0] if lines else ''}"
@@ -343,7 +343,7 @@ def _unbroken(text: str) -> str:
 def _lost(gate: Gate) -> Iterator[str]:
     if gate.lost:
         yield ""
-        yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.lost)} could not be had</summary>"
+        yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.lost)} cannot be checked out</summary>"
         yield ""
         yield from (f"- {inert(lost(each))}" for each in gate.lost[:MOST_LOST])
         if len(gate.lost) > MOST_LOST:

@@ -155,7 +155,7 @@ MOST_LOST = 10
 
 
 def print_gate(gate: Gate) -> None:
-    """Print the answer in a line, every figure, what could not be had, how sure it is, and what to do next."""
+    """Print the answer in a line, every figure, what cannot be checked out, how sure it is, and what to do next."""
     console = output()
     console.print(Text(plain(headline(gate), longest=LONGEST), style="bold"))
     console.print(Text(f"base {plain(revision(gate.base))}"))

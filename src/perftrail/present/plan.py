@@ -47,7 +47,7 @@ def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
         ("revisions", f"{len(plan.revisions)}, {first.short} to {last.short}"),
         *([("sources", str(plan.pins))] if study.sources else []),
         ("variants", ", ".join(_variant(name, each) for name, each in study.variants.items())),
-        ("builds", f"{plan.subjects}: {plan.built} made, {plan.failed} failed, {to_make} to make"),
+        ("builds", f"{plan.subjects}: {plan.built} done, {plan.failed} failed, {to_make} left"),
         *(("skipped", left_out_words(each)) for each in plan.left_out),
         *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
         ("points", f"{plan.points}"),
@@ -57,6 +57,8 @@ def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
     click.echo(click.style(plain(plan.title), bold=True))
     for name, text in lines:
         click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
+    for warning in plan.warnings:
+        click.echo(click.style(f"{'warning':<12} {plain(warning, longest=LONGEST_LINE)}", fg="yellow"))
     for trouble in plan.troubles:
         for line in trouble_lines(trouble):
             click.echo(line)
@@ -101,12 +103,12 @@ def print_begun(begun: Begun) -> None:
         lines.append(("build", f"{building.system}, by {building.manifest}{place}"))
         others = dict.fromkeys(other.system for other in draft.others if other.system != building.system)
         if others:
-            lines.append(("", f"found as well: {', '.join(others)}; --build NAME chooses"))
+            lines.append(("", f"also found: {', '.join(others)}; choose with --build NAME"))
         lines.append(("benchmark", building.trial.command))
         lines.append(("", building.trial.why))
-    lines += [("mind", trouble) for trouble in history.troubles]
+    lines += [("note", trouble) for trouble in history.troubles]
     if begun.lacking:
-        lines.append(("mind", f"not installed here: {', '.join(begun.lacking)}"))
+        lines.append(("note", f"not installed here: {', '.join(begun.lacking)}"))
     for name, text in lines:
         click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
     _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),))
@@ -139,12 +141,12 @@ def _counts(span: Span) -> str:
 
 def _time(plan: Survey) -> str:
     if plan.seconds is None:
-        return "not known before something was made and measured"
+        return "unknown until something is built and measured"
     if plan.seconds.most == 0:
-        return "none: everything planned has an outcome"
+        return "none: every planned point is measured or has failed"
     least, most = duration(plan.seconds.least), duration(plan.seconds.most)
     told = least if least == most else f"{least} to {most}"
     if plan.unseen:
-        some = "1 point was" if plan.unseen == 1 else f"{plan.unseen} points were"
-        return f"{told} or more: {some} never started"
-    return told if least == most else f"{told}, by what was made and measured so far"
+        some = "1 point has" if plan.unseen == 1 else f"{plan.unseen} points have"
+        return f"{told} or more: {some} no samples"
+    return told if least == most else f"{told}, estimated from earlier builds and samples"

@@ -118,7 +118,7 @@ def culprit_words(change: ChangeFound) -> str:
 def effect_of(change: ChangeFound) -> str:
     """Say what a change did: direction, whether that is better, ratio and interval."""
     if change.effect is None:
-        return "by how much cannot be told"
+        return "of unknown size"
     low, high, value = change.effect.low, change.effect.high, change.effect.value
     digits = decimals(value, low, high)
     return (

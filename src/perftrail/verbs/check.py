@@ -17,13 +17,13 @@ from perftrail.measure.sources import skips_json
 from perftrail.measure.troubles import common, remedies
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
-from perftrail.model.plan import cells, subjects
+from perftrail.model.plan import cells, same_everywhere, subjects
 from perftrail.model.source import ALONE
 from perftrail.model.subject import Subject
 from perftrail.results.outlook import Outlook, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
     from perftrail.measure.session import BuildView, Session
@@ -46,7 +46,7 @@ class Survey:
     `troubles` are the builds that failed before, `left_out` the revisions that the study skips. `asked` is
     the time when a cached source was updated, empty if by this process. `seconds` is `None` until there are
     builds or samples to estimate from. `unseen` points have no samples: their time is estimated from other
-    points, and may be longer.
+    points, and may be longer. `warnings` name what is allowed and probably not meant.
     """
 
     title: str
@@ -64,6 +64,7 @@ class Survey:
     left_out: tuple[LeftOut, ...] = ()
     pins: Pins = ALONE
     asked: str = ""
+    warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
         """Return the plan as `check --json` prints it."""
@@ -94,6 +95,7 @@ class Survey:
             if self.seconds is None
             else {"least": round(self.seconds.least, 1), "most": round(self.seconds.most, 1)},
             "unseen_points": self.unseen,
+            "warnings": list(self.warnings),
         }
 
 
@@ -179,7 +181,16 @@ def survey(view: BuildView, selection: Selection) -> Survey:
         unseen=left.unseen,
         troubles=common(tried, known.failures),
         left_out=view.workshop.left_out(revisions),
+        warnings=tuple(_warnings(view.study)),
     )
+
+
+def _warnings(study: Study) -> Iterator[str]:
+    """Yield what is allowed and probably not meant."""
+    for name in study.benchmarks:
+        every = [same_everywhere(study, name, variant) for variant in study.variants]
+        if all(every):
+            yield f"benchmark.{name}.command: {every[0]}"
 
 
 def _left(study: Study, standings: Mapping[Cell, Standing]) -> Left:

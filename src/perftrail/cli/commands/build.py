@@ -110,14 +110,14 @@ def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
     console = output()
     who, outcome = _who(report.subject), report.outcome
     if isinstance(outcome, Built):
-        words = "was made before" if report.known or outcome.reused else "is made"
+        words = "was built before" if report.known or outcome.reused else "is built"
         console.print(Text(f"{who} {words}, in {duration(outcome.seconds)}", style="bold"))
         lines = [("directory", outcome.directory), ("artefact", outcome.artefact)]
         if report.recipe.outputs:
             lines.append(("outputs", ", ".join(report.recipe.outputs)))
     else:
-        words = "could not be had" if outcome.stage == "checkout" else "does not build"
-        known = ", as known from before; --retry-failed tries again" if report.known else ""
+        words = "cannot be checked out" if outcome.stage == "checkout" else "does not build"
+        known = ", as in an earlier run; --retry-failed tries again" if report.known else ""
         console.print(Text(f"{who} {words}{known}", style="bold"))
         for line in telling_lines(outcome):
             console.print(Text(f"  {line}"))

@@ -25,7 +25,7 @@ LINES = "\n\t"
 
 
 def about_sections(gathered: Gathered) -> tuple[Section, ...]:
-    """Give what was measured where and how, what could not be had, and how to repeat it."""
+    """Give what was measured where and how, what cannot be checked out, and how to repeat it."""
     failures = _failures(gathered)
     return (_measured(gathered), *([failures] if failures is not None else []), _repeat(gathered))
 
@@ -138,7 +138,7 @@ def _failures(gathered: Gathered) -> Section | None:
         numbers=frozenset({0}),
     )
     logs = tuple(log for trouble in troubles[:MOST_TROUBLES] for log in _log(gathered, trouble))
-    return Section(name="failures", title="What could not be had", tables=(table,), listings=logs)
+    return Section(name="failures", title="What cannot be checked out", tables=(table,), listings=logs)
 
 
 def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:

@@ -156,7 +156,7 @@ def answer_effect(change: Mapping[str, Json]) -> str:
     """The ratio of a change with its interval."""
     effect = change.get("effect")
     if not isinstance(effect, dict):
-        return "by how much cannot be told"
+        return "of unknown size"
     value, low, high = (answer_figure(effect[name]) for name in ("value", "low", "high"))
     digits = decimals(value, low, high)
     return f"× {value:.{digits}f}, 95 % interval {low:.{digits}f} to {high:.{digits}f}"

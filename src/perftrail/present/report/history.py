@@ -101,7 +101,7 @@ def _failed(gathered: Gathered) -> Iterator[Mark]:
 
 
 def _gaps(gathered: Gathered) -> Iterator[Gap]:
-    """Stretches that could not be had: those that a search met, and those that the study leaves out."""
+    """Stretches that cannot be checked out: those that a search met, and those that the study leaves out."""
     for answer in gathered.answers[:1]:
         for each in records(answer.get("broken_ranges")):
             ends = each.get("revisions")
