@@ -1,14 +1,6 @@
-"""What perftrail asks of the world: one Protocol for each edge, written for whoever implements it.
+"""Interfaces between perftrail and the world: one Protocol for each edge, with the contract that implementations keep.
 
-Making subjects usable.
-
-Performing jobs, here or elsewhere.
-
-How processes are started, kept apart and watched.
-
-A program's history, and what some sources can do beside telling it.
-
-Keeping what was measured, searched and said.
+Builds, jobs, processes and sandboxes, sources of histories, and the store.
 """
 
 from __future__ import annotations
@@ -28,39 +20,40 @@ if TYPE_CHECKING:
 
 
 class Builder(Protocol):
-    """Makes subjects usable, each in its own directory, and keeps what came of it by content."""
+    """Builds subjects, each in its own directory, and stores every outcome by its content key."""
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
-        """Name what goes into a build: tree, recipe, toolchain. Equal keys, equal builds."""
+        """Return the content key of a build's inputs: tree, recipe, toolchain. Equal keys mean equal builds."""
         ...
 
     @property
     def hands(self) -> int:
-        """How many subjects it makes at once, of those that were begun."""
+        """Number of parallel builds."""
         ...
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
-        """Begin to make subjects, as many at once as it has hands; `make` then waits for what came of each.
+        """Start building subjects in parallel; `make` then waits for each outcome.
 
-        With one hand nothing need be begun.
+        A builder without parallel builds does nothing here.
         """
         ...
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        """Make a subject in a clean directory, or give the one that is there already."""
+        """Build a subject in a clean directory, or return its existing build."""
         ...
 
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
-        """Name what goes into a built subject relinked with a seed, from 1; makes nothing."""
+        """Return the content key of a subject relinked with a seed, from 1. Builds nothing."""
         ...
 
     def relink(
         self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
     ) -> Mapping[int, Built | Failure]:
-        """Link the objects of a built subject again by the recipe's `relink` lines, once for each seed.
+        """Link the objects of a built subject again with the recipe's `relink` lines, once for each seed.
 
-        Return each as a separate build, which has the recipe's outputs only; the subject's own build stays as it
-        is. Several at once share the cost of reaching the objects. After a failure the remaining seeds are missing.
+        Return each as a separate build with the recipe's outputs only; the subject's own build does not change.
+        Several seeds in one call share the cost of restoring the objects. After a failure, the remaining seeds are
+        missing.
         """
         ...
 
@@ -74,26 +67,26 @@ class Builder(Protocol):
         timeout_seconds: float,
         sources: Mapping[str, Revision] = ...,
     ) -> Prepared | Failure:
-        """Run a benchmark's own build lines against a built subject, in an ``{out}`` of its own.
+        """Run a benchmark's build lines against a built subject, in its own ``{out}``.
 
-        `steps` and `env` still hold their placeholders. `sources` are the other sources whose trees the lines
-        or the command name, each at its revision; none unless given. `files` are absolute paths of the study's own
-        files that the command uses: their content goes into the artefact beside what the lines make.
+        `steps` and `env` have open placeholders. `sources` are the other sources that the lines or the command
+        name, each at its revision. `files` are absolute paths of the study's files that the command uses: their
+        content is part of the artefact.
         """
         ...
 
     def need(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
-        """Keep what is there of subjects that are used later; may be called at any time, again too."""
+        """Protect the builds of subjects that are used later; may be called repeatedly."""
         ...
 
     def news(self) -> tuple[str, ...]:
-        """Give what was done beside making subjects since this was asked last, in words for people."""
+        """Return messages since the last call about work other than builds, for people."""
         ...
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        """Compare with clean builds what was made in used trees and not checked yet, and witnesses one by one.
+        """Compare builds in reused trees with clean builds, and all witnesses too.
 
-        Raises `StaleBuilds` when they differ, as `make` may: the builds are taken back then.
+        Raises `StaleBuilds` if they differ, as `make` may; these builds are then discarded.
         """
         ...
 
@@ -106,18 +99,18 @@ class Builder(Protocol):
         files: Collection[str],
         sources: Mapping[str, Revision] = ...,
     ) -> str:
-        """Name what goes into a benchmark's build, as `prepare` would make it; makes nothing."""
+        """Return the content key of a benchmark build, as `prepare` would build it. Builds nothing."""
         ...
 
     def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:
-        """Put a subject's tree, repaired, into a new directory below `directory`, as `make` does before its steps.
+        """Check a subject out into a new directory below `directory` and repair it, as `make` does before its steps.
 
-        What is stored of the subject is left as it is. What fails is told with what is there.
+        Stored builds do not change. A failure is returned together with the incomplete tree.
         """
         ...
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
-        """Give what ``{build}``, ``{out}``, ``{study}`` and ``{cpus}`` stand for when the command runs."""
+        """Return the values of ``{build}``, ``{out}``, ``{study}`` and ``{cpus}`` for the benchmark's command."""
         ...
 
 
@@ -127,190 +120,193 @@ Done_co = TypeVar("Done_co", covariant=True)
 
 
 class Pending(Protocol[Done_co]):
-    """A job that was handed out."""
+    """A job that was started."""
 
     def outcome(self) -> Done_co:
-        """Give what came of it, once it has; raises what performing it raised. Asked once."""
+        """Wait for the outcome and return it; raises what the job raised. Call it once."""
         ...
 
 
 class Engine(Protocol):
-    """Performs jobs, here or elsewhere, one after the other or several at once.
+    """Performs jobs here or elsewhere, one after the other or in parallel.
 
-    Elsewhere, whatever performs and the jobs are values that can be sent. A job whose place dies is performed
-    again; what came of a job is given once.
+    Elsewhere, `perform` and the jobs are values that can be sent. If a worker dies, its job is performed again; each
+    outcome is returned once.
     """
 
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Perform each job and yield what came of it, in order; the next is taken when that was dealt with."""
+        """Perform each job and yield its outcome, in order.
+
+        The next job is taken after the caller handled the last one.
+        """
         ...
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
-        """Hand a job out; where nothing is done beside, it is performed when its outcome is asked for.
+        """Start a job. An engine without parallel work performs it when its outcome is requested.
 
-        One whose outcome nobody keeps any more need not be performed. `outcome` raises `ClusterError` when none can
-        come any more.
+        A job whose outcome nobody keeps need not be performed. `outcome` raises `ClusterError` if no outcome is
+        possible.
         """
         ...
 
 
 class Starter(Protocol):
-    """Starts one process at a time and accounts for it and all its descendants."""
+    """Starts one process at a time, and accounts for it and all its descendants."""
 
     def run(self, command: Command) -> Ran:
-        """Start, wait for and account for one process; nothing it started is left behind.
+        """Start one process, wait for it, and account for it; no descendant survives.
 
-        Raises `LauncherError` when the launcher itself fails, `KeyboardInterrupt` after killing the tree.
+        Raises `LauncherError` if the launcher itself fails, `KeyboardInterrupt` after killing the process tree.
         """
         ...
 
 
 class Enclosing(Protocol):
-    """Decides where what is built or run is kept: on this machine like anything else, or in a sandbox."""
+    """Decides where processes run: directly on this machine, or in a sandbox."""
 
     def around(self, phase: Phase, writable: Sequence[str]) -> AbstractContextManager[Starter]:
-        """Give a starter whose processes may change these directories, which are there and stay there.
+        """Yield a starter whose processes can write to these existing directories.
 
-        Raises `SandboxError` where that cannot be had.
+        Raises `SandboxError` if the sandbox is not available.
         """
         ...
 
     def sees(self, phase: Phase) -> Sequence[object]:
-        """Say for a content key what of it may change what comes out; nothing where nothing is kept from it."""
+        """Return the settings that can affect an outcome, for a content key; empty without a sandbox."""
         ...
 
 
 class Watcher(Protocol):
-    """Watches what else the machine does. Its looks must be cheap: two stand around each invocation."""
+    """Observes other load on the machine. Observations must be cheap: two surround each invocation."""
 
     def begin(self) -> None:
-        """Look, just before an invocation starts."""
+        """Start observing, directly before an invocation."""
         ...
 
     def end(self, own_cpu_seconds: float) -> Conditions:
-        """Look, just after an invocation ended that used this CPU time; comes after `begin`, once."""
+        """Return the conditions of an invocation that used this CPU time; call once after `begin`."""
         ...
 
     def recent(self) -> float | None:
-        """Give the CPUs that others used in the last half second, `None` when not watched that long.
+        """Return the CPUs that other processes used in the last half second; `None` if not observed that long.
 
-        Called again within 0.1 s, it comes to know.
+        Repeated calls within 0.1 s collect the necessary observations.
         """
         ...
 
     def busiest(self) -> tuple[Busy, ...]:
-        """Name the foreign processes that use most CPU time, the worst first; may take a moment."""
+        """Return the other processes that use most CPU time, the worst first; may take a moment."""
         ...
 
 
 class Source(Protocol):
-    """A program's history. Never changes the user's own repository or checkout."""
+    """A program's history. It never changes the user's repository or checkout."""
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Give the study's revisions, or those of another range, oldest first, parents before children.
+        """Return the study's revisions, or those of another range: oldest first, parents before children.
 
-        Both ends of the range belong. Raises `SourceError` with the remedy when it cannot be read.
+        Both ends belong to the range. Raises `SourceError` with the remedy if the history cannot be read.
         """
         ...
 
     def within(self, range: str) -> frozenset[str]:
-        """Give the ids of every revision of a range, also of one with an open end (``..B``, ``A..``)."""
+        """Return the ids of all revisions of a range, which may have an open end (``..B``, ``A..``)."""
         ...
 
     def merge(self, revision: Revision) -> Merge | None:
-        """Give what a revision joined, `None` when it joined nothing or nothing that was not there before.
+        """Return the branches that a revision merged; `None` if it merged nothing new.
 
-        Each branch is walked along its first parents, back to what the trunk contains. A branch that the
-        study links to the revision counts as joined.
+        Each branch follows first parents, back to what the trunk contains. A branch that the study links to the
+        revision counts as merged.
         """
         ...
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Give for each revision the paths in which it differs from the one before it in the sequence.
+        """Return for each revision the paths that differ from the previous one in the sequence.
 
-        Of the first, and where the source cannot tell, there are none.
+        The first revision has none, and neither has a source that cannot tell.
         """
         ...
 
     def content(self, revision: Revision) -> str:
-        """Name the content of a revision's tree; equal names, equal trees. Needs no checkout."""
+        """Return the content key of a revision's tree: equal keys mean equal trees. Needs no checkout."""
         ...
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Put a revision's whole tree into a directory that does not exist yet.
+        """Write a revision's whole tree into a directory that does not exist yet.
 
-        What was tried is appended to the file `log`. Raises `CheckoutFailed`, which the caller records.
+        The attempts are appended to the file `log`. Raises `CheckoutFailed`, which the caller records.
         """
         ...
 
 
 @runtime_checkable
 class PartlyRead(Protocol):
-    """A source that can leave paths out of account when it names a tree."""
+    """A source that can ignore paths when it computes the content key of a tree."""
 
     def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
-        """Name the content of a revision's tree but for what lies in the paths that globs match."""
+        """Return the content key of a revision's tree without the paths that match globs."""
         ...
 
 
 @runtime_checkable
 class Kept(Protocol):
-    """A source that answers from what it was told of itself before, and asks again when something lacks."""
+    """A source that answers from a cache, and updates it if something is missing."""
 
     def asked(self) -> str:
-        """Say when it was told what it answers from: ISO 8601; empty when by this process, or never yet."""
+        """Return when the cache was updated: ISO 8601; empty if by this process, or never."""
         ...
 
     def ask_again(self) -> None:
-        """Ask anew before the next answer, whatever is kept."""
+        """Update the cache before the next answer."""
         ...
 
 
 @runtime_checkable
 class Edited(Protocol):
-    """A source whose user works in a checkout of it, where changes may lie that are in no revision yet."""
+    """A source with the user's checkout, which may contain uncommitted changes."""
 
     def edited(self) -> str:
-        """Give the id of the revision whose checkout was changed; empty when nothing was, or there is none.
+        """Return the id of the revision whose checkout has uncommitted changes; empty without changes.
 
-        What is told from is what the checkout's own index notes: it may take a file that was only touched for changed.
+        The checkout's index decides: a file that was only touched may count as changed.
         """
         ...
 
 
 @runtime_checkable
 class Growing(Protocol):
-    """A source of which we keep a copy, while it grows elsewhere."""
+    """A source whose local copy can be updated while the original grows."""
 
     def refresh(self) -> None:
-        """Bring what is new by now, whatever is asked for next. Raises `SourceError` when it cannot be reached."""
+        """Fetch new revisions. Raises `SourceError` if the original cannot be reached."""
         ...
 
 
 class Store(Protocol):
-    """Keeps every outcome, each durable when its call returns, and never changes one.
+    """Stores every outcome, durably when the call returns, and never changes one.
 
-    One perftrail writes to a file at a time, and one of each machine to a server; reading needs no permission.
+    One perftrail process at a time writes to a file, and one of each machine to a server. Reading needs no lock.
     """
 
     def add_machine(self, machine: Machine) -> None:
-        """Keep what a machine is, once."""
+        """Store a machine's facts, once."""
         ...
 
     def machines(self) -> Mapping[str, Machine]:
-        """Give every machine seen, by id."""
+        """Return every machine, by id."""
         ...
 
     def add_build(self, record: BuildRecord) -> None:
-        """Keep what came of a build; a later record of the same key stands for it from then on."""
+        """Store the outcome of a build; the last record of a key counts."""
         ...
 
     def build(self, key: str) -> BuildRecord | None:
-        """Give what came of a build, on this machine if it was tried here; `None` when it never was."""
+        """Return the last record of a build, one of this machine if there is one; `None` if it was never tried."""
         ...
 
     def builds(self) -> Mapping[str, BuildRecord]:
-        """Give what came of every build, by key: for who looks at all of a history."""
+        """Return the last record of every build, by key."""
         ...
 
     def subject_builds(self) -> Mapping[tuple[str, str], BuildRecord]:
@@ -341,61 +337,61 @@ class Store(Protocol):
         ...
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
-        """Give every runnable, or those of one benchmark, in the order they were first kept."""
+        """Return every runnable, or those of one benchmark, in the order in which they were stored."""
         ...
 
     def revisions(self) -> frozenset[str]:
-        """Give the ids of the revisions that runnables stand for."""
+        """Return the ids of the revisions of all runnables."""
         ...
 
     def add(self, outcome: Outcome) -> None:
-        """Keep an outcome. Raises `StoreError` when its key is there already."""
+        """Store an outcome. Raises `StoreError` if its key exists."""
         ...
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
-        """Give the outcomes of runnables on a machine: by runnable, warm-ups first, then by ordinal."""
+        """Return the outcomes of runnables on a machine, by runnable: warm-ups first, then by ordinal."""
         ...
 
     def samples(
         self, runnables: Collection[str], machine: str, metrics: Collection[str]
     ) -> Mapping[str, Samples]:
-        """Give what the samples of runnables on a machine are of some metrics; nothing of what was never started."""
+        """Return the samples of runnables on a machine for some metrics; runnables that never ran are missing."""
         ...
 
     def open_search(self, record: SearchRecord) -> None:
-        """Keep that a search began; one that is there already is left as it is."""
+        """Store the start of a search; an existing search does not change."""
         ...
 
     def close_search(self, key: str, machine: str, answer: Mapping[str, Json]) -> None:
-        """Keep a search's answer; a later answer to the same question replaces it."""
+        """Store a search's answer; a later answer to the same question replaces it."""
         ...
 
     def searches(self) -> Sequence[SearchRecord]:
-        """Give every search, the one begun last at the end."""
+        """Return every search, the latest last."""
         ...
 
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
-        """Keep a step of a search; the same number again replaces it, as a resumed search retells it."""
+        """Store a step of a search; a step with the same number is replaced, as when a search resumes."""
         ...
 
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
-        """Give the steps of a search in order."""
+        """Return the steps of a search in order."""
         ...
 
     def mark(self) -> Mark:
-        """Say how far the store is: another mark than before, and something was added. Asked every second."""
+        """Return how much the store contains; another mark means that something was added. Called every second."""
         ...
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
-        """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
+        """Return the last outcomes, newest first, each with its first runnable."""
         ...
 
     def notes(self) -> Sequence[RegressionNote]:
-        """Give what was said of regressions, oldest first."""
+        """Return the notes about regressions, oldest first."""
         ...
 
     def add_note(self, note: RegressionNote) -> None:
-        """Keep what was said of a regression; allowed while another perftrail writes."""
+        """Store a note about a regression; allowed while another perftrail process writes."""
         ...
 
 

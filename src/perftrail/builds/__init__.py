@@ -1,4 +1,4 @@
-"""Makes subjects usable: each in a directory of its own, named by the content that went in."""
+"""Build subjects, each in its own directory, named by the content key of its inputs."""
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.workers import (

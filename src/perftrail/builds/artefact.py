@@ -1,11 +1,8 @@
-"""Names what came out of a build by its content.
+"""Name the outputs of a build by their content, and mark finished builds.
 
-Takes the debug information out of programs and objects, as it matters to nobody who runs them.
-
-Compilers write the build directory and line numbers into it, and linkers hash them into a build id: with
-them no artefact would equal another, and a commit that changed a comment would count as another build.
-
-Tells a finished build from one that was killed half-way: a marker that appears whole or not at all.
+Debug information is ignored: compilers write the build directory and line numbers into it, and linkers hash them into
+a build id. With them, no artefact would equal another, and a changed comment would count as another build. The marker
+of a finished build is written atomically, so that a killed build never counts as finished.
 """
 
 from __future__ import annotations
@@ -28,16 +25,16 @@ if TYPE_CHECKING:
 _ELF = b"\x7fELF"
 _ARCHIVE = b"!<arch>\n"
 _HEADER_BYTES = 60
-"""Each member of an archive is preceded by its name, date, size and the like."""
+"""Bytes of the header of each archive member: name, date, size and others."""
 
 _NO_BITS = 8
-"""A section of this type takes no room in the file."""
+"""Type of a section without content in the file."""
 
 _ALLOCATED = 2
-"""A section with this flag is loaded when the program runs."""
+"""Flag of a section that is loaded when the program runs."""
 
 _LOADER = frozenset({b".interp", b".dynstr"})
-"""What the dynamic linker reads: its own path, and the names and directories of libraries."""
+"""Sections that the dynamic linker reads: its own path, names and directories of libraries."""
 
 _DEBUG = re.compile(rb"\.(rela?\.)?(z?debug_|gnu_debug|gdb_index|stab)")
 _BUILD_ID = b".note.gnu.build-id"
@@ -45,7 +42,7 @@ _BUILD_ID = b".note.gnu.build-id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """A section: what of its header matters when it is used, and where its content lies."""
+    """A section: the relevant part of its header, and the range of its content."""
 
     name: bytes
     facts: tuple[int, ...]
@@ -60,7 +57,7 @@ class _Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """An object's sections, and the ranges that only say where in the file things are."""
+    """The sections of an object file, and the ranges that only locate other parts of the file."""
 
     sections: tuple[_Section, ...]
     table: tuple[int, int]
@@ -68,10 +65,10 @@ class _Layout:
 
 
 def without_debug_information(content: bytes) -> bytes:
-    """Give what of a program, object or archive matters when it is used; anything else as it is.
+    """Return the relevant content of a program, object or archive; other files unchanged.
 
-    The result is fit for hashing and searching, not for running. What lies between and behind the sections
-    is kept, since programs carry data there.
+    The result is for hashing and searching, not for running. Bytes between and after the sections are included,
+    because programs store data there.
     """
     if content.startswith(_ELF):
         return _object(content)
@@ -79,9 +76,9 @@ def without_debug_information(content: bytes) -> bytes:
 
 
 def loader_texts(content: bytes) -> bytes:
-    """Return what the dynamic linker reads of a program: libraries' names and directories, and symbols' names.
+    """Return what the dynamic linker reads of a program: names and directories of libraries, and symbols.
 
-    Of a file whose sections cannot be read, that is all of it.
+    For a file whose sections cannot be read, return everything.
     """
     try:
         sections = _layout(content).sections
@@ -91,7 +88,7 @@ def loader_texts(content: bytes) -> bytes:
 
 
 def _archive(content: bytes) -> bytes:
-    """The members with their names; without sizes, and without the index of symbols, made from the rest."""
+    """Return the members with their names, without sizes and without the symbol index, which follows from the rest."""
     parts = [_ARCHIVE]
     at = len(_ARCHIVE)
     while at < len(content):
@@ -123,7 +120,7 @@ def _object(content: bytes) -> bytes:
 
 
 def _ranges(layout: _Layout) -> list[tuple[int, int, bool]]:
-    """Start and end of all that the headers account for, in the file's order, and whether it is kept."""
+    """Return the start and end of everything that the headers describe, in file order, and whether it is relevant."""
     sections = [(section.start, section.end, not section.left_out) for section in layout.sections]
     return sorted([*sections, (*layout.table, False), (*layout.pointer, False)])
 
@@ -163,15 +160,15 @@ def _sections(
 
 _PIECES = {"*": "[^/]*", "?": "[^/]"}
 _LEFT_OUT = frozenset({".git", "__pycache__"})
-"""What ties a tree to its mirror, and what Python makes anew from what lies beside it with a date in it."""
+"""Ties of a tree to its mirror, and dated files that Python creates again from their sources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What files hold: a digest over names, modes and contents, and how many they are.
+    """Content of files: a digest of names, modes and contents, and the number of files.
 
-    `mentions_build`: something that counts when they are used leads back to the build's own directory, be it
-    by its name (`names_build`) or from where it lies. `parts` tells each file's own content by its name.
+    `mentions_build`: a relevant part refers to the build's own directory, by its name (`names_build`) or relative
+    to its location. `parts` has each file's own digest by its name.
     """
 
     digest: str
@@ -182,9 +179,9 @@ class Content:
 
 
 def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) -> Content:
-    """Digest the files below `root` that globs match, all without globs. Links count by their targets.
+    """Return the digest of the files below `root` that globs match, or of all files. Links count by their targets.
 
-    Debug information is left out. `keys` are the names of build directories, looked for in what remains.
+    Debug information is ignored. `keys` are names of build directories to search for in the rest.
     """
     wanted = None if globs is None else re.compile("|".join(map(_pattern, globs)))
     digest, parts, named, mentions = hashlib.sha256(), dict[str, str](), False, False
@@ -208,7 +205,7 @@ def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) 
 
 
 def content_of_files(paths: Collection[str], *, below: Path) -> str:
-    """Digest files and directories of a study by their names; one that is missing counts as missing."""
+    """Return the digest of files and directories of a study, by name; a missing one counts as missing."""
     digest = hashlib.sha256()
     for name in sorted(paths):
         path = below / name
@@ -230,7 +227,7 @@ def _read(path: Path) -> tuple[str, bytes]:
 
 
 def _files(root: Path) -> Iterator[str]:
-    """Every file and link below a directory, relative to it; never through a link."""
+    """Yield every file and link below a directory, relative to it; do not follow links."""
     for directory, inside, names in os.walk(root):
         here = Path(directory)
         links = [name for name in inside if (here / name).is_symlink()]
@@ -242,9 +239,9 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def _pattern(glob: str) -> str:
-    """A regular expression for a glob; what it matches as a directory it matches with all inside.
+    """Return a regular expression for a glob; a matching directory matches with its content.
 
-    ``*`` and ``?`` stay within a name and leave hidden ones out, ``**`` spans directories.
+    ``*`` and ``?`` do not match ``/`` or hidden files; ``**`` matches directories.
     """
     parts = []
     for segment in glob.strip("/").split("/"):
@@ -271,9 +268,9 @@ def _one_of(piece: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What is remembered of a finished build: what came out, how long it took, where its log is.
+    """The marker of a finished build: artefact, time and log.
 
-    `bytes` is the room that it takes, 0 when that was not asked.
+    `bytes` is its disk space, 0 if unknown.
     """
 
     artefact: str
@@ -283,7 +280,7 @@ class Finished:
 
 
 def read_finished(marker: Path) -> Finished | None:
-    """Give what a marker says, `None` when there is none or it says nothing that we understand."""
+    """Return the content of a marker; `None` if it does not exist or is unreadable."""
     try:
         facts = json.loads(marker.read_bytes())
         return Finished(
@@ -297,12 +294,12 @@ def read_finished(marker: Path) -> Finished | None:
 
 
 def write_finished(marker: Path, finished: Finished) -> None:
-    """Mark a build as finished: durable, and seen by others whole or not at all."""
+    """Mark a build as finished, durably and atomically."""
     write_durably(marker, asdict(finished))
 
 
 def write_durably(path: Path, facts: Mapping[str, object]) -> None:
-    """Write facts as JSON so that they are seen whole or not at all, and outlive a power cut."""
+    """Write data as JSON, atomically and durably."""
     ours = path.with_suffix(".new")
     with ours.open("w", encoding="utf-8") as file:
         json.dump(facts, file)
@@ -313,7 +310,7 @@ def write_durably(path: Path, facts: Mapping[str, object]) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make what was renamed or removed in a directory outlive a power cut."""
+    """Make renames and removals in a directory durable."""
     directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
@@ -322,7 +319,7 @@ def sync_directory(path: Path) -> None:
 
 
 def built_of(key: str, finished: Finished, directory: str, *, reused: bool, layout: int = 0) -> Built:
-    """Give what a finished build is for whoever uses it."""
+    """Return a finished build as `Built`."""
     return Built(
         key=key,
         artefact=finished.artefact,

@@ -1,6 +1,6 @@
-"""Makes subjects on this machine, in place, and keeps what came of them by content.
+"""Build subjects on this machine, and store the outcomes by content key.
 
-Says in words what was removed to make room on the disk, and when there is too little of it.
+Reports which builds were removed to free disk space, and when the space is too small.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Room:
-    """The room that a study allows its builds; without a budget there is always enough."""
+    """The disk quota of a study's builds; without a quota, nothing is ever removed."""
 
     def __init__(self, builds: Path, users: Users, *, budget_bytes: float | None) -> None:
         self._disk = Disk(builds, users, budget_bytes=budget_bytes) if budget_bytes else None
@@ -52,11 +52,11 @@ class Room:
 
     @property
     def bounded(self) -> bool:
-        """Whether anything may have to go."""
+        """Whether there is a quota."""
         return self._disk is not None
 
     def make(self) -> list[str]:
-        """Remove what goes beyond the budget; give what there is to say of it."""
+        """Remove builds beyond the quota; return messages about it."""
         shrunk = self._disk.shrink() if self._disk is not None else None
         if shrunk is None:
             return []
@@ -74,14 +74,14 @@ class Room:
 
 
 _FORM = 1
-"""Changes when what a key stands for changes, so that older builds are made anew."""
+"""Version of the meaning of keys: when it changes, older builds are built again."""
 
 
 class LocalBuilder:
     """Implements `ports.Builder` with directories below `builds` and a log for each build below `logs`.
 
-    A build is finished when its marker is there; without one, whatever a kill left is removed first.
-    Several perftrails may share the directories: a lock for each key keeps them apart.
+    A build is finished when its marker exists; otherwise the remains of a killed build are removed first. Several
+    perftrail processes may share the directories: a lock for each key separates them.
     """
 
     def __init__(  # noqa: PLR0913 - each is an edge or a place of its own, named where it is given
@@ -118,7 +118,7 @@ class LocalBuilder:
         self._stale: tuple[str, ...] = ()
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
-        """Name the tree, the recipe with the study's files that it names, and the tools that it runs."""
+        """Return the content key of the tree, the recipe with the study's files that it names, and its tools."""
         tied = any("revision" in names(text) for text in (*recipe.steps, *recipe.env.values()))
         return content_key(
             _FORM,
@@ -128,7 +128,7 @@ class LocalBuilder:
         )
 
     def _inputs(self, recipe: Recipe) -> tuple[object, ...]:
-        """Name what goes into a build beside the revision."""
+        """Return the inputs of a build other than the revision."""
         texts = (*recipe.steps, *recipe.env.values())
         return (
             recipe.directory,
@@ -145,18 +145,18 @@ class LocalBuilder:
 
     @property
     def hands(self) -> int:
-        """How many subjects are made at once: alone, one."""
+        """Number of parallel builds: one."""
         return 1
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
-        """Begin nothing: alone, each subject is made when it is asked for."""
+        """Do nothing: this builder builds each subject on request."""
 
     def is_made(self, key: str) -> bool:
-        """Whether a build lies there finished."""
+        """Return whether a finished build exists."""
         return (self._builds / key / "built.json").is_file()
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        """Make a subject in ``builds/KEY/tree``, or give the one that is there already."""
+        """Build a subject in ``builds/KEY/tree``, or return its existing build."""
         key = self.key(subject, recipe)
         place = self._place(key)
         home = place.home
@@ -183,9 +183,9 @@ class LocalBuilder:
         return built_of(key, finished, str(place.home / "tree"), reused=False)
 
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
-        """Name a built subject, the lines that relink with the study's files and the tools they run, and the seed.
+        """Return the content key of a built subject, its relink lines with their files and tools, and the seed.
 
-        Its artefact counts too: layouts of a discarded build are not layouts of its replacement.
+        The build's artefact counts, too: layouts of a discarded build are not layouts of its replacement.
         """
         named, tools = self._bench.named_files(recipe.relink), self._bench.tools.fingerprint(recipe.relink)
         return content_key(
@@ -195,9 +195,9 @@ class LocalBuilder:
     def relink(
         self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
     ) -> Mapping[int, Built | Failure]:
-        """Link a built subject again for each layout, in one visit to its objects; keep outputs like builds.
+        """Link a built subject again for each layout in one pass over its objects; store the outputs like builds.
 
-        A layout that is there already is given. The first that fails is the last that is tried.
+        Existing layouts are returned. The first failure ends the work.
         """
         keys = {layout: self.layout_key(built, recipe, layout) for layout in layouts}
         found: dict[int, Built | Failure] = {}
@@ -216,7 +216,7 @@ class LocalBuilder:
     def _relink(
         self, subject: Subject, recipe: Recipe, built: Built, missing: Mapping[int, str]
     ) -> Mapping[int, Built | Failure]:
-        """Relink in a copy of the tree that holds the objects; all that this takes beside is shared equally."""
+        """Relink in a copy of the tree with the objects; the layouts share the cost of that copy equally."""
         found: dict[int, Built | Failure] = {}
         began = time.monotonic()
         with alone(self._lock(built.key)), self._objects(subject, recipe, built) as at:
@@ -268,7 +268,7 @@ class LocalBuilder:
 
     @contextmanager
     def _objects(self, subject: Subject, recipe: Recipe, built: Built) -> Iterator[Place | Failure]:
-        """Give a place with a build's objects, to be changed: its own, or a reused tree where it is built again."""
+        """Yield a place with a build's objects, which may be changed: its own, or a reused tree, built again."""
         place = self._place(built.key)
         if not (place.home / "tree").is_symlink():
             with changeable(place.home):
@@ -289,7 +289,7 @@ class LocalBuilder:
         files: Collection[str],
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> str:
-        """Name a built subject, a benchmark's lines with the study's files, and the tools that they run."""
+        """Return the content key of a built subject, a benchmark's build lines with their files, and their tools."""
         texts = (*steps, *env.values())
         named = self._bench.named_files(texts)
         used = content_of_files(files, below=self._study)
@@ -307,7 +307,7 @@ class LocalBuilder:
         timeout_seconds: float,
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> Prepared | Failure:
-        """Run a benchmark's lines with ``{out}`` at ``builds/KEY/bench/LINK``, or give what is there."""
+        """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/LINK``, or return the existing result."""
         key = self.link_key(built, steps=steps, env=env, files=files, sources=sources)
         bench = Path(built.directory).parent / "bench"
         place = Place(
@@ -339,7 +339,7 @@ class LocalBuilder:
         return Prepared(built=built, out=str(place.home), artefact=finished.artefact)
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        """Compare with clean builds what went on in used trees and was not checked yet, and all witnesses."""
+        """Compare unchecked builds in reused trees, and all witnesses, with clean builds."""
         self._take_in(self._reused.confirm())
         for subject, recipe in witnesses:
             if recipe.incremental:
@@ -349,18 +349,18 @@ class LocalBuilder:
                 self._take_in(vouched)
 
     def need(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
-        """Keep what may be there of subjects from being removed to make room, until this process ends."""
+        """Protect existing builds of subjects from removal until this process ends."""
         if self._room.bounded:
             for subject, recipe in subjects:
                 self._users.claim(self.key(subject, recipe))
 
     def news(self) -> tuple[str, ...]:
-        """Give what was done beside making subjects since this was asked last, in words."""
+        """Return messages since the last call about work other than builds."""
         news, self._news = tuple(self._news), []
         return news
 
     def close(self) -> None:
-        """Let go of the builds that were used here, as the end of the process does too."""
+        """Release the builds that were used here; the end of the process does so, too."""
         self._users.close()
 
     def _take_in(self, made: Made) -> None:
@@ -373,7 +373,7 @@ class LocalBuilder:
         return Place(home=home, marker=home / "built.json", log=log, temporary=home / "tmp")
 
     def _take_back(self) -> None:
-        """Make builds unfinished that a check found to be dubious. Raises `StaleBuilds` when there are any."""
+        """Discard builds that a check found to be wrong. Raises `StaleBuilds` if there are any."""
         stale, self._stale = self._stale, ()
         for key in stale:
             (self._builds / key / "built.json").unlink(missing_ok=True)
@@ -381,11 +381,11 @@ class LocalBuilder:
             raise StaleBuilds(stale)
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
-        """Give what the machine's placeholders and ``{out}`` stand for in the benchmark's command."""
+        """Return the values of the machine's placeholders and ``{out}`` in the benchmark's command."""
         return self._bench.link_values(Path(prepared.built.directory), Path(prepared.out))
 
     def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:
-        """Put a subject's repaired tree into ``DIRECTORY/tree``, with its log beside; keeps nothing of it."""
+        """Write a subject's repaired tree into ``DIRECTORY/tree``, with its log beside it; stores nothing."""
         home = Path(directory).absolute()
         place = Place(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")
         tree = self._bench.tree(place, subject, recipe)
@@ -393,7 +393,7 @@ class LocalBuilder:
         return workplace(self._bench.filled(subject, recipe, place), place, tree)
 
     def _make(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure:
-        """Make a subject anew and give its artefact."""
+        """Build a subject and return its artefact."""
         if (outcome := self._reusing(key, place, subject, recipe)) is not None:
             return outcome
         tree = self._bench.tree(place, subject, recipe)
@@ -405,7 +405,7 @@ class LocalBuilder:
         return artefact_of(key, tree, recipe.outputs, Log(path=place.log))
 
     def _reusing(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure | None:
-        """Make a subject in the tree of another one; `None` where it is to be made in a clean one."""
+        """Build a subject in a reused tree; `None` if it needs a clean one."""
         if not recipe.incremental or recipe.sources:
             return None
         made = self._reused.make(self._job(key, place, subject, recipe), place.home)
@@ -427,10 +427,10 @@ class LocalBuilder:
         )
 
     def _link_artefact(self, built: Built, key: str, place: Place, files: Collection[str]) -> str:
-        """Name what a benchmark's lines made; along with the subject's outputs when it leads back to them.
+        """Return the artefact of a benchmark build; it includes the subject's outputs if the program refers to them.
 
-        A program linked against a shared library looks the same for every subject: only the path it
-        looks for the library in tells that it is not one program.
+        A program linked against a shared library is the same for every subject: only the library's path in it shows
+        that it is a different program.
         """
         made = content_of(place.home, None, keys=[built.key, key])
         subject = built.artefact if made.mentions_build else ""

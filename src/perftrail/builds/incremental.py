@@ -1,10 +1,8 @@
-"""Makes subjects in a tree that an earlier revision was built in, and checks now and then that this is right.
+"""Build subjects in the tree of an earlier revision, and compare some of them with clean builds.
 
-What comes out lies in ``builds/artefacts/DIGEST``, never in the tree, which the next revision changes.
-
-Turns one revision's tree into another's in place, so that what a build left there is used again.
-
-What is remembered of a tree that goes from revision to revision, and how far it is trusted.
+Outputs are stored in ``builds/artefacts/DIGEST``, outside the tree, which the next revision changes. `move` turns
+one revision's tree into another's in place, so that the build reuses objects. `TreeState` records which builds of a
+tree were checked.
 """
 
 from __future__ import annotations
@@ -36,15 +34,15 @@ if TYPE_CHECKING:
 
 
 TIE = ".git"
-"""The file that ties a tree to its mirror, and a submodule's in it to its own: each checkout has other ones."""
+"""File that ties a tree to its mirror, and a submodule to its own; it differs between checkouts."""
 
 _TIED = "tie"
 
 
 def listing(tree: Path) -> dict[str, str]:
-    """Name what each file and link of a fresh tree holds: by its path, kind and content in one digest.
+    """Return a digest for each file and link of a fresh tree: path, kind and content.
 
-    Ties are all alike: what they hold is no difference between revisions.
+    Ties count as equal: their content is no difference between revisions.
     """
     return {
         name: _TIED if _is_tie(tree / name) else _digest(tree / name) for name in sorted(_names(tree, ""))
@@ -52,11 +50,11 @@ def listing(tree: Path) -> dict[str, str]:
 
 
 def move(tree: Path, fresh: Path, *, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Make of a tree that was `before` what `fresh` is `now`; gives the paths that differ.
+    """Turn the tree of revision `before` into that of revision `now`, taken from `fresh`; return the changed paths.
 
-    A file that both revisions have in common is left as it is, with its date and whatever a build made of
-    it. All others get one date, later than everything that was built before: builds compare dates. Ties are
-    those of `fresh`, with its own dates.
+    A file that is equal in both revisions keeps its date and everything that a build made from it. All other files
+    get one date, later than all build results, because build systems compare dates. Ties come from `fresh`, with
+    their dates.
     """
     gone = [name for name in before if name not in now]
     for name in gone:
@@ -74,7 +72,7 @@ def move(tree: Path, fresh: Path, *, before: Mapping[str, str], now: Mapping[str
 
 
 def take(tree: Path, fresh: Path) -> None:
-    """Put a fresh tree in the place of whatever is there; its ties stay behind, where mirrors look for them."""
+    """Replace a tree by a fresh one; the old ties stay behind, where mirrors look for them."""
     ties = [name for name in _names(fresh, "") if _is_tie(fresh / name)]
     remove_tree(tree)
     fresh.rename(tree)
@@ -84,7 +82,7 @@ def take(tree: Path, fresh: Path) -> None:
 
 
 def _remove(tree: Path, name: str) -> None:
-    """Remove a file with the directories that this leaves empty; nothing that a link leads to."""
+    """Remove a file, and directories that become empty; do not follow links."""
     *parents, _ = name.split("/")
     if not all(_is_directory(tree.joinpath(*parents[:depth])) for depth in range(1, len(parents) + 1)):
         return
@@ -97,7 +95,7 @@ def _remove(tree: Path, name: str) -> None:
 
 
 def _room(tree: Path, name: str) -> Path:
-    """Give a place where nothing is; what a build put in the way, a link above all, goes."""
+    """Make a path free: remove what a build put there, for example a link."""
     *parents, _ = name.split("/")
     directory = tree
     for parent in parents:
@@ -136,19 +134,19 @@ def _names(root: Path, prefix: str) -> Iterator[str]:
 
 
 FIRST_CHECK = 10
-"""Which build that goes on in a tree is the first to be compared with a clean one; each check that is passed
-doubles the distance to the next, as the same rules of the same project made all builds between."""
+"""Number of the first incremental build that is compared with a clean one. Each passed check doubles the
+distance to the next, because the same rules of the same project made all builds in between.
+"""
 
 RAREST_CHECK = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeState:
-    """A reused tree: what of the revision lies in it, and which builds made there no check has covered yet.
+    """State of a reused tree: its revision, and its unchecked builds.
 
-    `usable`: its last build came to its end; a tree without that is made anew. `gap` is how many builds
-    there are from one check to the next, `unchecked` the keys of those since the last one. `seconds` is what
-    the last clean build took.
+    `usable`: its last build ended; otherwise the tree is checked out again. `gap` is the number of builds between two
+    checks, `unchecked` has the keys since the last one. `seconds` is the time of the last clean build.
     """
 
     usable: bool = False
@@ -159,20 +157,20 @@ class TreeState:
 
     @property
     def check_due(self) -> bool:
-        """Whether the next build that starts from this tree is to be compared with a clean one."""
+        """Return whether the next build in this tree is compared with a clean one."""
         return len(self.unchecked) + 1 >= self.gap
 
     def built(self, key: str) -> TreeState:
-        """One more build was made in the tree."""
+        """Record another build in the tree."""
         return replace(self, usable=True, unchecked=(*self.unchecked, key))
 
     def checked(self) -> TreeState:
-        """A build was equal to the clean one, and so vouches for those before it."""
+        """Record that a build equalled the clean one, which also confirms the builds before it."""
         return replace(self, usable=True, unchecked=(), gap=min(RAREST_CHECK, 2 * self.gap))
 
 
 def read_state(path: Path) -> TreeState:
-    """Give what a file says of a tree; of one that says nothing that we understand, that it is not usable."""
+    """Return the state in a file; an unreadable file means an unusable tree."""
     try:
         facts = json.loads(path.read_bytes())
         return TreeState(
@@ -187,23 +185,23 @@ def read_state(path: Path) -> TreeState:
 
 
 def write_state(path: Path, state: TreeState) -> None:
-    """Remember what lies in a tree; seen whole or not at all."""
+    """Write a tree's state atomically."""
     write_durably(path, asdict(state))
 
 
 MOST_TREES = 64
-"""So many builds of one recipe may go on at once, each in a tree of its own."""
+"""Maximum number of trees of one recipe, and so of parallel incremental builds."""
 
 USED = "used"
-"""The file beside a build that went on in a used tree and was not compared itself; it holds the recipe's name."""
+"""File beside an incremental build that was not compared itself; it contains the recipe's content key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A build to be made in a reused tree.
+    """A build in a reused tree.
 
-    `recipe` names all that goes into the build but the revision: trees are shared between equal ones.
-    `lay_out` puts the revision into a place, `build` runs the recipe in one and gives its failure's words.
+    `recipe` is the content key of all inputs except the revision: builds with equal recipes share trees. `lay_out`
+    checks the revision out into a place; `build` runs the recipe there and returns the reason of a failure.
     """
 
     key: str
@@ -216,9 +214,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What came of a job: an artefact or why there is none, nothing when the build takes a tree of its own.
+    """Outcome of a job: an artefact or a failure; neither if the build needs a clean tree.
 
-    `stale` names builds made before that may be wrong, as a check found; `news` says so.
+    `stale` names earlier builds that may be wrong, as a check found; `news` has the message about them.
     """
 
     outcome: str | Failure | None
@@ -227,7 +225,7 @@ class Made:
 
 
 class _Distrust(Exception):
-    """Trees of a recipe are not to be used again; its text says why."""
+    """Trees of a recipe must not be reused; the text says why."""
 
     def __init__(self, why: str, made: Made) -> None:
         super().__init__(why)
@@ -235,7 +233,7 @@ class _Distrust(Exception):
 
 
 class ReusedTrees:
-    """The trees below ``builds/worktrees`` and the artefacts that came out of them."""
+    """The trees below ``builds/worktrees``, and the artefacts of their builds."""
 
     def __init__(self, builds: Path, users: Users) -> None:
         self._builds = builds
@@ -244,12 +242,12 @@ class ReusedTrees:
         self._last: dict[Path, Job] = {}
 
     def distrusted(self, recipe: str) -> str:
-        """Say why a recipe's trees are not used any more; nothing while they are."""
+        """Return why a recipe's trees are not reused any more; empty while they are."""
         path = self._distrust(recipe)
         return path.read_text("utf-8", errors="replace").strip() if path.is_file() else ""
 
     def make(self, job: Job, home: Path) -> Made:
-        """Make a subject with its outputs at ``home/tree``."""
+        """Build a subject, with its outputs at ``home/tree``."""
         if self.distrusted(job.recipe):
             return Made(outcome=None)
         log = Log(path=job.log)
@@ -262,10 +260,10 @@ class ReusedTrees:
 
     @contextmanager
     def objects(self, job: Job, *, artefact: str) -> Iterator[Place | Failure]:
-        """Give a place whose tree holds a subject's objects, just built, to be changed at will.
+        """Yield a place whose tree contains a subject's objects, freshly built, which may be changed.
 
-        They are those that `artefact` was linked from: a used tree that gives anything else is not believed. It comes
-        back as it was, at the revision that was built in it last.
+        They must be the objects from which `artefact` was linked, or the tree is not trusted. Afterwards the tree
+        is as before, at the revision that was built in it last.
         """
         log = Log(path=job.log)
         with self._tree(job) as place:
@@ -286,7 +284,7 @@ class ReusedTrees:
                 remove_tree(place.home / "tree")
 
     def confirm(self) -> Made:
-        """Compare what was made here and not checked yet with clean builds; says what may be wrong."""
+        """Compare unchecked builds with clean ones; return those that may be wrong."""
         last, self._last = self._last, {}
         stale: list[str] = []
         for home, job in last.items():
@@ -298,7 +296,7 @@ class ReusedTrees:
         return Made(outcome=None, stale=tuple(stale), news=tuple(map(_off, sorted(why - {""}))))
 
     def vouch(self, job: Job) -> Made:
-        """Compare a build with a clean one, unless it was or is one; when they differ, none in used trees is right."""
+        """Compare a build with a clean one, unless that was done; a difference discredits all incremental builds."""
         if not (self._builds / job.key / USED).is_file() or self.distrusted(job.recipe):
             return Made(outcome=None)
         checked = replace(job, log=job.log.with_suffix(".check.log"))
@@ -310,7 +308,7 @@ class ReusedTrees:
         return Made(outcome=None, stale=tuple(path.parent.name for path in used), news=(_off(why),))
 
     def _vouched(self, job: Job, place: Place) -> str:
-        """Make a build again in a clean tree; say how what was kept of it differs, nothing when it does not."""
+        """Build again in a clean tree; describe how the stored build differs, empty if it does not."""
         state, log = read_state(place.marker), Log(path=job.log)
         write_state(place.marker, replace(state, usable=False))
         fresh = job.lay_out(replace(place, home=place.home / "incoming"))
@@ -364,7 +362,7 @@ class ReusedTrees:
     def _checked(
         self, job: Job, place: Place, home: Path, log: Log, *, state: TreeState, found: Content
     ) -> Content:
-        """Make a build again in a clean tree at the same place. Raises `_Distrust` when that gives another."""
+        """Build again in a clean tree at the same place. Raises `_Distrust` if the result differs."""
         clean = _clean(job, place, log)
         why = _difference(found, clean)
         if isinstance(clean, Failure):
@@ -377,7 +375,7 @@ class ReusedTrees:
         raise _Distrust(why, Made(outcome=outcome, stale=state.unchecked))
 
     def _confirmed(self, job: Job, place: Place) -> tuple[str, ...]:
-        """Compare the last build of a tree with a clean one; give the builds that may be wrong."""
+        """Compare the last build of a tree with a clean one; return the builds that may be wrong."""
         state, tree = read_state(place.marker), place.home / "tree"
         if not state.usable or job.key not in state.unchecked[-1:]:
             return ()
@@ -402,7 +400,7 @@ class ReusedTrees:
             remove_tree(path)
 
     def _keep(self, content: Content, tree: Path, home: Path, *, digits: int) -> str:
-        """Copy outputs to the place that their content names, unless it is there; let a subject lead to it."""
+        """Copy outputs to the directory of their digest, unless it exists; link the subject to it."""
         name = content.digest[:digits]
         kept = self._builds / "artefacts" / name
         with alone(self._builds / "locks" / "artefacts.lock"):
@@ -420,7 +418,7 @@ class ReusedTrees:
 
     @contextmanager
     def _tree(self, job: Job) -> Iterator[Place]:
-        """Give the first of a recipe's trees that nobody builds in."""
+        """Return the first of a recipe's trees in which nobody builds."""
         for number in range(MOST_TREES):
             home = self._home / f"{job.recipe}-{number}"
             with alone_if_free(self._lock(home)) as free:
@@ -467,12 +465,12 @@ def _attempt(job: Job, place: Place, log: Log) -> Content | Failure:
 
 
 def _name(content: Content, job: Job) -> str:
-    """Name what came out of a build as its artefact is named."""
+    """Return the name of outputs in the form of an artefact."""
     return content.digest[: len(job.key)]
 
 
 def _difference(found: Content, clean: Content | Failure) -> str:
-    """Say how a build that went on in a used tree differs from the clean one; nothing when it does not."""
+    """Describe how an incremental build differs from the clean one; empty if it does not."""
     if isinstance(clean, Failure):
         return "a build that went on in a used tree succeeded where a clean one fails"
     if clean.digest == found.digest:

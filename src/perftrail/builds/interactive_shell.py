@@ -1,8 +1,7 @@
-"""Lets somebody go through a recipe by hand: a shell on our own terminal, or on commands from a pipe.
+"""Run a recipe by hand: a shell on the user's terminal, or for commands from a pipe.
 
-A program on a terminal of its own, shown on ours: it can be talked to, and cannot type into ours.
-
-A program started from here of which nothing is left when it ends, or when we do, however that happens.
+The shell runs on its own terminal, so that it cannot inject input into the user's. When it ends, or when perftrail
+ends, none of its processes survives.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _NO_SIZE = bytes(8)
 
 
 def run_on_own_terminal(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
-    """Run a program on a new terminal, pass on what is typed and said, and give its exit code."""
+    """Run a program on a new terminal, pass input and output on, and return its exit code."""
     program, terminal = pty.fork()
     if program == 0:
         _become(arguments, directory=directory, environment=environment)
@@ -65,7 +64,7 @@ def _become(arguments: Sequence[str], *, directory: str, environment: Mapping[st
 
 
 def _pass_on(terminal: int) -> None:
-    """Pass bytes on both ways until nobody has the terminal open any more, or nothing more can be typed."""
+    """Pass bytes in both directions until the terminal is closed, or input ends."""
     ours, said = sys.stdin.fileno(), sys.stdout.fileno()
     sources = [ours, terminal]
     while True:
@@ -93,7 +92,7 @@ def _write(target: int, piece: bytes) -> None:
 
 @contextmanager
 def _typed_through(terminal: int) -> Iterator[None]:
-    """Have every key go through to a terminal, Ctrl-C too, and keep it as large as ours."""
+    """Pass every key on to a terminal, also Ctrl-C, and keep its size equal to ours."""
     ours = sys.stdin.fileno()
 
     def resize(_number: int = 0, _frame: FrameType | None = None) -> None:
@@ -117,10 +116,10 @@ _HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def run_guarded(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
-    """Run a program on our own streams, in a session of its own, and give its exit code, 128 and more for a signal.
+    """Run a program on perftrail's own streams, in its own session; return its exit code, 128 and more for a signal.
 
-    A guard, which is a process between it and us, ends all that descends from it when the program has ended,
-    when we are gone, and before `KeyboardInterrupt` goes on. There must be one thread only.
+    A guard process between perftrail and the program kills all descendants when the program or perftrail ends, and
+    before `KeyboardInterrupt` propagates. Only one thread may exist.
     """
     us = os.getpid()
     guard = os.fork()
@@ -150,7 +149,7 @@ def _guard(
 
 
 def _watched(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
-    """Run the program until it ends or we are told to; give its exit code, 128 and more for a signal."""
+    """Run the program until it ends or a stop is requested; return its exit code, 128 and more for a signal."""
     program = subprocess.Popen(
         arguments,
         cwd=directory,
@@ -172,7 +171,7 @@ def _unblock() -> None:
 
 
 def _end_all() -> None:
-    """Kill everything below us until nothing is left: what is orphaned by that becomes our own child."""
+    """Kill all descendants until none is left; orphans become children of this process."""
     while True:
         for pid in _children():
             with contextlib.suppress(OSError):
@@ -184,7 +183,7 @@ def _end_all() -> None:
 
 
 def _reap(*, but: int) -> None:
-    """Take leave of orphans that have ended; the program's own end is left to whoever waits for it."""
+    """Reap ended orphans; the caller waits for the program itself."""
     for pid in _children():
         if pid != but:
             with contextlib.suppress(ChildProcessError):
@@ -201,18 +200,18 @@ def _control(option: int, value: int) -> None:
 
 
 Input = Literal["terminal", "commands", "nothing"]
-"""What our standard input is: somebody, a file or pipe of commands, or something no command can come from."""
+"""Kind of standard input: a terminal, commands from a file or pipe, or nothing."""
 
 PROMPT = "perftrail$ "
 LAST_SECONDS = 1.0
-"""How long a shell that has to end may take over it."""
+"""Time for a shell to end after it was asked to."""
 
 _DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 
 
 def standard_input() -> Input:
-    """Say what commands could come from."""
+    """Return the kind of standard input."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError, AttributeError):
@@ -226,10 +225,10 @@ def standard_input() -> Input:
 def go_through(
     place: Workplace, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
 ) -> int:
-    """Run a shell where the steps run, in their environment, and give its exit code.
+    """Run a shell in the directory and environment of the steps, and return its exit code.
 
-    It reads none of the user's own start-up files, keeps no history and dies with us. The words of `prefix`
-    start it in a sandbox; there it has a terminal of its own. Raises `KeyboardInterrupt` when we are told to end.
+    It reads no start-up files of the user, keeps no history and ends with perftrail. The words of `prefix` start it
+    in a sandbox, where it has its own terminal. Raises `KeyboardInterrupt` if a stop is requested.
     """
     environment = dict(place.environment)
     arguments = ["/bin/sh"]
@@ -271,7 +270,7 @@ def _end(shell: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _leaving_interrupts_to_the_shell(given: Literal["terminal", "commands"]) -> Iterator[None]:
-    """Ctrl-C is for what runs in a shell on a terminal; a closed terminal or a request to end is for us."""
+    """Leave Ctrl-C to a shell on a terminal; handle a closed terminal and requests to end here."""
 
     def ignore(_number: int, _frame: FrameType | None) -> None:
         # A handler and not SIG_IGN, which the shell would inherit.

@@ -1,9 +1,7 @@
-"""Keeps builds within a budget of disk: removes first what is worth least, never what somebody uses.
+"""Keep builds within a disk quota: remove the least valuable ones first, and never one in use.
 
-What goes loses its marker first, is then put aside by one rename and only then deleted: a kill at any moment
-leaves a build that is whole, or one that counts as never made.
-
-Who uses which builds now: so that no perftrail removes what another, or it itself, goes on with.
+A build first loses its marker, is then renamed, and only then deleted. So a kill at any moment leaves a complete
+build, or one that counts as never built.
 """
 
 from __future__ import annotations
@@ -28,16 +26,16 @@ if TYPE_CHECKING:
 
 
 HALF_AS_LIKELY_SECONDS = 7 * 86400.0
-"""A build that was not used for so long is half as likely to be used again as one that was used now."""
+"""A build that was not used for this time is half as likely to be used again as one that was used now."""
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Something that takes room: what it cost to make, and when it was used last, in seconds since 1970.
+    """A removable item: the cost of building it, and the time of its last use, in seconds since 1970.
 
-    `marker` is what makes it count as made; `shared` is an artefact that others may lead to as well.
+    `marker` is the file that makes it count as built; `shared` is an artefact that other builds may use, too.
     """
 
     home: Path
@@ -52,7 +50,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrunk:
-    """What came of an eviction: how much of what is left is needed and what it may be, and what went."""
+    """Result of a removal: bytes in use, the quota, and what was removed."""
 
     needed_bytes: float
     budget_bytes: float
@@ -61,18 +59,18 @@ class Shrunk:
 
     @property
     def over(self) -> bool:
-        """Whether what is needed does not fit."""
+        """Whether the items in use exceed the quota."""
         return self.needed_bytes > self.budget_bytes
 
 
 def worth(kept: Kept, *, now: float) -> float:
-    """Say what keeping something is worth: seconds to make it × likelihood of use / bytes."""
+    """Return the value of an item: seconds to build it × probability of use / bytes."""
     idle = max(0.0, now - kept.used)
     return kept.seconds * math.exp2(-idle / HALF_AS_LIKELY_SECONDS) / max(1.0, kept.bytes)
 
 
 def to_remove(all_kept: Iterable[Kept], *, budget_bytes: float, now: float) -> list[Kept]:
-    """Choose what goes, the least worth first, until the rest fits or only what is needed is left."""
+    """Return what to remove, the least valuable first, until the rest fits or only items in use are left."""
     everything = list(all_kept)
     over = sum(each.bytes for each in everything) - budget_bytes
     chosen: list[Kept] = []
@@ -86,7 +84,7 @@ def to_remove(all_kept: Iterable[Kept], *, budget_bytes: float, now: float) -> l
 
 
 class Disk:
-    """The room that builds take below a directory, and the budget for it."""
+    """The disk space of builds below a directory, and its quota."""
 
     def __init__(self, builds: Path, users: Users, *, budget_bytes: float) -> None:
         self._builds = builds
@@ -99,7 +97,7 @@ class Disk:
         (cache / "ccache.conf").write_text(f"max_size = {kibibytes}Ki\n", encoding="utf-8")
 
     def shrink(self, *, clock: Callable[[], float] = time.time) -> Shrunk | None:
-        """Remove what does not fit; `None` when another perftrail is doing so now."""
+        """Remove what does not fit; `None` if another perftrail process is doing so now."""
         removed, removed_bytes = 0, 0.0
         with alone_if_free(self._builds / "locks" / "eviction.lock") as free:
             if not free:
@@ -166,7 +164,7 @@ class Disk:
         )
 
     def _remove(self, kept: Kept) -> bool:
-        """Remove one thing unless somebody makes it, or has begun to use it, just now."""
+        """Remove one item, unless somebody builds it or has just started to use it."""
         with alone_if_free(kept.lock) as free:
             if not free or kept.home.name in self._users.claimed():
                 return False
@@ -190,7 +188,7 @@ class Disk:
         remove_tree(aside)
 
     def _empty_trash(self) -> None:
-        """Remove what a kill left half-deleted, and artefacts that no build leads to any more."""
+        """Remove items that a kill left half deleted, and artefacts that no build uses any more."""
         if self._trash.is_dir():
             for path in self._trash.iterdir():
                 remove_tree(path)
@@ -199,7 +197,7 @@ class Disk:
 
 
 def bytes_below(directory: Path) -> float:
-    """Give the room that the files below a directory take; links count for nothing, nor what they lead to."""
+    """Return the bytes of the files below a directory, without following links."""
     total = 0
     for here, _, names in os.walk(directory):
         for name in names:
@@ -211,6 +209,6 @@ def bytes_below(directory: Path) -> float:
 
 
 def _artefact(home: Path) -> Path | None:
-    """The artefact that a subject's directory leads to, when it has none of its own."""
+    """Return the artefact that a subject's directory links to, if it has none of its own."""
     tree = home / "tree"
     return home.parent / "artefacts" / tree.readlink().parts[2] if tree.is_symlink() else None

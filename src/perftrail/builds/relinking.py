@@ -1,7 +1,7 @@
-"""Other link orders of a build: a copy of its tree to relink in, and what is kept of each order.
+"""Link the objects of a build in other orders: in a copy of its tree, keeping the outputs of each order.
 
-Objects exist only in the tree that a build was made in, and many recipes name that tree by its absolute path. So the
-lines run at that path, in a copy, while the tree itself is moved aside: it comes back unchanged, dates included.
+Objects exist only in the tree of their build, and many recipes name that tree by its absolute path. So the lines run
+at that path in a copy, while the tree itself is moved aside. It returns unchanged, with all dates.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from perftrail.builds.artefact import Content
 
 ASIDE = "as-linked"
-"""Where a tree is while a copy of it is being relinked, beside it."""
+"""Name of a tree that was moved aside while its copy is relinked."""
 
 _CLONE = 0x40049409
-"""FICLONE of ioctl(2): both files then share their blocks until one of them is changed."""
+"""FICLONE of ioctl(2): both files share their blocks until one of them changes."""
 
 _ELF = b"\x7fELF"
 _RUN_BY_SOMEBODY = 0o111
@@ -35,7 +35,10 @@ _RUN_BY_SOMEBODY = 0o111
 
 @contextmanager
 def changeable(home: Path) -> Iterator[None]:
-    """Have a copy in the place of ``home/tree`` and of the trees beside it; afterwards all is as it was before."""
+    """Yield with a copy in the place of ``home/tree`` and the other sources' trees.
+
+    Afterwards restore the originals.
+    """
     put_back(home)
     aside = home / ASIDE
     aside.mkdir()
@@ -50,9 +53,9 @@ def changeable(home: Path) -> Iterator[None]:
 
 
 def put_back(home: Path) -> None:
-    """Put trees that were moved aside into their place again: nothing that was done to their copies remains.
+    """Restore trees that were moved aside, and remove their copies.
 
-    A process that was killed while it relinked leaves that to the next user of the build.
+    After a process was killed while relinking, the next user of the build does this.
     """
     aside = home / ASIDE
     if not aside.is_dir():
@@ -64,10 +67,10 @@ def put_back(home: Path) -> None:
 
 
 def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -> str:
-    """Copy outputs to the same places below another tree and name their content; `key` names the tree's directory.
+    """Copy outputs to the same places below another tree, and return their digest; `key` is the tree's directory name.
 
-    Trees of other sources from which nothing is kept are linked to. Raises `LookupError` that says why when there
-    is nothing to keep, or when a program would load files of the tree instead of those of its layout.
+    Trees of other sources without outputs are linked. Raises `LookupError` with the reason if there is no output,
+    or if a program would load files of the original tree instead of those of its layout.
     """
     content = content_of_outputs(tree, outputs, keys=[key])
     if content.files == 0:
@@ -96,9 +99,9 @@ def _tree_of(tree: Path, source: str) -> Path:
 
 
 def _refuse_leading_back(root: Path, content: Content, key: str) -> None:
-    """Raise `LookupError` where a program among outputs would use files of the tree that it was linked in.
+    """Raise `LookupError` if a program among the outputs would load files of the tree in which it was linked.
 
-    Texts that a program only prints, such as the names of source files, do no harm.
+    Texts that a program only prints, for example names of source files, do no harm.
     """
     for name in content.parts:
         path = root / name
@@ -122,13 +125,13 @@ def _copy_tree(tree: Path, target: Path) -> None:
 
 
 def _special(directory: str, names: list[str]) -> set[str]:
-    """Name what cannot be copied: sockets, pipes and devices, which no link step reads."""
+    """Return the kind of a file that cannot be copied: socket, pipe or device. No link step reads these."""
     paths = ((name, Path(directory, name)) for name in names)
     return {name for name, path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())}
 
 
 def _copy(source: str, target: str) -> str:
-    """Copy a file or link with its dates, without a second copy of its blocks where the file system can do that."""
+    """Copy a file or link with its dates, and share its blocks if the file system can."""
     if not Path(source).is_symlink():
         try:
             with open(source, "rb") as old, open(target, "xb") as new:  # noqa: PTH123 - paths as text

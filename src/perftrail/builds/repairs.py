@@ -1,6 +1,6 @@
-"""Repairs a tree before its recipe runs: puts the study's files into it and applies patches, never outside of it.
+"""Repair a tree before its recipe runs: copy the study's files into it and apply patches, never outside the tree.
 
-Applies a patch of the study to a tree with git, and says of one that does not fit which hunk and why.
+A patch that does not apply is explained hunk by hunk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SECONDS = 300.0
 LARGEST_FILE_BYTES = 16 << 20
-"""A larger file is not searched for the lines that a hunk lacks."""
+"""Larger files are not searched for the missing lines of a hunk."""
 
 _SOUGHT = re.compile(r"^error: while searching for:\n(.*?)\n?^error: patch failed: (.*):(\d+)$", re.M | re.S)
 _ABSENT = re.compile(r"^error: (.*): No such file or directory$", re.M)
@@ -40,7 +40,7 @@ _REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$")
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What git said: whether it did what it was asked, and its words."""
+    """Result of git: success, and its output."""
 
     done: bool
     output: str
@@ -48,7 +48,7 @@ class _Said:
 
 
 class Patcher:
-    """Applies one patch file. git refuses by itself what would leave the tree, by ``..`` or by a link."""
+    """Applies one patch file. git refuses paths outside the tree, through ``..`` or links."""
 
     def __init__(self, starter: Starter, file: Path, *, named: str) -> None:
         self._starter = starter
@@ -57,9 +57,9 @@ class Patcher:
         self._program = shutil.which("git", path=search_path())
 
     def apply(self, tree: Path, log: Log) -> str:
-        """Apply the patch; give why it does not apply, line by line, else nothing.
+        """Apply the patch; return why it does not apply, line by line, or an empty text.
 
-        Where it does not, what fits of it is applied and the rest lies in ``.rej`` files.
+        If it does not apply, the fitting hunks are applied and the others are in ``.rej`` files.
         """
         if self._program is None:
             return f"{self._named}: git is not installed, and patches are applied with it"
@@ -75,7 +75,7 @@ class Patcher:
         return "\n".join(f"{self._named}: {reason}" for reason in reasons[:MOST_LINES])
 
     def _strip(self, tree: Path) -> int:
-        """How many directories to leave out of the patch's paths: one as git writes them, none as Fossil does."""
+        """Return how many leading directories the patch's paths have: one in git's format, none in Fossil's."""
 
         def known(strip: int) -> int:
             said = self._git(tree, strip, "--numstat", "-z")
@@ -103,7 +103,7 @@ class Patcher:
             yield f"cannot be applied: {quoted(complaint[1] if complaint else said.strip())}"
 
     def _git(self, tree: Path, strip: int, *words: str) -> _Said:
-        """Run ``git apply`` on a plain directory: no repository, no settings, none of the user's variables."""
+        """Run ``git apply`` on a plain directory: without a repository, settings or the user's variables."""
         assert self._program is not None
         with tempfile.TemporaryDirectory(prefix="perftrail-patch-") as scratch:
             output, errors = Path(scratch) / "output", Path(scratch) / "errors"
@@ -129,7 +129,7 @@ class Patcher:
 
 
 def _rejected(said: str) -> dict[str, list[int]]:
-    """The numbers of the hunks that were rejected, by file."""
+    """Return the numbers of the rejected hunks, by file."""
     found: dict[str, list[int]] = {}
     path = ""
     for line in said.splitlines():
@@ -141,7 +141,7 @@ def _rejected(said: str) -> dict[str, list[int]]:
 
 
 def _why(sought: list[str], tree: Path, path: str) -> str:
-    """Say which of the lines that a hunk looks for the file lacks."""
+    """Return which lines of a hunk the file lacks."""
     file = tree / path
     inside = file.resolve().is_relative_to(tree.resolve())
     if not inside or not file.is_file() or file.stat().st_size > LARGEST_FILE_BYTES:
@@ -158,9 +158,9 @@ def _text(file: Path) -> str:
 
 
 def repairs_key(repairs: Repairs, study: Path) -> tuple[str, ...]:
-    """Name repairs by what the study's files hold, as part of a build's key; nothing where there are none.
+    """Return the content key of repairs, from the content of the study's files; empty without repairs.
 
-    What a patch is called does not matter, where a file is put and whether it is a program does.
+    The name of a patch does not count; the place of a file and its executable bit do.
     """
     if not repairs:
         return ()
@@ -169,10 +169,10 @@ def repairs_key(repairs: Repairs, study: Path) -> tuple[str, ...]:
 
 
 def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: Log) -> str:
-    """Put files into a tree and apply patches; give why that cannot be done, else nothing.
+    """Copy files into a tree and apply patches; return why that failed, or an empty text.
 
-    The first thing that fails ends it. What was done is in the log; what of a patch fits is left applied, with
-    the rest in ``.rej`` files beside, for whoever looks at the tree.
+    The first failure ends the work. The log has everything that was done. Hunks that fit stay applied, and the
+    others are in ``.rej`` files for a person who inspects the tree.
     """
     for place, file in repairs.overlay.items():
         log.note(f"# {file} of the study put at {place}")
@@ -188,7 +188,7 @@ def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: 
 
 
 def _put(file: Path, tree: Path, place: str) -> str:
-    """Copy a file to its place, whatever file or link is there; links on the way must stay in the tree."""
+    """Copy a file to its place and replace what is there; links on the way must stay inside the tree."""
     target = tree / place
     shown = f"overlay to {quoted(place)}"
     if not target.parent.resolve().is_relative_to(tree.resolve()):

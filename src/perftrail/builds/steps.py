@@ -1,8 +1,7 @@
-"""Runs the shell lines of a recipe one by one and keeps all that they say in a log.
+"""Run the shell lines of a recipe one by one, and write their output to a log.
 
-Finds the lines of a failed build's output that tell why it failed; these are seldom the last ones.
-
-The environment of a build: small, clean and the same for everybody.
+`telling_lines` finds the lines of the output that explain a failure, which are seldom the last ones. Builds run in a
+small, clean environment that is the same for everybody.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _KINDS = tuple(
         r"^g?make(\[\d+\])?: \*\*\*|^ninja: build stopped",
     )
 )
-"""Kinds of lines, the most telling first."""
+"""Patterns of lines that explain a failure, the most specific first."""
 
 _EMPTY_TALK = re.compile(
     r"(?i)\b0 errors?\b|\bno errors?\b|-Werror|checking |\berror\.[cho]\b|errors?\.o\b"
@@ -65,7 +64,7 @@ _EMPTY_TALK = re.compile(
 
 
 def telling_lines(output: str) -> str:
-    r"""Choose the few lines that best tell why a build failed, the first complaint first.
+    r"""Return the few lines that best explain a failed build, the first error first.
 
     >>> telling_lines("cc -c a.c\na.c:1:1: error: unknown type\nmake: *** [a.o] Error 1\n")
     'a.c:1:1: error: unknown type\nmake: *** [a.o] Error 1'
@@ -91,39 +90,39 @@ def _by_kind(lines: Sequence[str]) -> list[list[str]]:
 
 
 def _clean(line: str) -> str:
-    """Take terminal colours out, keep the line short and free of what would upset a terminal."""
+    """Remove terminal colours and control characters, and shorten the line."""
     plain = _ESCAPES.sub("", line).replace("\t", " ").rstrip()
     plain = "".join(character if character.isprintable() else "�" for character in plain)
     return plain if len(plain) <= LONGEST_LINE else plain[: LONGEST_LINE - 1] + "…"
 
 
 MOST_OUTPUT_BYTES = 64 << 20
-"""What one line may print; a build that prints for ever fills no disk."""
+"""Output limit of one line, so that an endless build cannot fill the disk."""
 
 READ_BYTES = 4 << 20
-"""How much of a failed line's output is searched for the reason, at its start and at its end."""
+"""Bytes of a failed line's output that are searched for the reason, at its start and at its end."""
 
 VERSION_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """The log of one build: what was run, what it said, how long it took."""
+    """The log of one build: its lines, their output, their time."""
 
     path: Path
 
     def begin(self) -> None:
-        """Start the log anew."""
+        """Start an empty log."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_bytes(b"")
 
     def note(self, text: str) -> None:
-        """Add a line of our own."""
+        """Add a line of perftrail's own."""
         with self.path.open("ab") as file:
             file.write(f"{text}\n".encode(errors="surrogateescape"))
 
     def take(self, output: Path) -> None:
-        """Add what a program printed into a file."""
+        """Add a program's output from a file."""
         if output.exists():
             with self.path.open("ab") as file, output.open("rb") as printed:
                 shutil.copyfileobj(printed, file)
@@ -131,7 +130,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Shell lines, each run as ``sh -eu -c``, all in one directory and within one time."""
+    """Shell lines, each run as ``sh -eu -c``, in one directory and within one timeout."""
 
     lines: Sequence[str]
     directory: Path
@@ -139,7 +138,7 @@ class Steps:
     timeout_seconds: float
 
     def run(self, starter: Starter, log: Log) -> str:
-        """Run the lines until one fails; give the most telling part of what it said, else nothing."""
+        """Run the lines until one fails; return the lines that explain the failure, or an empty text."""
         end = time.monotonic() + self.timeout_seconds
         for line in self.lines:
             left = end - time.monotonic()
@@ -180,7 +179,7 @@ class Steps:
         return with_refusals(telling or f"{ended}: {line}", ran.refused)
 
     def _in_words(self, ended: Ended) -> str:
-        """How a line failed, nothing when it did not."""
+        """Return how a line failed; empty if it did not."""
         match ended:
             case Exited(code=code):
                 words = f"exit code {code}" if code else ""
@@ -203,7 +202,7 @@ class Steps:
 
 
 def version_of(starter: Starter, program: str, argument: str, environment: Mapping[str, str]) -> str:
-    """Give what a program says when asked for its version: all of it that is text."""
+    """Return the complete output of a program that is asked for its version."""
     with tempfile.TemporaryDirectory(prefix="perftrail-version-") as scratch:
         output = Path(scratch) / "said"
         starter.run(
@@ -242,18 +241,18 @@ _FROM_OURS = (
     "HTTPS_PROXY",
     "NO_PROXY",
 )
-"""What tools find their own files, certificates and proxies by."""
+"""Variables by which tools find their own files, certificates and proxies."""
 
 
 def search_path() -> str:
-    """Where programs are looked for; absolute directories only."""
+    """Return the search path for programs; absolute directories only."""
     return os.pathsep.join(
         part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part[:1] == "/"
     )
 
 
 def build_environment(*, temporary: Path) -> dict[str, str]:
-    """Give what a build line sees before the recipe's own variables."""
+    """Return the variables of a build line, before the recipe's own."""
     ours = {name: os.environ[name] for name in _FROM_OURS if name in os.environ}
     user = pwd.getpwuid(os.getuid()).pw_name
     return {

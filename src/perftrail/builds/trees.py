@@ -1,6 +1,6 @@
-"""What builds are made of: the study's own source or a folder of it, and the trees of other sources beside.
+"""The inputs of builds: the tree of the study's source or of a variant's folder, and the trees of other sources.
 
-Compilers' caches: which there are, where they keep what they found, and what tells a build's tools of them.
+`Caches` are the compiler caches of this machine.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 NO_SOURCES: Mapping[str, Revision] = MappingProxyType({})
-"""What most lines name of other sources."""
+"""No other sources."""
 
 NO_TREES: Mapping[str, Source] = MappingProxyType({})
-"""What a study of one source has beside it."""
+"""No other sources or folders."""
 
 _BESIDE = "sources"
 _OUTPUT = re.compile(r"\{source\.([^{}]+)\}/+(.+)", re.DOTALL)
@@ -38,9 +38,9 @@ _OWN = ""
 
 
 class Trees:
-    """Knows the sources of a study: where the tree of a recipe comes from and what lies beside it.
+    """The sources of a study: which tree a recipe uses, and which other trees it needs.
 
-    `others` are the other sources by name, `folders` those of variants that are a folder of their own.
+    `others` are the other sources by name, `folders` those of variants that are folders.
     """
 
     def __init__(
@@ -51,23 +51,26 @@ class Trees:
         self._folders = folders
 
     def of(self, recipe: Recipe) -> Source:
-        """Give the source of the tree that a recipe is followed in."""
+        """Return the source of a recipe's tree."""
         return self._folders[recipe.root] if recipe.root else self._source
 
     def content_of(self, revision: Revision, recipe: Recipe) -> str:
-        """Name what a recipe may find in a revision's tree: all of it, but for what it says is not used."""
+        """Return the content key of a revision's tree, without the paths that the recipe ignores."""
         source = self.of(recipe)
         if recipe.unaffected_by and isinstance(source, PartlyRead):
             return source.content_without(revision, recipe.unaffected_by)
         return source.content(revision)
 
     def content(self, wanted: Mapping[str, Revision]) -> list[dict[str, str]]:
-        """Name the trees of other sources for a key; nothing where none is wanted, so that it stays as it is."""
+        """Return the content keys of other sources' trees.
+
+        Empty without other sources, so that keys stay unchanged.
+        """
         named = {name: self._others[name].content(revision) for name, revision in wanted.items()}
         return [named] if named else []
 
     def lay(self, wanted: Mapping[str, Revision], directory: Path, log: Path) -> None:
-        """Put trees of other sources below a directory, anew, by their names. Raises `CheckoutFailed`."""
+        """Check out the trees of other sources below a directory. Raises `CheckoutFailed`."""
         remove_tree(directory)
         for name, revision in wanted.items():
             directory.mkdir(parents=True, exist_ok=True)
@@ -75,24 +78,24 @@ class Trees:
 
 
 def beside_build(tree: Path) -> Path:
-    """Where the trees of other sources lie that a build names; `tree` is the build's own."""
+    """Return the directory of other sources' trees that a build names; `tree` is the build's own tree."""
     return tree.with_name(_BESIDE)
 
 
 def beside_link(out: Path) -> Path:
-    """Where the trees of other sources lie that only a benchmark names; `out` is what its lines make."""
+    """Return the directory of other sources' trees that only a benchmark names; `out` is its output directory."""
     return out.with_name(f"{out.name}.{_BESIDE}")
 
 
 def values_of(directory: Path) -> dict[str, str]:
-    """Give what the placeholders of the trees below a directory stand for."""
+    """Return the placeholder values of the trees below a directory."""
     if not directory.is_dir():
         return {}
     return {source_placeholder(tree.name): str(tree) for tree in sorted(directory.iterdir())}
 
 
 def outputs_by_tree(outputs: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return globs by the source whose tree they match in, those of a build's own tree under an empty name."""
+    """Group globs by the source in whose tree they match; an empty name is the build's own tree."""
     globs: dict[str, list[str]] = {}
     for output in outputs:
         found = _OUTPUT.fullmatch(output)
@@ -102,7 +105,7 @@ def outputs_by_tree(outputs: Sequence[str]) -> Mapping[str, Sequence[str]]:
 
 
 def content_of_outputs(tree: Path, outputs: Sequence[str], *, keys: Sequence[str]) -> Content:
-    """Digest what outputs match in a build's tree and, as ``{source.NAME}/GLOB``, in the trees beside it."""
+    """Return the digest of outputs in a build's tree and, as ``{source.NAME}/GLOB``, in other sources' trees."""
     parts = {
         name: content_of(beside_build(tree) / name if name else tree, each, keys=keys)
         for name, each in outputs_by_tree(outputs).items()
@@ -117,26 +120,26 @@ def content_of_outputs(tree: Path, outputs: Sequence[str], *, keys: Sequence[str
 
 
 _CCACHE_LINKS = Path("/usr/lib/ccache")
-"""Where Debian keeps compilers' names that lead to ccache."""
+"""Directory of compiler links on Debian that use ccache."""
 
 _SCCACHE_VERSION = re.compile(r"sccache (\d+)\.(\d+)")
 _SCCACHE_OLDEST = (0, 9)
-"""The first sccache whose server can have a name instead of a port, which two builds at once would share."""
+"""Oldest sccache whose server can have a name instead of a port, which parallel builds would share."""
 
 CACHE_SHARE = 0.25
-"""What of the room on the disk a compiler's cache may take; each evicts by itself."""
+"""Share of the disk quota for a compiler cache, which removes old entries itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caches:
-    """Where ccache and sccache keep what they found, each if it is used, and how much sccache may keep."""
+    """The directories of ccache and sccache, if they are used, and the size limit of sccache."""
 
     ccache: Path | None = None
     sccache: Path | None = None
     sccache_bytes: float | None = None
 
     def environment(self, base: Mapping[str, str], *, home: Path) -> dict[str, str]:
-        """Add to a build's variables what makes its compilers use the caches; `home` is the build's alone."""
+        """Return a build's variables that make its compilers use the caches; `home` is the build's own directory."""
         found = dict(base)
         if self.ccache is not None:
             found |= {
@@ -165,12 +168,12 @@ class Caches:
 
 
 def has_ccache() -> bool:
-    """Whether ccache is installed the way that needs nothing of the recipe."""
+    """Return whether ccache is installed in the way that needs no change of the recipe."""
     return (_CCACHE_LINKS / "cc").exists()
 
 
 def write_wrapper(sccache: Path) -> None:
-    """Write what starts sccache where its cache lies: its sockets have no room in a build's own, long TMPDIR."""
+    """Write a script that starts sccache with a short path: its socket does not fit into a build's long TMPDIR."""
     wrapper = _wrapper(sccache)
     if not wrapper.is_file():
         wrapper.parent.mkdir(parents=True, exist_ok=True)
@@ -181,11 +184,11 @@ def write_wrapper(sccache: Path) -> None:
 
 
 def _wrapper(sccache: Path) -> Path:
-    """Beside the cache and not in it, where sccache would take it for an entry."""
+    """Return the script's path beside the cache; inside, sccache would take it for an entry."""
     return sccache.with_name("sccache.sh")
 
 
 def fits_sccache(said: str) -> bool:
-    """Whether an sccache that says so of its version can be used."""
+    """Return whether an sccache with this version output is usable."""
     found = _SCCACHE_VERSION.search(said)
     return found is not None and (int(found[1]), int(found[2])) >= _SCCACHE_OLDEST

@@ -1,4 +1,4 @@
-"""Which living processes use which builds, so that nobody removes a build in use."""
+"""Record which living processes use which builds, so that no build in use is removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Users:
-    """A file for each process that uses builds, held as long as it lives, with the keys that it uses."""
+    """One file for each process that uses builds, locked while the process lives, with the keys of its builds."""
 
     def __init__(self, builds: Path) -> None:
         self._home = builds / "locks" / "users"
@@ -25,7 +25,7 @@ class Users:
         self._ours: set[str] = set()
 
     def claim(self, key: str) -> None:
-        """Say that a build is used from now on, until this process ends."""
+        """Record that this process uses a build until it ends."""
         if key in self._ours:
             return
         if self._file is None:
@@ -34,7 +34,7 @@ class Users:
         self._ours.add(key)
 
     def claimed(self) -> frozenset[str]:
-        """Give the keys that living processes use; forgets the dead ones."""
+        """Return the keys that living processes use; remove the files of dead ones."""
         keys = set(self._ours)
         with alone(self._lock):
             for path in self._home.glob("*.keys"):
@@ -42,7 +42,7 @@ class Users:
         return frozenset(keys)
 
     def close(self) -> None:
-        """Let go of everything; the end of the process does so too."""
+        """Release all builds; the end of the process does so, too."""
         if self._let_go is not None:
             self._let_go()
         self._file, self._let_go, self._ours = None, None, set()

@@ -1,8 +1,6 @@
-"""Where builds and links are made: trees laid out, shell lines with their surroundings, run and logged.
+"""Run builds and benchmark builds: check out trees, fill placeholders, run shell lines, write logs.
 
-Where a build or a link lives, and what runs there: shell lines with nothing left open.
-
-Names the tools that a recipe runs by what they say of their version.
+`Toolchain` identifies the tools of a recipe by their versions.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a build or a link lives; `home` is what a failure or a kill leaves to be removed."""
+    """Directories and files of a build or benchmark build; a failed or killed build leaves only `home` behind."""
 
     home: Path
     marker: Path
@@ -59,17 +57,17 @@ class Place:
     temporary: Path
 
     def holds(self, directory: Path) -> bool:
-        """Whether something is a directory that lies in here, whatever links lead to it."""
+        """Return whether a path is a directory inside `home`, also through symbolic links."""
         return directory.is_dir() and directory.resolve().is_relative_to(self.home.resolve())
 
     def shortened(self, text: str) -> str:
-        """Write what lies in here, in the tree or the temporary directory, by its name alone."""
+        """Shorten paths inside the tree and the temporary directory in a text."""
         return text.replace(f"{self.home / 'tree'}/", "").replace(f"{self.temporary}/", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Shell lines and variables as the study has them, placeholders open, and where they run for how long."""
+    """Shell lines and variables of the study with open placeholders, their directory and their timeout."""
 
     steps: Sequence[str]
     env: Mapping[str, str]
@@ -77,7 +75,7 @@ class Lines:
     timeout_seconds: float
 
     def filled(self, place: Place, values: Mapping[str, str], *, caches: Caches) -> Steps:
-        """Fill the placeholders: as single words in lines, as they are in variables."""
+        """Fill placeholders: quoted as single words in lines, unquoted in variables."""
         return Steps(
             lines=[fill(step, values, shlex.quote) for step in self.steps],
             directory=self.directory,
@@ -90,7 +88,7 @@ class Lines:
 
 
 def workplace(run: Steps, place: Place, tree: Path | Failure) -> Workplace:
-    """Give the place in which somebody may go through steps by hand, the tree's root if theirs is not there."""
+    """Return the place in which a person can run the steps; the tree's root if the steps' directory is missing."""
     root = place.home / "tree"
     here = run.directory if place.holds(run.directory) else root if root.is_dir() else place.home
     return Workplace(
@@ -103,7 +101,7 @@ def workplace(run: Steps, place: Place, tree: Path | Failure) -> Workplace:
 
 
 _ALWAYS = ("cc", "ld")
-"""What nearly every recipe runs without naming it."""
+"""Tools that nearly every recipe uses without naming them."""
 
 _ARGUMENTS = {
     **dict.fromkeys(
@@ -119,17 +117,17 @@ _ARGUMENTS = {
     "java": "-version",
     "zig": "version",
 }  # fmt: skip
-"""The tools whose version may change what is built, and how each is asked for it."""
+"""Tools whose version can change a build, with the argument that prints the version."""
 
 _WORD = re.compile(r"[A-Za-z0-9_+.-]+")
 _VERSION_SUFFIX = re.compile(r"-?\d+(\.\d+)*$")
 
 Ask = Callable[[str, str], str]
-"""Runs a program with one argument and gives what it says."""
+"""Runs a program with one argument and returns its output."""
 
 
 class Toolchain:
-    """Knows tools by their versions, each asked once."""
+    """The versions of tools, each determined once."""
 
     def __init__(self, ask: Ask, *, path: str) -> None:
         self._ask = ask
@@ -137,7 +135,7 @@ class Toolchain:
         self._known: dict[str, str] = {}
 
     def fingerprint(self, texts: Iterable[str]) -> list[str]:
-        """Say which versions the tools have that shell lines and variables name, and the machine's kind."""
+        """Return the machine's kind and the versions of the tools that shell lines and variables name."""
         named = {word for text in texts for word in _WORD.findall(text) if _arguments(word)}
         library = os.confstr("CS_GNU_LIBC_VERSION") or ""
         return [platform.machine(), library, *(self._version(tool) for tool in sorted({*named, *_ALWAYS}))]
@@ -164,14 +162,14 @@ def _arguments(tool: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Why a build came to nothing, before anybody says at which stage."""
+    """The reason of a failed build, before its stage is known."""
 
     message: str
     stage: Stage = "link"
 
 
 class Workbench:
-    """Lays trees out and runs lines in them, for a study on this machine."""
+    """Checks out trees and runs shell lines in them, for one study on this machine."""
 
     def __init__(
         self,
@@ -194,7 +192,7 @@ class Workbench:
         self._disk_bytes = disk_bytes
 
     def tree(self, place: Place, subject: Subject, recipe: Recipe) -> Path | Failure:
-        """Give a subject's tree, anew and repaired, and begin its log."""
+        """Check a subject out, repair its tree, and start its log."""
         remove_tree(place.home)
         place.home.mkdir(parents=True)
         log = Log(path=place.log)
@@ -213,7 +211,7 @@ class Workbench:
         return tree
 
     def lay(self, built: Built, place: Place, sources: Mapping[str, Revision]) -> Trouble | None:
-        """Put the trees beside a benchmark that do not lie beside the build already."""
+        """Check out the other sources' trees that a benchmark needs and that the build does not have."""
         there = beside_build(Path(built.directory))
         wanted = {name: revision for name, revision in sources.items() if not (there / name).is_dir()}
         try:
@@ -232,7 +230,7 @@ class Workbench:
         env: Mapping[str, str],
         timeout_seconds: float,
     ) -> Trouble | None:
-        """Run a benchmark's own lines against a built subject, from nothing."""
+        """Run a benchmark's build lines against a built subject, in an empty directory."""
         remove_tree(place.home)
         place.home.mkdir(parents=True)
         if not steps:
@@ -243,7 +241,7 @@ class Workbench:
         return self.run(lines.filled(place, values, caches=self.caches), place)
 
     def filled(self, subject: Subject, recipe: Recipe, place: Place, *, layout: int = 0) -> Steps:
-        """Give a recipe's lines for a subject's tree, nothing left open; with a layout those that relink."""
+        """Return a recipe's lines for a subject's tree without open placeholders; with a layout, its relink lines."""
         tree = place.home / "tree"
         lines = Lines(
             steps=recipe.relink if layout else recipe.steps,
@@ -257,7 +255,7 @@ class Workbench:
         return lines.filled(place, values, caches=self.caches)
 
     def run(self, run: Steps, place: Place) -> Trouble | None:
-        """Run shell lines; say why when they cannot be run, or one of them fails."""
+        """Run shell lines; return the reason if they cannot run or one of them fails."""
         log = Log(path=place.log)
         if not place.holds(run.directory):
             message = f"build.directory {run.directory.name!r}: no such directory in this revision"
@@ -273,9 +271,9 @@ class Workbench:
         return Trouble(message=message) if message else None
 
     def _around(self, place: Place, directory: Path) -> AbstractContextManager[Starter]:
-        """Give who starts lines there: they may change the trees, what they make and their temporary files.
+        """Return a starter that can write to the trees, the outputs and the temporary files.
 
-        Each by itself and not what it lies in, so that none of them can be replaced by a link.
+        Each directory is named itself instead of its parent, so that none can be replaced by a link.
         """
         if self._enclosing is None:
             return nullcontext(self._starter)
@@ -288,7 +286,7 @@ class Workbench:
 
     @property
     def caches(self) -> Caches:
-        """Which compilers' caches there are, and where."""
+        """The compiler caches of this machine, and their directories."""
         sccache = self._builds / "sccache" if self._has_sccache else None
         if sccache is not None:
             write_wrapper(sccache)
@@ -300,21 +298,21 @@ class Workbench:
 
     @cached_property
     def _has_sccache(self) -> bool:
-        """Whether sccache can be used: not in a sandbox, where a build writes nothing that another one reads."""
+        """Whether sccache is usable: not in a sandbox, where a build writes nothing that another build reads."""
         program = None if self._enclosing is not None else shutil.which("sccache", path=search_path())
         return program is not None and fits_sccache(self._version(program, "--version"))
 
     def values(self, tree: Path) -> dict[str, str]:
-        """Give what placeholders stand for in a build in this tree."""
+        """Return the values of placeholders in a build in this tree."""
         beside = values_of(beside_build(tree))
         return {"build": str(tree), "study": str(self._study), "cpus": str(self._cpus), **beside}
 
     def link_values(self, tree: Path, out: Path) -> dict[str, str]:
-        """Give what placeholders stand for in a benchmark's own lines and in its command."""
+        """Return the values of placeholders in a benchmark's build lines and command."""
         return {**self.values(tree), **values_of(beside_link(out)), "out": str(out)}
 
     def named_files(self, texts: Iterable[str]) -> str:
-        """Digest the study's files that texts name."""
+        """Return the digest of the study's files that texts name."""
         return content_of_files(study_files(texts, {}), below=self._study)
 
     def _version(self, program: str, argument: str) -> str:
@@ -323,7 +321,7 @@ class Workbench:
 
 
 def artefact_of(key: str, tree: Path, outputs: Sequence[str], log: Log) -> str | Failure:
-    """Name what came out of a build by its outputs' content; without outputs by what went in."""
+    """Return the digest of a build's outputs; without declared outputs, the content key of its inputs."""
     if not outputs:
         return key
     content = content_of_outputs(tree, outputs, keys=[key])

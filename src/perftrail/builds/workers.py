@@ -1,10 +1,8 @@
-"""Several builds at once: a builder that has subjects made by others like it, and how they are stopped.
+"""Build several subjects in parallel, with build workers here or on other machines.
 
-Which of the subjects that wait each hand makes next: neighbours in one tree, where little is to be made again.
-
-Builders for many machines: those that build make every tree anew, and who leads them builds nothing itself.
-
-A used tree is checked against a clean one by whoever used it, later. A machine of others may be gone by then.
+`Rota` assigns waiting builds to workers: neighbouring revisions in one tree, where little must be built again.
+Workers of other machines build in clean trees, because a check of a reused tree could come too late: the machine
+may be gone by then.
 """
 
 from __future__ import annotations
@@ -33,10 +31,10 @@ Work = TypeVar("Work")
 
 
 class Rota(Generic[Work]):
-    """Work in the order it came, given out to hands in stretches: each goes on where it was.
+    """Assigns waiting builds to workers, in ranges of neighbouring revisions: each worker continues in its range.
 
-    A hand that cannot takes the beginning of the longest stretch that waits, or its middle where another hand is
-    about to come to the beginning.
+    A worker without a range takes the beginning of the longest waiting range, or its middle if another worker is
+    about to reach the beginning.
     """
 
     def __init__(self) -> None:
@@ -45,12 +43,12 @@ class Rota(Generic[Work]):
         self._at: dict[int, int] = {}
 
     def add(self, work: Work) -> None:
-        """Let work wait, after all that came before."""
+        """Add work at the end."""
         self._waiting[self._came] = work
         self._came += 1
 
     def take(self, hand: int) -> Work:
-        """Give a hand, by its number, what it makes next. Raises `LookupError` when nothing waits."""
+        """Return the next work of a worker, by its number. Raises `LookupError` if nothing waits."""
         following = self._at.get(hand, self._came) + 1
         place = following if following in self._waiting else self._elsewhere()
         self._at[hand] = place
@@ -70,35 +68,35 @@ class Rota(Generic[Work]):
 
 
 SECONDS_BETWEEN_STOPS = 0.05
-"""How often a hand is told to stop: it may just have been about to start something."""
+"""Time between two attempts to stop a worker, which may be about to start a process."""
 
 
 class Hand(Protocol):
-    """One who builds beside others, with a launcher of its own; used by one thread at a time."""
+    """A build worker with its own launcher; one thread at a time uses it."""
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        """Make a subject, as `ports.Builder` says."""
+        """Build a subject, as in `ports.Builder`."""
         ...
 
     def confirm(self) -> None:
-        """Check what was made here, as `ports.Builder` says."""
+        """Check builds of this worker, as in `ports.Builder`."""
         ...
 
     def news(self) -> tuple[str, ...]:
-        """Give what was done beside making subjects."""
+        """Return messages about work other than builds."""
         ...
 
     def stop(self) -> None:
-        """Kill what runs here, from any thread and for good; may be called again."""
+        """Kill running processes, from any thread and for good; may be called again."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         ...
 
 
 class Crew:
-    """Hands that build at once, each in a thread of its own; nothing is left running when it is closed."""
+    """Parallel build workers, each in a thread; closing it leaves no process behind."""
 
     def __init__(self, hands: Sequence[Hand], *, said: str) -> None:
         self._hands = tuple(hands)
@@ -115,7 +113,7 @@ class Crew:
         return len(self._hands)
 
     def begin(self, asked: Sequence[tuple[str, Subject, Recipe]]) -> None:
-        """Begin to make subjects, each with its key, as hands are free, but for those that were begun already."""
+        """Start building subjects, each with its key, unless they were started before."""
         fresh = [each for each in asked if each[0] not in self._begun]
         if fresh and self._said:
             self._news.append(self._said)
@@ -128,9 +126,9 @@ class Crew:
             self._submit(self._make_one)
 
     def outcome(self, key: str) -> Built | Failure | None:
-        """Wait for what was begun, and give what came of it; `None` of what was not, or was given already.
+        """Wait for a started build and return its outcome; `None` if it was not started, or was returned before.
 
-        Raises `StaleBuilds` when a check on the way found builds to be dubious; nothing is built any more then.
+        Raises `StaleBuilds` if a check found wrong builds; then nothing is built any more.
         """
         future = self._begun.pop(key, None)
         if future is None:
@@ -145,17 +143,17 @@ class Crew:
             raise StaleBuilds(_keys(stale.keys, others)) from stale
 
     def confirm(self) -> tuple[str, ...]:
-        """Have every hand check what it made, all at once; give the builds that may be wrong."""
+        """Let all workers check their builds in parallel; return the builds that may be wrong."""
         return _keys((), [self._submit(hand.confirm) for hand in self._hands])
 
     def news(self) -> tuple[str, ...]:
-        """Give what the hands did beside making subjects, and once that there are several."""
+        """Return the workers' messages; the first one says how many workers there are."""
         news = [*self._news, *(text for hand in self._hands for text in hand.news())]
         self._news.clear()
         return tuple(dict.fromkeys(news))
 
     def close(self) -> None:
-        """Kill what is being built and wait until all of it is gone."""
+        """Kill running builds and wait until all processes have ended."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         while self._running:
             for hand in self._hands:
@@ -186,7 +184,7 @@ class Crew:
 
 
 class Places(TypedDict):
-    """What a builder is told of the machine and the study, as `LocalBuilder` names it."""
+    """Parameters of a builder about the machine and the study, as in `LocalBuilder`."""
 
     builds: str
     logs: str
@@ -199,7 +197,7 @@ class Places(TypedDict):
 
 
 class LeadingBuilder(LocalBuilder):
-    """A builder who has a crew make what is begun, and makes by itself what is only asked for."""
+    """A builder whose workers build the started subjects; it builds the others itself."""
 
     def __init__(self, source: Source, starter: Starter, *, crew: Crew, **places: Unpack[Places]) -> None:
         super().__init__(source, starter, **places)
@@ -207,21 +205,21 @@ class LeadingBuilder(LocalBuilder):
 
     @property
     def hands(self) -> int:
-        """How many subjects are made at once."""
+        """Number of parallel builds."""
         return len(self._crew)
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
-        """Have the crew make those of some subjects that are not there yet."""
+        """Let the workers build the subjects that do not exist yet."""
         keyed = {self.key(subject, recipe): (subject, recipe) for subject, recipe in subjects}
         self._crew.begin([(key, *each) for key, each in keyed.items() if not self.is_made(key)])
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        """Give what the crew made of a subject, or make it."""
+        """Return the workers' build of a subject, or build it."""
         outcome = self._crew.outcome(self.key(subject, recipe))
         return outcome if outcome is not None else super().make(subject, recipe)
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        """Check what was made in used trees, by the crew too, and all witnesses."""
+        """Check incremental builds, also those of the workers, and all witnesses."""
         stale = self._crew.confirm()
         try:
             super().confirm(() if stale else witnesses)
@@ -231,19 +229,19 @@ class LeadingBuilder(LocalBuilder):
             raise StaleBuilds(tuple(dict.fromkeys(stale)))
 
     def news(self) -> tuple[str, ...]:
-        """Give what was done beside making subjects, by the crew too."""
+        """Return messages about work other than builds, also those of the workers."""
         return tuple(dict.fromkeys((*super().news(), *self._crew.news())))
 
 
 class Stoppable:
-    """A starter that starts nothing any more once it is stopped: `run` raises `KeyboardInterrupt` then."""
+    """A starter that starts no process after `stop`: `run` then raises `KeyboardInterrupt`."""
 
     def __init__(self, starter: Starter, stop: Event) -> None:
         self._starter = starter
         self._stop = stop
 
     def run(self, command: Command) -> Ran:
-        """Start a process, as `ports.Starter` says."""
+        """Start a process, as in `ports.Starter`."""
         self._look()
         ran = self._starter.run(command)
         self._look()
@@ -255,7 +253,7 @@ class Stoppable:
 
 
 class StoppableEnclosing:
-    """Sandboxes in which nothing is started any more once they are stopped."""
+    """Sandboxes that start no process after `stop`."""
 
     def __init__(self, enclosing: Enclosing, stop: Event) -> None:
         self._enclosing = enclosing
@@ -263,17 +261,17 @@ class StoppableEnclosing:
 
     @contextmanager
     def around(self, phase: Phase, writable: Sequence[str]) -> Iterator[Starter]:
-        """Give a starter in a sandbox, as `ports.Enclosing` says."""
+        """Yield a starter in a sandbox, as in `ports.Enclosing`."""
         with self._enclosing.around(phase, writable) as starter:
             yield Stoppable(starter, self._stop)
 
     def sees(self, phase: Phase) -> Sequence[object]:
-        """Say for a content key what can be seen in there."""
+        """Return the visible settings for a content key."""
         return self._enclosing.sees(phase)
 
 
 def _keys(known: Sequence[str], futures: Iterable[Future[Built | Failure] | Future[None]]) -> tuple[str, ...]:
-    """Wait for all; give the builds that may be wrong by what any of them raises. Raises whatever else they do."""
+    """Wait for all futures; return the builds that may be wrong, and raise any other error."""
     keys = list(known)
     for future in futures:
         try:
@@ -286,7 +284,7 @@ def _keys(known: Sequence[str], futures: Iterable[Future[Built | Failure] | Futu
 
 
 class CleanBuilder(LocalBuilder):
-    """A builder that makes each subject in a clean tree, also where its recipe could go on in a used one."""
+    """A builder that always uses clean trees, also for incremental recipes."""
 
     def _reusing(
         self,
@@ -299,29 +297,29 @@ class CleanBuilder(LocalBuilder):
 
 
 class Makers(Protocol):
-    """Others who make subjects, in clean trees; what they made is then there as if it had been made here."""
+    """Build workers of other machines, with clean trees; their builds count as built here."""
 
     @property
     def hands(self) -> int:
-        """How many they make at once."""
+        """Number of parallel builds."""
         ...
 
     def begin(self, key: str, subject: Subject, recipe: Recipe) -> Pending[Built | Failure]:
-        """Have a subject made as soon as one of them is free; `key` is the name that the build has here."""
+        """Build a subject as soon as a worker is free; `key` is its content key here."""
         ...
 
     def relink(
         self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
     ) -> Pending[Mapping[int, Built | Failure]]:
-        """Have a built subject relinked with some seeds, by the builder that has its objects, or builds it again.
+        """Relink a built subject with some seeds on the worker that has its objects, or builds it again.
 
-        `layouts` gives the name that each has here.
+        `layouts` maps the seeds to their content keys here.
         """
         ...
 
 
 class AwayBuilder(LocalBuilder):
-    """A builder who has all subjects made by others; a benchmark's own lines it runs here."""
+    """A builder whose subjects are all built elsewhere; it runs benchmark builds here."""
 
     def __init__(self, source: Source, starter: Starter, *, makers: Makers, **places: Unpack[Places]) -> None:
         super().__init__(source, starter, **places)
@@ -330,11 +328,11 @@ class AwayBuilder(LocalBuilder):
 
     @property
     def hands(self) -> int:
-        """How many subjects are made at once."""
+        """Number of parallel builds."""
         return self._makers.hands
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
-        """Have those of some subjects made that are not there yet; all of them are used from now on."""
+        """Start building subjects that do not exist yet; protect all of them from removal."""
         for subject, recipe in subjects:
             key = self.key(subject, recipe)
             self._users.claim(key)
@@ -342,7 +340,7 @@ class AwayBuilder(LocalBuilder):
                 self._begun[key] = self._makers.begin(key, subject, recipe)
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        """Give what was made of a subject, or have it made."""
+        """Return the build of a subject, or wait for it."""
         self.begin([(subject, recipe)])
         begun = self._begun.pop(self.key(subject, recipe), None)
         if begun is None:
@@ -354,8 +352,8 @@ class AwayBuilder(LocalBuilder):
     def _relink(
         self, subject: Subject, recipe: Recipe, built: Built, missing: Mapping[int, str]
     ) -> Mapping[int, Built | Failure]:
-        """Have layouts made by others: a tree that came from another machine may name another directory."""
+        """Relink elsewhere: a tree from another machine may contain another directory's name."""
         return self._makers.relink(built, subject, recipe, missing).outcome()
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        """Check nothing: no tree was used twice."""
+        """Do nothing: every tree was clean."""
