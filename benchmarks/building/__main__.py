@@ -1,7 +1,7 @@
 """``python -m benchmarks.building REPOSITORY RANGE --step LINE … --output GLOB …``: both ways in one run.
 
 Each revision is made in both ways, one after the other, the first in turn; every output is compared.
-With ``--hands N`` all are made N at once as well, before and after that.
+With ``--jobs N`` all are made N at once as well, before and after that.
 Nothing of the repository is kept here: its recipe is given on the command line.
 """
 
@@ -39,7 +39,7 @@ def main() -> int:
         ours = OurLoop(repository, recipe, Path(scratch, "ours"), launcher)
         seed = SeedLoop(repository, recipe, Path(scratch, "seed"), launcher)
         revisions = ours.source.history(asked.range)
-        at_once = AtOnce(asked.hands, revisions, recipe.outputs)
+        at_once = AtOnce(asked.jobs, revisions, recipe.outputs)
         at_once.make(OurLoop(repository, recipe, Path(scratch, "before"), launcher))
         rows: list[Row] = []
         try:
@@ -79,7 +79,9 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--output", action="append", required=True, help="files that count, as in a study")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--directory", default=".", help="where the lines run, below the revision's root")
-    parser.add_argument("--hands", type=int, default=1, help="make all at once as well, by so many")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="make all at once as well, with N parallel builds"
+    )
     parser.add_argument("--name", help="how the page calls the project")
     parser.add_argument("--scratch", help="where to build; a directory on a disk with room")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} into the docs")

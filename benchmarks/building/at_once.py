@@ -25,7 +25,7 @@ class AtOnce:
     """
 
     def __init__(self, hands: int, revisions: Sequence[Revision], outputs: tuple[str, ...]) -> None:
-        self.hands = hands
+        self.parallel_builds = hands
         self._revisions = revisions
         self._outputs = outputs
         self._trees: dict[str, Path | None] = {}
@@ -35,11 +35,11 @@ class AtOnce:
 
     def make(self, ours: OurLoop) -> None:
         """Make all revisions; what came of them the first time is what the second is compared with."""
-        if self.hands == 1:
+        if self.parallel_builds == 1:
             return
-        seconds, trees = ours.make_at_once(self._revisions, self.hands)
+        seconds, trees = ours.make_at_once(self._revisions, self.parallel_builds)
         self.seconds.append(seconds)
-        print(f"{self.hands} at once: {seconds:.1f} s", file=sys.stderr, flush=True)
+        print(f"{self.parallel_builds} at once: {seconds:.1f} s", file=sys.stderr, flush=True)
         for revision, tree in zip(self._revisions, trees, strict=True):
             if revision.id in self._trees:
                 self.compare(revision, tree)
@@ -70,7 +70,7 @@ class AtOnce:
             return ""
         times = ", ".join(f"{each:.1f} s" for each in self.seconds)
         return (
-            f"{self.hands} at once: {times}; {self.ratio(seed_seconds):.1f} times less; "
+            f"{self.parallel_builds} at once: {times}; {self.ratio(seed_seconds):.1f} times less; "
             f"{self.unlike} of {self.files} compared files differ in what counts"
         )
 
@@ -81,11 +81,11 @@ class AtOnce:
         times = " and ".join(f"{each:.1f} s" for each in self.seconds)
         reached = "met" if self.met(seed_seconds) else "not met"
         return f"""
-## {self.hands} builds at once
+## {self.parallel_builds} builds at once
 
-With `--jobs {self.hands}` the same revisions, on empty directories, took {times}, before and after all
+With `--jobs {self.parallel_builds}` the same revisions, on empty directories, took {times}, before and after all
 the rest, checks included: **{self.ratio(seed_seconds):.1f} times less** on the clock than the loop by hand, which
 builds one after the other. The goal of ten times is {reached} so. Of {self.files} compared output files
 {self.unlike} differ in what counts. It is time that is saved, by CPUs that would have been idle, and not
-work: each of the {self.hands} trees begins with a clean build, and each is checked.
+work: each of the {self.parallel_builds} trees begins with a clean build, and each is checked.
 """

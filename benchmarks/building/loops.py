@@ -23,7 +23,7 @@ from perftrail.model.subject import Revision, Subject
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.builds.workers import Crew
+    from perftrail.builds.workers import BuildWorkers
     from perftrail.ports import Builder
     from perftrail.process.launcher import Launcher
 
@@ -156,7 +156,7 @@ class OurLoop:
         seconds = time.monotonic() - began
         return seconds, tuple(Path(each.directory) if isinstance(each, Built) else None for each in made)
 
-    def _opened(self, several: Crew | None) -> Builder:
+    def _opened(self, several: BuildWorkers | None) -> Builder:
         return open_builder(
             self._study, self._root, self._sources, self._launcher, enclosing=None, crew=several
         )

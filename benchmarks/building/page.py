@@ -154,7 +154,7 @@ def page(
     """Write the page."""
     given = [*(("--step", step) for step in recipe.steps), *(("--output", each) for each in recipe.outputs)]
     given += [("--env", f"{variable}={value}") for variable, value in recipe.env.items()]
-    given += [("--hands", str(at_once.hands))] if at_once.hands > 1 else []
+    given += [("--jobs", str(at_once.parallel_builds))] if at_once.parallel_builds > 1 else []
     words = " ".join(f"{option} {shlex.quote(text)}" for option, text in given)
     lines = [["revision", "theirs (s)", "ours (s)", "outputs equal", "load"]]
     for row in rows:

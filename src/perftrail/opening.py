@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from perftrail.builds.workers import Crew, Makers
+    from perftrail.builds.workers import BuildWorkers, RemoteBuildWorkers
     from perftrail.cluster.fleet import Fleet
     from perftrail.errors import PerftrailError
     from perftrail.measure.invoker import Invoker
@@ -247,8 +247,8 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
             _held(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
         )
         place = _Place(study=study, root=root, machine=machine, results=results, fleet=fleet)
-        hands = fleet or stack.enter_context(crew(study, root, jobs=jobs, own=own))
-        yield _session(stack, place, hands, on_noise=on_noise, retry_failed=retry_failed, own=own)
+        workers = fleet or stack.enter_context(crew(study, root, jobs=jobs, own=own))
+        yield _session(stack, place, workers, on_noise=on_noise, retry_failed=retry_failed, own=own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +271,7 @@ class _Place:
 def _session(
     stack: ExitStack,
     place: _Place,
-    hands: Crew | Makers | None,
+    workers: BuildWorkers | RemoteBuildWorkers | None,
     *,
     on_noise: Callable[[Noise], None],
     retry_failed: bool,
@@ -283,7 +283,7 @@ def _session(
     if (enclosing := sandboxes(study, root, starter)) is not None:
         enclosing.prepare()
     sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
-    builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=hands)
+    builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=workers)
     workshop = _workshop(study, sources, builder, place.results, starter, retry_failed=retry_failed)
     logs = root / "logs"
     invoker = stack.enter_context(
@@ -300,7 +300,7 @@ def _session(
         inputs=workshop.makings,
         pins=sources.pins,
         bench=place.bench(invoker),
-        at_once=1 if fleet is None else fleet.hands,
+        at_once=1 if fleet is None else fleet.parallel_builds,
     )
 
 

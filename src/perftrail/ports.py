@@ -27,7 +27,7 @@ class Builder(Protocol):
         ...
 
     @property
-    def hands(self) -> int:
+    def parallel_builds(self) -> int:
         """Number of parallel builds."""
         ...
 

@@ -18,7 +18,7 @@ def test_both_ways_are_timed_and_every_output_compared(tmp_path: Path) -> None:
     ran = subprocess.run(
         [
             sys.executable, "-m", "benchmarks.building", repository.path, "HEAD~2..HEAD",
-            "--step", "make", "--output", "program", "--scratch", tmp_path, "--hands", "2",
+            "--step", "make", "--output", "program", "--scratch", tmp_path, "--jobs", "2",
         ],
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Others:
-    """Implements `builder.Makers`: makes subjects when asked what came of them, and uses none itself."""
+    """Implements `builder.RemoteBuildWorkers`: makes subjects when asked what came of them, and uses none itself."""
 
-    hands = 2
+    parallel_builds = 2
 
     def __init__(self, place: Place) -> None:
         self._place = place

@@ -58,7 +58,7 @@ class FakeBuilder:
     source: FakeSource
     broken: Collection[str] = ()
     made: list[str] = field(default_factory=list)
-    hands: int = 1
+    parallel_builds: int = 1
     begun: list[str] = field(default_factory=list)
     relinks: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     unlinkable: Collection[int] = ()

@@ -43,7 +43,7 @@ def test_a_search_that_builds_ahead_finds_the_same_and_its_answer_rests_on_the_b
     builders = []
     for hands in (1, 3):
         source = FakeSource(40)
-        builder = FakeBuilder(source, hands=hands)
+        builder = FakeBuilder(source, parallel_builds=hands)
         session = a_session(
             STUDY, tmp_path / f"{hands}", source=source, starter=stepping_at(culprit), builder=builder
         )

@@ -41,7 +41,7 @@ class Lab:
         self.starter = FakeStarter(
             seconds=lambda words: self._slower if number_of(words) >= self._culprit else 0.1
         )
-        self.builder = FakeBuilder(self._source, hands=at_once)
+        self.builder = FakeBuilder(self._source, parallel_builds=at_once)
         session = a_session(
             STUDY,
             self._tmp_path,

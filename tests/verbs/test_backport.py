@@ -281,7 +281,7 @@ def test_a_derived_metric_has_its_own_share(tmp_path: Path) -> None:
 
 
 def test_who_builds_several_at_once_is_asked_for_all_that_is_compared(tmp_path: Path) -> None:
-    builder = FakeBuilder(FakeSource(3), hands=3)
+    builder = FakeBuilder(FakeSource(3), parallel_builds=3)
     session = session_of(tmp_path, speeds(1.0, 0.8, 0.8), builder=builder)
     drain(Backport(session, CARRIAGE).events())
     assert builder.begun == [OLD.id, PATCHED.id, FIXED.id]

@@ -317,7 +317,7 @@ def test_without_a_choice_a_benchmark_s_own_metrics_are_compared_and_what_is_der
 
 
 def test_who_builds_several_at_once_is_asked_for_both_sides_of_what_is_wanted(tmp_path: Path) -> None:
-    builder = FakeBuilder(FakeSource(2), hands=2)
+    builder = FakeBuilder(FakeSource(2), parallel_builds=2)
     variants = {"plain": Variant(), "other": Variant()}
     only_plain = Benchmark(command="{build}/work", exclude=({"variant": "other"},))
     asked = study(variants=variants, benchmarks={"work": only_plain})

@@ -3,23 +3,23 @@
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.workers import (
     AwayBuilder,
+    BuildWorkers,
     CleanBuilder,
-    Crew,
     LeadingBuilder,
-    Makers,
     Places,
+    RemoteBuildWorkers,
     Stoppable,
     StoppableEnclosing,
 )
 
 __all__ = [
     "AwayBuilder",
+    "BuildWorkers",
     "CleanBuilder",
-    "Crew",
     "LeadingBuilder",
     "LocalBuilder",
-    "Makers",
     "Places",
+    "RemoteBuildWorkers",
     "Stoppable",
     "StoppableEnclosing",
 ]

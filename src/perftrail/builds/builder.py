@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Enclosing, Source, Starter
 
 
-class Room:
+class DiskQuota:
     """The disk quota of a study's builds; without a quota, nothing is ever removed."""
 
     def __init__(self, builds: Path, users: Users, *, budget_bytes: float | None) -> None:
@@ -112,7 +112,7 @@ class LocalBuilder:
             disk_bytes=disk_bytes,
         )
         self._users = Users(self._builds)
-        self._room = Room(self._builds, self._users, budget_bytes=disk_bytes)
+        self._room = DiskQuota(self._builds, self._users, budget_bytes=disk_bytes)
         self._news: list[str] = []
         self._reused = ReusedTrees(self._builds, self._users)
         self._stale: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class LocalBuilder:
         )
 
     @property
-    def hands(self) -> int:
+    def parallel_builds(self) -> int:
         """Number of parallel builds: one."""
         return 1
 

@@ -1,6 +1,6 @@
 """Build several subjects in parallel, with build workers here or on other machines.
 
-`Rota` assigns waiting builds to workers: neighbouring revisions in one tree, where little must be built again.
+`BuildQueue` assigns waiting builds to workers: neighbouring revisions in one tree, where little must be built again.
 Workers of other machines build in clean trees, because a check of a reused tree could come too late: the machine
 may be gone by then.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Work = TypeVar("Work")
 
 
-class Rota(Generic[Work]):
+class BuildQueue(Generic[Work]):
     """Assigns waiting builds to workers, in ranges of neighbouring revisions: each worker continues in its range.
 
     A worker without a range takes the beginning of the longest waiting range, or its middle if another worker is
@@ -71,7 +71,7 @@ SECONDS_BETWEEN_STOPS = 0.05
 """Time between two attempts to stop a worker, which may be about to start a process."""
 
 
-class Hand(Protocol):
+class BuildWorker(Protocol):
     """A build worker with its own launcher; one thread at a time uses it."""
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
@@ -95,22 +95,22 @@ class Hand(Protocol):
         ...
 
 
-class Crew:
+class BuildWorkers:
     """Parallel build workers, each in a thread; closing it leaves no process behind."""
 
-    def __init__(self, hands: Sequence[Hand], *, said: str) -> None:
-        self._hands = tuple(hands)
+    def __init__(self, workers: Sequence[BuildWorker], *, said: str) -> None:
+        self._workers = tuple(workers)
         self._said = said
         self._news: list[str] = []
-        self._idle = list(range(len(hands)))
-        self._rota: Rota[tuple[Future[Built | Failure], Subject, Recipe]] = Rota()
+        self._idle = list(range(len(workers)))
+        self._rota: BuildQueue[tuple[Future[Built | Failure], Subject, Recipe]] = BuildQueue()
         self._taking = Lock()
-        self._pool = ThreadPoolExecutor(len(hands), thread_name_prefix="build")
+        self._pool = ThreadPoolExecutor(len(workers), thread_name_prefix="build")
         self._begun: dict[str, Future[Built | Failure]] = {}
         self._running: set[Future[None]] = set()
 
     def __len__(self) -> int:
-        return len(self._hands)
+        return len(self._workers)
 
     def begin(self, asked: Sequence[tuple[str, Subject, Recipe]]) -> None:
         """Start building subjects, each with its key, unless they were started before."""
@@ -144,11 +144,11 @@ class Crew:
 
     def confirm(self) -> tuple[str, ...]:
         """Let all workers check their builds in parallel; return the builds that may be wrong."""
-        return _keys((), [self._submit(hand.confirm) for hand in self._hands])
+        return _keys((), [self._submit(hand.confirm) for hand in self._workers])
 
     def news(self) -> tuple[str, ...]:
         """Return the workers' messages; the first one says how many workers there are."""
-        news = [*self._news, *(text for hand in self._hands for text in hand.news())]
+        news = [*self._news, *(text for hand in self._workers for text in hand.news())]
         self._news.clear()
         return tuple(dict.fromkeys(news))
 
@@ -156,11 +156,11 @@ class Crew:
         """Kill running builds and wait until all processes have ended."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         while self._running:
-            for hand in self._hands:
+            for hand in self._workers:
                 hand.stop()
             wait(tuple(self._running), timeout=SECONDS_BETWEEN_STOPS)
         self._pool.shutdown(wait=True)
-        for hand in self._hands:
+        for hand in self._workers:
             hand.close()
 
     def _submit(self, work: Callable[[], None]) -> Future[None]:
@@ -175,7 +175,7 @@ class Crew:
             outcome, subject, recipe = self._rota.take(number)
         try:
             if outcome.set_running_or_notify_cancel():
-                outcome.set_result(self._hands[number].make(subject, recipe))
+                outcome.set_result(self._workers[number].make(subject, recipe))
         except BaseException as problem:  # told to whoever waits for the outcome
             outcome.set_exception(problem)
         finally:
@@ -199,12 +199,14 @@ class Places(TypedDict):
 class LeadingBuilder(LocalBuilder):
     """A builder whose workers build the started subjects; it builds the others itself."""
 
-    def __init__(self, source: Source, starter: Starter, *, crew: Crew, **places: Unpack[Places]) -> None:
+    def __init__(
+        self, source: Source, starter: Starter, *, crew: BuildWorkers, **places: Unpack[Places]
+    ) -> None:
         super().__init__(source, starter, **places)
         self._crew = crew
 
     @property
-    def hands(self) -> int:
+    def parallel_builds(self) -> int:
         """Number of parallel builds."""
         return len(self._crew)
 
@@ -296,11 +298,11 @@ class CleanBuilder(LocalBuilder):
         return None
 
 
-class Makers(Protocol):
+class RemoteBuildWorkers(Protocol):
     """Build workers of other machines, with clean trees; their builds count as built here."""
 
     @property
-    def hands(self) -> int:
+    def parallel_builds(self) -> int:
         """Number of parallel builds."""
         ...
 
@@ -321,15 +323,17 @@ class Makers(Protocol):
 class AwayBuilder(LocalBuilder):
     """A builder whose subjects are all built elsewhere; it runs benchmark builds here."""
 
-    def __init__(self, source: Source, starter: Starter, *, makers: Makers, **places: Unpack[Places]) -> None:
+    def __init__(
+        self, source: Source, starter: Starter, *, makers: RemoteBuildWorkers, **places: Unpack[Places]
+    ) -> None:
         super().__init__(source, starter, **places)
         self._makers = makers
         self._begun: dict[str, Pending[Built | Failure]] = {}
 
     @property
-    def hands(self) -> int:
+    def parallel_builds(self) -> int:
         """Number of parallel builds."""
-        return self._makers.hands
+        return self._makers.parallel_builds
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Start building subjects that do not exist yet; protect all of them from removal."""

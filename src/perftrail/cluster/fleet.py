@@ -211,7 +211,7 @@ SIGN = "cluster.sign."
 
 
 class Fleet:
-    """The machines of a cluster, by name: all build, and one measures. Implements `builder.Makers`."""
+    """The machines of a cluster, by name: all build, and one measures. Implements `builder.RemoteBuildWorkers`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -223,7 +223,7 @@ class Fleet:
         self._supplier: Supplier | None = None
 
     @property
-    def hands(self) -> int:
+    def parallel_builds(self) -> int:
         """How many builds the workers that are there now make at once."""
         return max(1, sum(offer.builds for offer in self._cluster.offers()))
 

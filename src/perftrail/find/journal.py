@@ -176,16 +176,21 @@ class Ledger:
         Only requested builds and their seconds count as attempted, so the search makes the same decisions.
         """
         workshop = self._session.workshop
-        if workshop.hands == 1 or workshop.known_build(_subject(revisions[position], variant)) is not None:
+        if (
+            workshop.parallel_builds == 1
+            or workshop.known_build(_subject(revisions[position], variant)) is not None
+        ):
             return
         tried = {place for place, each in enumerate(revisions) if each.id in self.attempted}
-        named = islice(likely(position, tried, revisions=len(revisions)), MOST_LOOKED_AT * workshop.hands)
+        named = islice(
+            likely(position, tried, revisions=len(revisions)), MOST_LOOKED_AT * workshop.parallel_builds
+        )
         fresh = (
             subject
             for place in named
             if workshop.known_build(subject := _subject(revisions[place], variant)) is None
         )
-        chosen = (_subject(revisions[position], variant), *islice(fresh, workshop.hands - 1))
+        chosen = (_subject(revisions[position], variant), *islice(fresh, workshop.parallel_builds - 1))
         yield from self._counted(workshop.ahead(chosen))
 
     def _counted(self, making: Generator[Event, None, Result]) -> Generator[Event, None, Result]:

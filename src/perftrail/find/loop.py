@@ -185,11 +185,11 @@ class Loop:
         workshop, variant = self._session.workshop, sampler.variant
         fresh = [position for position in positions if (position, variant) not in self._asked]
         self._asked |= {(position, variant) for position in fresh}
-        if workshop.hands == 1 or not fresh:
+        if workshop.parallel_builds == 1 or not fresh:
             return
         ahead = [
             position
-            for position in self._search.builds_ahead(positions, workshop.hands - len(fresh))
+            for position in self._search.builds_ahead(positions, workshop.parallel_builds - len(fresh))
             if (position, variant) not in self._asked
         ]
         self._asked |= {(position, variant) for position in ahead}

@@ -9,7 +9,14 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.builds.workers import AwayBuilder, Crew, LeadingBuilder, Places, Stoppable, StoppableEnclosing
+from perftrail.builds.workers import (
+    AwayBuilder,
+    BuildWorkers,
+    LeadingBuilder,
+    Places,
+    Stoppable,
+    StoppableEnclosing,
+)
 from perftrail.measure.sandboxes import Sandboxes
 from perftrail.measure.sources import open_sources
 from perftrail.model.build import Failure
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perftrail.builds.workers import Makers
+    from perftrail.builds.workers import RemoteBuildWorkers
     from perftrail.measure.sources import Sources
     from perftrail.model.build import Built, Recipe
     from perftrail.model.patch import Patched
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class LocalBuildWorker:
-    """A build worker, implementing `builder.crew.Hand`, with separate sources and launcher, opened on first use.
+    """A build worker, implementing `builder.crew.BuildWorker`, with separate sources and launcher, opened on first use.
 
     `kind` is the builder that it uses. Its sandboxes are in `rooms`, or below the results.
     """
@@ -122,7 +129,7 @@ class LocalBuildWorker:
 
 
 @contextmanager
-def crew(study: Study, root: Path, *, jobs: int, own: Patched | None) -> Iterator[Crew | None]:
+def crew(study: Study, root: Path, *, jobs: int, own: Patched | None) -> Iterator[BuildWorkers | None]:
     """Yield `jobs` build workers that share the CPUs; `None` for one build at a time."""
     if jobs == 1:
         yield None
@@ -130,11 +137,13 @@ def crew(study: Study, root: Path, *, jobs: int, own: Patched | None) -> Iterato
     cpus = len(os.sched_getaffinity(0))
     each = max(1, cpus // jobs)
     said = f"{jobs} parallel builds, each with {each} of {cpus} CPUs; measurements wait until they end"
-    hands = Crew([LocalBuildWorker(study, root, own=own, cpus=each) for _ in range(jobs)], said=said)
+    workers = BuildWorkers(
+        [LocalBuildWorker(study, root, own=own, cpus=each) for _ in range(jobs)], said=said
+    )
     try:
-        yield hands
+        yield workers
     finally:
-        hands.close()
+        workers.close()
 
 
 def open_builder(
@@ -144,13 +153,13 @@ def open_builder(
     starter: Starter,
     *,
     enclosing: Enclosing | None,
-    crew: Crew | Makers | None = None,
+    crew: BuildWorkers | RemoteBuildWorkers | None = None,
 ) -> Builder:
     """Open the builder of a study's subjects, with local or remote build workers if there are any."""
     named = _places(study, root, sources, enclosing, cpus=len(os.sched_getaffinity(0)))
     if crew is None:
         return LocalBuilder(sources.main, starter, **named)
-    if isinstance(crew, Crew):
+    if isinstance(crew, BuildWorkers):
         return LeadingBuilder(sources.main, starter, crew=crew, **named)
     return AwayBuilder(sources.main, starter, makers=crew, **named)
 

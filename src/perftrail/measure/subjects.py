@@ -364,16 +364,16 @@ class Workshop:
         self._builder.need((self.makings.own(subject), self.makings.recipe(subject)) for subject in asked)
 
     @property
-    def hands(self) -> int:
+    def parallel_builds(self) -> int:
         """Number of parallel builds."""
-        return self._builder.hands
+        return self._builder.parallel_builds
 
     def ahead(self, subjects: Iterable[Subject]) -> Generator[Event, None, None]:
         """Build subjects in parallel if the builder can; do nothing if it builds one at a time.
 
         All builds have ended when this returns: nothing is built during a measurement.
         """
-        if self._builder.hands > 1:
+        if self._builder.parallel_builds > 1:
             fresh = [each for each in subjects if not isinstance(self.known_build(each), Failure)]
             self._builder.begin((self.makings.own(each), self.makings.recipe(each)) for each in fresh)
             yield from self._news()
