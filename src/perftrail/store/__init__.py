@@ -1,14 +1,14 @@
-"""Where outcomes are kept: an SQLite file, or a database of a PostgreSQL server, through SQLAlchemy Core.
+"""The store of outcomes: an SQLite file, or a database of a PostgreSQL server, through SQLAlchemy Core.
 
-Importing this package imports nothing heavy: SQLAlchemy, which takes longer than all of `perftrail --help`,
-comes with the first call of `open_store` that finds a store or makes one.
+Importing this package imports nothing heavy: SQLAlchemy takes longer than all of `perftrail --help`, and comes with
+the first call of `open_store` that finds or creates a store.
 
-A file has one writer at a time, who takes its lock first; whoever reads needs none::
+A file has one writer at a time, which locks it first; readers need no lock::
 
     with hold(path, wait=True, on_wait=tell), open_store(path, access="write") as store:
         store.add(outcome)
 
-A server has as many writers as there are machines, and `open_shared` lets one of each measure::
+A server has as many writers as there are machines; `open_shared` lets one process of each machine measure::
 
     with open_shared(url, machine=machine.id, wait=True, on_wait=tell) as store:
         store.add(outcome)
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 Access = Literal["read", "write"]
-"""What a store is opened for."""
+"""Access to a store."""
 
 
 @overload
@@ -59,14 +59,14 @@ def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore 
 def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore | MemoryStore:
     """Open the store in a file or in a server's database, as a context manager.
 
-    To write: a file is made when need be, the tables of either are made or upgraded. `machine` is the id of the
-    machine that builds are made on, kept with each of them; `add_machine` must have been told of it before.
+    For writing, a missing file is created, and tables are created or upgraded. `machine` is the id of the machine of
+    builds, stored with each of them; `add_machine` must have stored it before.
 
-    To read: never changes anything. A file that is not there reads as an empty store, and stays so for as
-    long as this one is open; so does a database without tables. Builds of `machine` count before others'.
+    For reading, nothing changes. A missing file is an empty store, and stays empty while it is open; so is a database
+    without tables. Builds of `machine` count before others'.
 
-    Raises `StoreError` for a store that is damaged, belongs to something else, was written by a newer
-    perftrail, or cannot be opened.
+    Raises `StoreError` for a store that is damaged, belongs to another program, was written by a newer perftrail, or
+    cannot be opened.
     """
     refusal = f"{shown(location)}: it was opened to be read, and cannot be written so"
     if access == "read" and not on_server(location) and not Path(location).exists():
@@ -95,11 +95,11 @@ def open_shared(
     on_wait: Callable[[Holder | Away | Back], None],
     limit_seconds: float = LIMIT_SECONDS,
 ) -> SqlStore:
-    """Open a server's database to write what this machine measures, which one perftrail of each machine does at a time.
+    """Open a server's database for writing; one perftrail process of each machine may do so at a time.
 
-    When another does, either wait for it, having told `on_wait` who it is, or raise `StoreLocked`. A server that goes
-    away later is waited for as long as `limit_seconds`; `on_wait` is told when it went and when it is back. Raises
-    `StoreError` as `open_store` does, and `StoreLocked` when another has taken this one's turn meanwhile.
+    If another one does, wait and call `on_wait` with its holder, or raise `StoreLocked`. If the server does not
+    answer later, wait up to `limit_seconds`; `on_wait` is called when it stops answering and when it answers again.
+    Raises `StoreError` as `open_store` does, and `StoreLocked` if another process took the lock meanwhile.
     """
     from perftrail.store import postgresql  # noqa: PLC0415 - it takes long to import, as above
     from perftrail.store.sql import SqlStore  # noqa: PLC0415

@@ -1,10 +1,10 @@
-"""What a store accepts and in which form, the same for every kind of store.
+"""Convert values to the form in which every kind of store accepts them.
 
-Text: a store holds valid Unicode without NUL, because PostgreSQL refuses anything else. What a benchmark or
-a file name brings beyond that (lone surrogates of `os.fsdecode`, NUL) is kept as a backslash escape. Inside
-JSON it stands escaped anyway and comes back as it was.
+Text is valid Unicode without NUL, because PostgreSQL refuses anything else. Other content of benchmarks' outputs
+and file names (lone surrogates of `os.fsdecode`, NUL) is stored as a backslash escape. Inside JSON it is escaped
+anyway and comes back unchanged.
 
-Numbers: finite. A negative zero comes back as zero: the two are equal, and SQLite keeps whole numbers small.
+Numbers are finite. A negative zero comes back as zero: both are equal, and SQLite stores integers in less space.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 LARGEST_DRAWN = {"turn": 2**15 - 1, "seed": 2**63 - 1, "layout": 2**31 - 1}
-"""The largest numbers of a draw that the columns of every database hold."""
+"""Largest numbers of a draw that the columns of every database accept."""
 
 
 def storable(text: str) -> str:
-    r"""Give a text with everything escaped that a database could refuse.
+    r"""Return a text with everything escaped that a database could refuse.
 
     >>> storable("b\udce9b\x00")
     'b\\udce9b\\x00'
@@ -40,14 +40,14 @@ def storable(text: str) -> str:
 
 
 def identifier(text: str, what: str) -> str:
-    """Give a text that others are looked up by, unchanged; raise `StoreError` when it would need escapes."""
+    """Return a text that is used as a key; raise `StoreError` if it would need escapes."""
     if text != storable(text):
         raise StoreError(f"{what} {text!r}: it holds characters that no store can keep; give it another name")
     return text
 
 
 def finite(number: float, what: str) -> float:
-    """Give a number as a plain float; raise `StoreError` when it is not a finite one."""
+    """Return a number as a float; raise `StoreError` if it is not finite."""
     try:
         plain = float(number) + 0.0
     except OverflowError:
@@ -58,7 +58,7 @@ def finite(number: float, what: str) -> float:
 
 
 def to_json(value: Json | Mapping[str, Json], what: str) -> str:
-    """Write plain data as JSON text of ASCII characters; raise `StoreError` for anything else."""
+    """Return plain data as ASCII JSON; raise `StoreError` for anything else."""
     try:
         return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -66,36 +66,36 @@ def to_json(value: Json | Mapping[str, Json], what: str) -> str:
 
 
 def named(key: InvocationKey) -> str:
-    """Say in words which invocation a key names."""
+    """Return the name of an invocation for messages."""
     return f"{key.phase} {key.ordinal} of {key.runnable[:12]} on machine {key.machine[:12]}"
 
 
 def unknown(key: InvocationKey, what: str) -> StoreError:
-    """Give the error of an invocation whose machine or runnable (`what`) was not kept before it."""
+    """Return the error of an invocation whose machine or runnable (`what`) is not in the store."""
     return StoreError(f"{named(key)}: the store does not know this {what}; keep it with add_{what} first")
 
 
 def taken(key: InvocationKey, where: str) -> StoreError:
-    """Give the error of an invocation that the store has already."""
+    """Return the error of an invocation that the store already has."""
     return StoreError(
         f"{where}: {named(key)} is there already; outcomes are never changed, give it another ordinal"
     )
 
 
 def unknown_machine(machine: str, where: str) -> StoreError:
-    """Give the error of a machine that was not kept before it was named."""
+    """Return the error of a machine that is not in the store."""
     return StoreError(f"{where}: machine {machine!r} is unknown; keep it with add_machine first")
 
 
 def unknown_search(key: str, machine: str, where: str) -> StoreError:
-    """Give the error of a search that was never begun."""
+    """Return the error of a search that is not in the store."""
     return StoreError(
         f"{where}: search {key!r} on machine {machine!r} was never begun; open it with open_search first"
     )
 
 
 def accepted(outcome: Outcome) -> Outcome:
-    """Give an outcome as it is kept; raise `StoreError` when it cannot be."""
+    """Return an outcome in storable form; raise `StoreError` if that is impossible."""
     where = named(outcome.key)
     seconds = finite(outcome.seconds, f"{where}: its time")
     if isinstance(outcome, FailedInvocation):
@@ -132,7 +132,7 @@ def accepted(outcome: Outcome) -> Outcome:
 
 
 def _accepted_draw(draw: Draw, where: str) -> Draw:
-    """Return a draw as it is kept; raise `StoreError` for numbers that no column holds."""
+    """Return a draw in storable form; raise `StoreError` for numbers that no column accepts."""
     for name, most in LARGEST_DRAWN.items():
         if not 0 <= getattr(draw, name) <= most:
             raise StoreError(
@@ -142,7 +142,7 @@ def _accepted_draw(draw: Draw, where: str) -> Draw:
 
 
 def accepted_runnable(runnable: Runnable) -> Runnable:
-    """Give a runnable as it is kept; raise `StoreError` when its key cannot be."""
+    """Return a runnable in storable form; raise `StoreError` if its key is not storable."""
     return replace(
         runnable,
         key=identifier(runnable.key, "runnable"),
@@ -163,7 +163,7 @@ def _accepted_origin(origin: Origin) -> Origin:
 
 
 def accepted_note(note: RegressionNote) -> RegressionNote:
-    """Give a note as a database can keep it. Raises `StoreError` for one that says nothing that is known."""
+    """Return a note in storable form. Raises `StoreError` for an unknown status."""
     if note.status not in STATUSES:
         raise StoreError(f"note: the status {note.status!r} is none of {', '.join(STATUSES)}")
     return RegressionNote(

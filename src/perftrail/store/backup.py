@@ -1,7 +1,7 @@
-"""Backups: a store as it is at one moment, in a file that says what it holds, and back from there.
+"""Back up a store at one moment into a file that describes its content, and restore it.
 
-A backup is an SQLite file of the same tables, whatever the store is in, with a table more: the note, by which a
-restore knows that it has everything.
+A backup is an SQLite file with the same tables, whatever database the store is in, and one more table: a note that
+lets a restore check that nothing is missing.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ note = Table(
     Column("version", Integer, nullable=False),
     Column("digests", Text, nullable=False),
 )
-"""What a backup says of itself: when and by which perftrail it was made, its schema, and the digests of its rows."""
+"""The note of a backup: its time, perftrail version and schema, and the digests of its rows."""
 
 
 FIRST_FILLED = (schema.machine, schema.build, schema.runnable)
-"""Tables one of which has a row in any store that holds something."""
+"""Tables of which at least one has a row in every store that is not empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """What a backup holds: when it was made, the version of its schema, and its rows by kind."""
+    """Content of a backup: its time, the version of its schema, and its rows by kind."""
 
     file: str
     made: str
@@ -62,7 +62,7 @@ class Noted:
     size_bytes: int
 
     def as_json(self) -> dict[str, Json]:
-        """As `store backup --json` prints it."""
+        """Return the note as `store backup --json` prints it."""
         return {
             "file": self.file,
             "made": self.made,
@@ -74,10 +74,10 @@ class Noted:
 
 
 def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lambda *_: None) -> Noted:
-    """Write a store as it is now into a new file; others may go on writing to the store meanwhile.
+    """Write the present state of a store into a new file; other processes may continue to write to the store.
 
-    `tell` is told how many invocations of a server's database are done, and of how many. Raises `StoreError` for a
-    file that is there, `NoAnswer` for a store that is not.
+    `tell` is called with the number of copied invocations and their total. Raises `StoreError` if the file exists,
+    `NoAnswer` if the store does not exist.
     """
     if file.exists():
         raise StoreError(f"{file}: it is there already; name another file, or remove it")
@@ -103,10 +103,10 @@ def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lamb
 
 
 def restore(file: Path, location: str, *, tell: Callable[[int, int], None] = lambda *_: None) -> Noted:
-    """Bring a backup back as a store that is not there yet, or empty; it then holds what the backup noted.
+    """Restore a backup into a missing or empty store; afterwards it has what the backup's note says.
 
-    All of it is there in the end, or nothing. Raises `StoreError` for a file that is damaged or not whole, and for a
-    store that holds anything.
+    The restore is complete or has no effect. Raises `StoreError` for a damaged or incomplete file, and for a store
+    with content.
     """
     noted = read_note(file)
     with guarded(location), _whole(file, noted) as sound:
@@ -126,7 +126,7 @@ def restore(file: Path, location: str, *, tell: Callable[[int, int], None] = lam
 
 
 def read_note(file: Path) -> Noted:
-    """Read what a backup says of itself. Raises `StoreError` for a file that is none."""
+    """Return the note of a backup. Raises `StoreError` for a file that is not a backup."""
     if not file.is_file():
         raise StoreError(
             f"{file}: there is no such file; name a backup that perftrail store backup has written"
@@ -152,7 +152,7 @@ def read_note(file: Path) -> Noted:
 
 @contextmanager
 def _whole(file: Path, noted: Noted) -> Iterator[Path]:
-    """Give a backup that was found to be whole; of an older schema, a copy brought up to date."""
+    """Yield a backup after checking it; one of an older schema as an upgraded copy."""
     newest = shipped()[-1].number
     refuse_newer(noted.version, newest, where=str(file))
     with _open(file) as connection:
@@ -174,7 +174,7 @@ def _whole(file: Path, noted: Noted) -> Iterator[Path]:
 
 
 def _refuse_different(noted: Noted, connection: Connection, *, where: str) -> None:
-    """Raise `StoreError` unless a store holds what was noted; an upgrade changes rows, but not their number."""
+    """Raise `StoreError` unless a store has the noted rows; an upgrade changes rows, but not their number."""
     exact = noted.version == version(connection, where=where)
     try:
         found = digests(connection)
@@ -193,7 +193,7 @@ def _refuse_different(noted: Noted, connection: Connection, *, where: str) -> No
 
 
 def _refuse_full(connection: Connection, *, where: str) -> None:
-    """Raise `StoreError` for a store that holds anything."""
+    """Raise `StoreError` for a store with content."""
     if any(connection.execute(select(table).limit(1)).first() for table in FIRST_FILLED):
         raise StoreError(
             f"{where}: something is kept here already; restore to another place with --store, or add what "
@@ -202,7 +202,7 @@ def _refuse_full(connection: Connection, *, where: str) -> None:
 
 
 def _copy_file(source: str, target: Path) -> None:
-    """Copy a file of tables in one go, as it is at one moment."""
+    """Copy a file of tables at one moment."""
     with (
         sqlite.told(source),
         closing(sqlite.connect_to_read(source)) as old,
@@ -215,7 +215,7 @@ def _copy_file(source: str, target: Path) -> None:
 def _copy_from_server(
     source: Connection, target: Path, tell: Callable[[int, int], None], *, where: str
 ) -> None:
-    """Copy a server's database, all of one state of it, into a file; both must then hold the same."""
+    """Copy a server's database at one moment into a file, and check that both are equal."""
     made = to_write(str(target))
     try:
         Copying(source, made, tell=tell).run()
@@ -246,7 +246,7 @@ def _restore_to_server(file: Path, noted: Noted, location: str, tell: Callable[[
 
 @contextmanager
 def _open(file: Path) -> Iterator[Connection]:
-    """Open a file of tables that nobody else uses; what was changed is kept at the end."""
+    """Yield a file of tables that no other process uses; changes are kept."""
     engine = sqlite.bare_engine(str(file))
     try:
         with sqlite.told(str(file)), engine.begin() as connection:
@@ -257,7 +257,7 @@ def _open(file: Path) -> Iterator[Connection]:
 
 @contextmanager
 def _new(file: Path) -> Iterator[Path]:
-    """Give a file beside one that is to be, which takes its place once it is whole and on disk."""
+    """Yield a temporary file that replaces the target once it is complete and on disk."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Every sample of a machine as columns of numbers: for who takes all of them at once."""
+"""Read every sample of a machine as columns of numbers, for callers that need all of them at once."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 BATCH = 50_000
-"""So many rows are Python's at a time, before they become columns."""
+"""Number of rows that are Python objects at a time, before they become columns."""
 
 NO_METHOD = 0
-"""Stands for a value without a method; the ids of methods begin at 1."""
+"""Id for a value without a method; ids of methods begin at 1."""
 
 
 NO_BLOCK = 0
-"""The block of a sample that belongs to none; the numbers of blocks begin at 1."""
+"""Block of a sample without a block; numbers of blocks begin at 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleColumns:
-    """Samples by columns: warm-ups and failures left out, in the order in which they were taken.
+    """Samples by columns, in the order of measurement, without warm-ups and failures.
 
-    One entry for each invocation: `runnable` (an id that `runnables` names), `ordinal`, `started`, `flags` (a
-    place in `marks`), `block` (a number that samples of one block share, or `NO_BLOCK`) and `turn`. One entry for each
-    value: `invocation` (a place in the former), `metric` and `method` (ids that `metrics` and `methods` name, or
-    `NO_METHOD`), and `value`.
+    One entry for each invocation: `runnable` (an id in `runnables`), `ordinal`, `started`, `flags` (an index into
+    `marks`), `block` (equal numbers for samples of one block, or `NO_BLOCK`) and `turn`. One entry for each value:
+    `invocation` (an index into the former), `metric` and `method` (ids in `metrics` and `methods`, or `NO_METHOD`),
+    and `value`.
     """
 
     runnable: Whole
@@ -68,9 +68,10 @@ class SampleColumns:
 def sample_columns(
     location: str, machine: str, *, metrics: Collection[str] | None = None
 ) -> SampleColumns | None:
-    """Read the samples of a machine, of some metrics or of all; `None` of a store with nothing in it.
+    """Read the samples of a machine, for some metrics or all; `None` for an empty store.
 
-    All is of one state of the store, however others go on writing to it. Raises `StoreError` as `open_store` does.
+    Everything belongs to one state of the store, even if others write to it. Raises `StoreError` as `open_store`
+    does.
     """
     database = to_read(location)
     if database is None:
@@ -83,7 +84,7 @@ def sample_columns(
 
 
 def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None = None) -> SampleColumns:
-    """Put outcomes that are at hand into columns as `sample_columns` does, in the order they come."""
+    """Return outcomes as columns like `sample_columns`, in their order."""
     taken = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
     values = [
         (place, name, each.methods.get(name, ""), value)
@@ -161,7 +162,7 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
 def _values(
     connection: Connection, ids: Whole, wanted: Collection[int], *, everything: bool
 ) -> tuple[Whole, Floats]:
-    """Give place of the invocation, metric and method of each value of some invocations, and the values."""
+    """Return for each value the index of its invocation, its metric and method, and the value."""
     table = schema.value
     asked = select(table.c.invocation_id, table.c.metric_id, table.c.method_id, table.c.value)
     asked = asked if everything else asked.where(table.c.metric_id.in_(wanted))
@@ -179,14 +180,14 @@ def _values(
 
 
 def _batches(connection: Connection, asked: Select[Any]) -> Iterator[tuple[Any, ...]]:
-    """Give what a statement finds, in batches of columns."""
+    """Yield the rows of a statement in batches of columns."""
     found = connection.execute(asked, execution_options={"yield_per": BATCH})
     for rows in found.partitions():
         yield tuple(zip(*rows, strict=True))
 
 
 def _numbered(items: Iterable[Item]) -> dict[Item, int]:
-    """Number what is there from 1, each once."""
+    """Number distinct items from 1."""
     return {item: number for number, item in enumerate(dict.fromkeys(items), start=1)}
 
 

@@ -1,4 +1,4 @@
-"""What a store holds, whatever ids stand for it in its tables: to compare two stores, and to tell them by a digest."""
+"""The content of a store independent of its row ids: to compare two stores, and to compute digests."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     Cell = str | int | float | bool | None
 
 BATCH = 1000
-"""So many invocations are Python's at a time, with all their values."""
+"""Number of invocations that are Python objects at a time, with all their values."""
 
 MODULUS = 1 << 256
-"""Digests of rows are added below this: the sum tells nothing of the order in which they came."""
+"""Digests of rows are added modulo this number, so that their order does not matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptInvocation:
-    """An invocation as it is kept: its own columns, values as (metric, value, method), and its failure, if any."""
+    """An invocation with its own columns, its values as (metric, value, method), and its failure, if any."""
 
     id: int
     key: InvocationKey
@@ -41,32 +41,32 @@ class KeptInvocation:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """All of it but the number that stands for it in its store."""
+        """Everything except the row id."""
         key = (self.key.runnable, self.key.machine, self.key.phase, self.key.ordinal)
         return (key, self.own, self.values, self.failure)
 
 
 OWN = ("started", "seconds", "flags", "log", "turn", "seed", "layout")
-"""An invocation's own columns; the name of its block and the version of perftrail come after them."""
+"""Own columns of an invocation; the name of its block and the version of perftrail follow."""
 
 FAILURE = ("stage", "message", "log", "seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """How many rows of a kind a store has, and the sum of their digests: equal for equal rows in whatever order."""
+    """Number of rows of a kind, and the sum of their digests: equal for equal rows in any order."""
 
     rows: int
     sum: str
 
 
 def digests(connection: Connection) -> Mapping[str, Digest]:
-    """Tell what a store holds, by kind of row; ids of rows and the order in which they came do not matter."""
+    """Return the digests of a store by kind of row; ids and order of rows do not matter."""
     return {kind: _digest(rows) for kind, rows in _contents(connection).items()}
 
 
 def invocations(connection: Connection) -> Iterator[Sequence[KeptInvocation]]:
-    """Give every invocation in batches, in the order in which they were kept."""
+    """Yield every invocation in batches, in the order in which they were stored."""
     table = schema.invocation
     last = 0
     while True:
@@ -87,7 +87,7 @@ def invocations(connection: Connection) -> Iterator[Sequence[KeptInvocation]]:
 def invocations_at(
     connection: Connection, places: Sequence[tuple[int, int, int, int]]
 ) -> Iterator[KeptInvocation]:
-    """Give those of some invocations that are there, each named by runnable, machine, phase and ordinal as numbers."""
+    """Yield those invocations that exist, each named by the ids of runnable and machine, phase and ordinal."""
     table = schema.invocation
     asked = _invocations().add_columns(table.c.runnable_id, table.c.machine_id)
     key = (table.c.runnable_id, table.c.machine_id, table.c.phase, table.c.ordinal)
@@ -115,11 +115,11 @@ TEXTS = {
     "block_id": (schema.block, schema.block.c.name),
     "origin_id": (schema.origin, schema.origin.c.text),
 }
-"""The texts that numbers stand for, by the columns that hold these."""
+"""The texts behind ids, by the columns with these ids."""
 
 
 def named_rows(table: Table) -> Select[Any]:
-    """Select a table's rows in order, with the texts in place of the numbers that stand for them."""
+    """Return a statement that selects a table's rows in order, with texts instead of their ids."""
     columns = [
         TEXTS[column.name][1].label(column.name) if column.name in TEXTS else column for column in table.c
     ]
@@ -131,7 +131,7 @@ def named_rows(table: Table) -> Select[Any]:
 
 
 def _contents(connection: Connection) -> dict[str, Iterable[object]]:
-    """Give every row of each kind, as plain data."""
+    """Return every row of each kind, as plain data."""
     steps = (
         select(
             schema.search.c.key,
@@ -161,7 +161,7 @@ def _without_id(connection: Connection, table: Table) -> Iterator[tuple[Cell, ..
 
 
 def _numbered_by_key(connection: Connection) -> Iterator[tuple[Cell, ...]]:
-    """Give builds with their place among those of their key: the last of these counts."""
+    """Yield builds with their position among those of their key: the last of these counts."""
     seen: dict[str, int] = defaultdict(int)
     for row in connection.execute(named_rows(schema.build)):
         seen[row.key] += 1

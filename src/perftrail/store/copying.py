@@ -1,13 +1,7 @@
-"""Copies what one store holds into another: what is there is left, what differs under the same key is told.
+"""Copy the rows of one store into another: existing rows stay, and different content under one key is reported.
 
-Rows go in batches, each a transaction of its own: a copy that was cut short goes on where it was. Others may write to a
-server's database meanwhile; of two copies into one, each batch waits for the other's.
-
-Invocations, with all their values, as they are copied into another store: a batch is one transaction.
-
-The numbers that stand for texts in a store that rows are copied into, and what such a copy did.
-
-Copies one store into another, whatever each of them is in.
+Rows are copied in batches, each in one transaction, so that an interrupted copy resumes. Other processes may write
+to a server's database meanwhile; of two copies into one database, each batch waits for the other's.
 """
 
 from __future__ import annotations
@@ -48,7 +42,7 @@ if TYPE_CHECKING:
 def put_invocations(
     connection: Connection, batch: Sequence[KeptInvocation], numbering: Numbering, done: Copied
 ) -> None:
-    """Insert those of some invocations that are not there; note which are there with another content."""
+    """Insert the missing ones of some invocations; record which exist with different content."""
     rows = [_row(connection, each, numbering) for each in batch]
     places = [(row["runnable_id"], row["machine_id"], row["phase"], row["ordinal"]) for row in rows]
     there = {each.key: each for each in invocations_at(connection, places)}
@@ -100,21 +94,21 @@ NAMED = (
     (schema.block, "name"),
     (schema.origin, "text"),
 )
-"""The tables whose rows are a text and the number that stands for it."""
+"""Tables that map a text to its id."""
 
 MOST_NAMED = 5
-"""How many differences an error names."""
+"""Maximum number of differences in an error."""
 
 
 class Numbering:
-    """The numbers that stand for texts in one store."""
+    """The ids of texts in the target store."""
 
     def __init__(self) -> None:
         self.names = {table.name: Names(table, column) for table, column in NAMED}
         self.names["machine"] = Names(schema.machine, "fingerprint")
 
     def row(self, connection: Connection, named: Mapping[str, Any]) -> dict[str, Any]:
-        """Give a row as `named_rows` has it with numbers in place of its texts."""
+        """Return a row of `named_rows` with ids instead of texts."""
         numbers = {
             column: self.names[table.name].find(connection, named[column])
             for column, (table, _) in TEXTS.items()
@@ -123,36 +117,36 @@ class Numbering:
         return {**named, **numbers}
 
     def find(self, connection: Connection, table: str, text: str | None) -> int | None:
-        """Give the number of a text of a table; none for none."""
+        """Return the id of a text in a table; `None` for `None`."""
         return None if text is None else self.names[table].find(connection, text)
 
     def forget(self) -> None:
-        """Remember nothing, after a transaction that was undone."""
+        """Forget all ids, after a failed transaction."""
         for names in self.names.values():
             names.forget()
 
 
 @dataclass(slots=True)
 class Copied:
-    """What a copy did, by kind of row: how many it added, how many were there; and what differs, in words."""
+    """Result of a copy by kind of row: added rows, existing rows, and differences in words."""
 
     added: Counter[str] = field(default_factory=Counter)
     there: Counter[str] = field(default_factory=Counter)
     differs: list[str] = field(default_factory=list)
 
     def count(self, kind: str, *, added: int, of: int) -> None:
-        """Note how many rows were added of those that should be there."""
+        """Record the number of added rows, of all rows."""
         self.added[kind] += added
         self.there[kind] += of - added
 
     def include(self, other: Copied) -> None:
-        """Note what another part of the same copy did."""
+        """Add the result of another part of the copy."""
         self.added.update(other.added)
         self.there.update(other.there)
         self.differs += other.differs
 
     def refuse_differences(self, where: str) -> None:
-        """Raise `StoreError` that names what differs, if anything does; all else has been copied."""
+        """Raise `StoreError` with the differences, if there are any; everything else has been copied."""
         if self.differs:
             more = len(self.differs) - MOST_NAMED
             raise StoreError(
@@ -161,23 +155,23 @@ class Copied:
             )
 
     def as_json(self) -> dict[str, Json]:
-        """As `store copy --json` prints it."""
+        """Return the result as `store copy --json` prints it."""
         return {"added": dict(self.added), "there": dict(self.there)}
 
 
 STANDS_FOR = ("runnable_id", "revision", "variant", "benchmark", "point")
-"""What names a row that says what a runnable stands for."""
+"""Columns that identify a row of `stands_for`."""
 
 
 COPYING = -1
-"""The second half of the key of the lock under which a batch is copied; those of machines are not negative."""
+"""Second half of the key of the lock under which a batch is copied; the keys of machines are not negative."""
 
 
 class Copying:
-    """One copy, from a connection that sees one state of a store throughout, into another store.
+    """One copy, from a connection that sees one state of a store, into another store.
 
-    Of a connection, all of it is in the transaction that goes on there. `tell` is told how many invocations are done,
-    and of how many.
+    If the target is a connection, everything belongs to its transaction. `tell` is called with the number of copied
+    invocations and their total.
     """
 
     def __init__(
@@ -194,7 +188,7 @@ class Copying:
         self.done = Copied()
 
     def run(self) -> Copied:
-        """Copy everything; differences are noted, and change nothing."""
+        """Copy everything; differences are recorded and change nothing."""
         self._machines()
         for table, column in NAMED:
             self._texts(table, column)
@@ -208,7 +202,7 @@ class Copying:
         return self.done
 
     def _put(self, work: Callable[[Connection, Copied], None]) -> None:
-        """Do a part of the copy in one transaction; what it notes counts once, however often it is tried."""
+        """Run a part of the copy in one transaction; its result counts once, even if it is repeated."""
         part = Copied()
 
         def attempt(connection: Connection) -> None:
@@ -227,7 +221,7 @@ class Copying:
         return [_named(row) for row in self._source.execute(named_rows(table))]
 
     def _machines(self) -> None:
-        """Copy machines; one that is there keeps its first facts."""
+        """Copy machines; existing ones keep their first facts."""
         rows = self._rows(schema.machine)
 
         def put(connection: Connection, _: Copied) -> None:
@@ -249,7 +243,7 @@ class Copying:
             self._put(put)
 
     def _builds(self) -> None:
-        """Copy builds, of which several rows have one key, and the last counts: older ones never come after newer."""
+        """Copy builds: of several rows with one key the last counts, so older ones never follow newer ones."""
         table = schema.build
         held: dict[str, list[Named]] = defaultdict(list)
         for row in self._rows(table):
@@ -287,7 +281,7 @@ class Copying:
             self._put(put)
 
     def _revisions(self) -> None:
-        """Copy revisions; one that is there keeps its position."""
+        """Copy revisions; existing ones keep their positions."""
         for chunk in chunks(self._rows(schema.revision)):
 
             def put(connection: Connection, _: Copied, rows: Sequence[Named] = chunk) -> None:
@@ -305,7 +299,7 @@ class Copying:
             self._tell(done, total)
 
     def _searches(self) -> None:
-        """Copy searches; an answer goes to where there is none yet."""
+        """Copy searches, and answers of searches that have none yet."""
         table = schema.search
         for search in self._rows(table):
 
@@ -355,7 +349,7 @@ class Copying:
             self._put(put)
 
     def _notes(self) -> None:
-        """Copy what people said of regressions: rows without a key, that are appended and never changed."""
+        """Copy notes about regressions: rows without a key that are only appended."""
         table = schema.metadata.tables.get("regression_note")
         if table is None:
             return
@@ -371,7 +365,7 @@ class Copying:
 
 
 def _write(target: Transactions, work: Work) -> None:
-    """Write a batch; once more where somebody kept some of it after it was looked what is there."""
+    """Write a batch; repeat it if another process stored some of it after the check."""
     for left in reversed(range(TRIES)):
         try:
             target.write(work)
@@ -383,14 +377,14 @@ def _write(target: Transactions, work: Work) -> None:
 
 
 def _await_other_copies(connection: Connection) -> None:
-    """Have a server's database for this batch among all copies: what has no name of its own would come twice."""
+    """Wait for other copies into a server's database: rows without a key would be copied twice."""
     if connection.dialect.name == "postgresql":
         turn = text("SELECT pg_advisory_xact_lock(:family, :key)")
         connection.execute(turn, {"family": FAMILY, "key": COPYING})
 
 
 def _named(row: Row[Any]) -> Named:
-    """Give a row by its columns, without the number that stands for it."""
+    """Return a row by its columns, without its id."""
     return {name: value for name, value in row._asdict().items() if name != "id"}
 
 
@@ -399,14 +393,14 @@ def _key(row: Named) -> tuple[Any, ...]:
 
 
 def _contradict(found: Row[Any], row: Named) -> bool:
-    """Whether two searches with one key are not the same search, at two of its moments perhaps."""
+    """Return whether two searches with one key differ, other than one being at a later stage."""
     if (found.question, found.started) != (row["question"], row["started"]):
         return True
     return None not in (found.answer, row["answer"]) and found.answer != row["answer"]
 
 
 def _newer(rows: Sequence[Named], there: Sequence[Named]) -> Sequence[Named]:
-    """Give what of a build's rows comes after the last one that is there."""
+    """Return the rows of a build after the last one that the target has."""
     if not there:
         return rows
     last = there[-1]
@@ -417,11 +411,11 @@ def _newer(rows: Sequence[Named], there: Sequence[Named]) -> Sequence[Named]:
 
 
 def copy_store(source: str, target: str, *, tell: Callable[[int, int], None] = lambda *_: None) -> Copied:
-    """Copy what one store holds at this moment into another, which is made when need be.
+    """Copy the present state of one store into another, which is created if necessary.
 
-    `tell` is told how many invocations are done, and of how many. What differs under the same key is noted in what is
-    given back, and left as it is. Raises `NoAnswer` for a source where nothing is kept, `StoreLocked` while another
-    perftrail writes to the target's file.
+    `tell` is called with the number of copied invocations and their total. Different content under one key is
+    reported in the result, and the target's content stays. Raises `NoAnswer` for an empty source, `StoreLocked`
+    while another perftrail process writes to the target's file.
     """
     if _same(source, target):
         raise UsageError(f"{shown(target)}: A and B are the same store; name two")
@@ -434,7 +428,7 @@ def copy_store(source: str, target: str, *, tell: Callable[[int, int], None] = l
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two locations are one store, as far as can be told from their names."""
+    """Return whether two locations are one store, judging from their names."""
     if on_server(one) or on_server(other):
         return one == other
     return Path(one).resolve() == Path(other).resolve()

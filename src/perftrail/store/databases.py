@@ -1,4 +1,4 @@
-"""Opens the database that a store is in, whichever kind it is."""
+"""Open the database of a store, of either kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def to_write(location: str) -> Database:
-    """Open a store's database, made or upgraded when need be. Raises `StoreError` where that cannot be."""
+    """Open a store's database for writing; create or upgrade it if necessary. Raises `StoreError`."""
     if on_server(location):
         from perftrail.store import postgresql  # noqa: PLC0415 - psycopg is an extra, and takes long to import
 
@@ -28,7 +28,7 @@ def to_write(location: str) -> Database:
 
 
 def to_read(location: str) -> Database | None:
-    """Open a store's database without ever changing it; `None` where it is there, but nothing in it yet."""
+    """Open a store's database without changing it; `None` if it is empty."""
     if on_server(location):
         from perftrail.store import postgresql  # noqa: PLC0415 - as above
 
@@ -40,7 +40,7 @@ def to_read(location: str) -> Database | None:
 
 @contextmanager
 def looked_at(location: str) -> Iterator[Connection]:
-    """Look at a store, all of one state of it. Raises `NoAnswer` where nothing was kept yet."""
+    """Yield a connection that sees one state of a store. Raises `NoAnswer` for an empty store."""
     missing = not on_server(location) and not Path(location).exists()
     database = None if missing else to_read(location)
     if database is None:

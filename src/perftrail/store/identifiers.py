@@ -1,6 +1,6 @@
-"""The small integers that stand for texts: looked up once, then remembered.
+"""Look up the integer ids of texts once, and cache them.
 
-How rows are inserted where SQL has no word for what every database can do.
+Also insert statements that are the same for every database.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 def insert_unless_there(connection: Connection, table: Table) -> Insert:
-    """Give an insert that does nothing where its row's key is there, once whoever is putting it there is done."""
+    """Return an insert that does nothing if the row's key exists; it waits for a concurrent insert."""
     return _insert(connection, table).on_conflict_do_nothing()
 
 
 def insert_or_replace(connection: Connection, table: Table, columns: Iterable[str]) -> Insert:
-    """Give an insert that replaces some columns where its row's primary key is there."""
+    """Return an insert that updates some columns if the row's primary key exists."""
     new = _insert(connection, table)
     replaced = {name: new.excluded[name] for name in columns}
     return new.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
 
 
 def insert_many(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows that all have the same columns: to a server as a list for each column, in one statement."""
+    """Insert rows with the same columns; on a server, in one statement with a list for each column."""
     if not rows:
         return
     if not _on_server(connection):
@@ -58,11 +58,11 @@ def _on_server(connection: Connection) -> bool:
 Item = TypeVar("Item")
 
 CHUNK = 500
-"""How many texts or ids one statement looks for: few enough for every database's limit on parameters."""
+"""Number of texts or ids in one statement, within every database's limit of parameters."""
 
 
 class Names:
-    """The ids of one table's texts, remembered once found, until `forget` after a failed transaction."""
+    """The ids of one table's texts, cached until `forget` after a failed transaction."""
 
     def __init__(self, table: Table, column: str) -> None:
         self._table = table
@@ -70,11 +70,11 @@ class Names:
         self._known: dict[str, int] = {}
 
     def find(self, connection: Connection, text: str) -> int | None:
-        """Give the id of a text, `None` when the table lacks it."""
+        """Return the id of a text; `None` if the table lacks it."""
         return self.find_all(connection, [text]).get(text)
 
     def find_all(self, connection: Connection, texts: Collection[str]) -> dict[str, int]:
-        """Give the ids of those texts that the table has."""
+        """Return the ids of those texts that the table has."""
         # A database refuses to be asked for a text that it could not hold.
         for chunk in chunks([text for text in texts if text not in self._known and text == storable(text)]):
             rows = connection.execute(select(self._text, self._table.c.id).where(self._text.in_(chunk)))
@@ -82,7 +82,7 @@ class Names:
         return {text: self._known[text] for text in texts if text in self._known}
 
     def intern(self, connection: Connection, text: str) -> int:
-        """Give the id of a text, which the table has from then on."""
+        """Return the id of a text, and insert the text if necessary."""
         found = self.find(connection, text)
         if found is not None:
             return found
@@ -94,22 +94,22 @@ class Names:
         return made
 
     def intern_all(self, connection: Connection, texts: Iterable[str]) -> None:
-        """Make sure that the table has texts, always in the same order: two writers then never wait for each other."""
+        """Insert missing texts, always in the same order, so that two writers never wait for each other."""
         wanted = sorted(set(texts))
         self.find_all(connection, wanted)
         for text in wanted:
             self.intern(connection, text)
 
     def by_id(self, connection: Connection) -> dict[int, str]:
-        """Give every text of the table by its id."""
+        """Return every text of the table by its id."""
         return dict(connection.execute(select(self._table.c.id, self._text)).all())
 
     def forget(self) -> None:
-        """Remember nothing: a transaction was undone, and with it perhaps ids that it gave."""
+        """Clear the cache, because ids of an undone transaction are invalid."""
         self._known.clear()
 
 
 def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Cut a sequence into pieces that one statement can take."""
+    """Split a sequence into pieces for one statement each."""
     for first in range(0, len(items), CHUNK):
         yield items[first : first + CHUNK]

@@ -1,4 +1,4 @@
-"""Where a store is: a file, or a database of a PostgreSQL server, whose address is never shown with its secrets."""
+"""Locations of stores: a file, or a database of a PostgreSQL server, whose secrets are never shown."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ HARMLESS = {
     *("target_session_attrs", "load_balance_hosts", "channel_binding", "gssencmode"),
     *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"),
 }
-"""The parameters of an address that may be shown; a misspelt one could hold a password."""
+"""Parameters of an address that may be shown; a misspelt one could contain a password."""
 
 HIDDEN = "postgresql://…"
-"""Stands for an address that cannot be told from its password."""
+"""Shown instead of an address whose password cannot be separated."""
 
 ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^:@/?]*)(?::(?P<password>[^@/]*))?@)?"
     r"(?P<hosts>[^/?@]*)(?:/(?P<database>[^?@]*))?(?:\?(?P<query>[^@]*))?"
 )
-"""What libpq takes, but for an @ or a / that it would take for the end of something else."""
+"""Addresses that libpq accepts, except those in which an @ or a / is ambiguous."""
 
 HOST = re.compile(r"(?:\[[0-9A-Fa-f:.%]*\]|[^:\[\]]*)(?::[0-9]*)?")
 
@@ -31,14 +31,14 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def on_server(location: str) -> bool:
-    """Whether a store is in a database of a server."""
+    """Return whether a store is in a server's database."""
     return location.startswith(SERVERS)
 
 
 def server_of(named: str | None) -> str | None:
-    """Give the address that `--store` names, `None` where it names a directory or nothing.
+    """Return the address in `--store`; `None` for a directory or nothing.
 
-    Raises `UsageError` for an address of another kind, and for one that cannot be understood.
+    Raises `UsageError` for another kind of address, and for one that cannot be parsed.
     """
     if named is None or not SCHEME.match(named):
         return None
@@ -81,7 +81,7 @@ def shown(location: str) -> str:
 
 
 def parameters(location: str) -> list[tuple[str, str]]:
-    """Give the parameters that stand after the question mark of a server's address."""
+    """Return the parameters after the question mark of a server's address."""
     parts = _parts(location)
     query = (parts or {}).get("query") or ""
     named = (each.partition("=") for each in query.split("&") if each)
@@ -99,7 +99,7 @@ def without_secrets(word: str) -> str:
 
 
 def _parts(location: str) -> dict[str, str | None] | None:
-    """Take an address apart; `None` where a part of its password could be taken for something else."""
+    """Split an address; `None` if a part of its password could be mistaken for another part."""
     found = ADDRESS.fullmatch(location)
     if found is None or not location.isprintable():
         return None

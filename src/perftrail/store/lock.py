@@ -1,7 +1,8 @@
-"""Who may write to a store: one process at a time, told by a lock file beside the database.
+"""Lock a store's file for one writing process at a time, with a lock file beside the database.
 
-The lock is the kernel's (flock), so it goes with its holder, however that ends. What the file says is for
-people: who holds it, and since when. The file stays when the lock is gone; removing it would let two hold it.
+The kernel owns the lock (flock), so it ends with its holder in every case. The content of the file is for people:
+its holder and the start time. The file stays after the lock is released, because removing it could let two
+processes lock.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 POLL_SECONDS = 0.2
-"""How often a waiting process looks whether the lock is free."""
+"""Time between two attempts of a waiting process, in seconds."""
 
 READ_SECONDS = 1.0
-"""How long to wait for a new holder to say who it is, which it does within microseconds."""
+"""Time to wait for a new holder to write its name, which takes microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The process that writes to a store; `pid` is 0 when it has not said who it is."""
+    """The process that writes to a store; `pid` is 0 if it is unknown."""
 
     pid: int
     command: tuple[str, ...] = ()
@@ -45,15 +46,15 @@ class Holder:
 
 
 def _ignore(_: Holder) -> None:
-    """Tell nobody."""
+    """Ignore the holder."""
 
 
 @contextmanager
 def hold(path: str, *, wait: bool, on_wait: Callable[[Holder], None] = _ignore) -> Iterator[None]:
-    """Be the one who writes to the store at `path` while the block runs.
+    """Lock the store at `path` for writing while the block runs.
 
-    When another process is, either wait for it, having told `on_wait` who it is (again whenever that changes;
-    Ctrl-C ends the wait), or raise `StoreLocked`. Raises `StoreError` when the lock file cannot be made.
+    If another process holds the lock, wait and call `on_wait` with the holder (again whenever it changes; Ctrl-C
+    ends the wait), or raise `StoreLocked`. Raises `StoreError` if the lock file cannot be created.
     """
     name = Path(f"{Path(path).resolve()}.lock")
     descriptor = _open(name)
@@ -73,7 +74,7 @@ def hold(path: str, *, wait: bool, on_wait: Callable[[Holder], None] = _ignore) 
 
 
 def writing(path: str) -> Holder | None:
-    """Give who writes to the store at `path` now; `None` when nobody does. Takes no lock, so it stops nobody."""
+    """Return who writes to the store at `path` now; `None` if nobody does. Takes no lock."""
     try:
         holder = _parse(Path(f"{Path(path).resolve()}.lock").read_bytes())
     except OSError:
@@ -159,11 +160,11 @@ def _lives(pid: int) -> bool:
 
 
 _held: set[int] = set()
-"""The descriptors of this process's locks."""
+"""File descriptors of this process's locks."""
 
 
 def _release_in_child() -> None:
-    """Let a forked child forget the locks: it would keep them after its parent is gone."""
+    """Close the locks in a forked child, which would keep them after its parent ended."""
     for descriptor in _held:
         os.close(descriptor)
     _held.clear()

@@ -1,8 +1,7 @@
-"""Which perftrail of a machine measures into a server's database: one at a time, told by an advisory lock.
+"""Let one perftrail process of each machine measure into a server's database, by an advisory lock.
 
-The lock belongs to the connection that outcomes are written through, so that one is never had without the other. It
-goes with its holder, however that ends, and with the server. What the connection is called is for people: which
-process it is, and since when.
+The lock belongs to the connection that writes outcomes, so that one never exists without the other. It ends with its
+holder in every case, and with the server. The connection's name is for people: the process and its start.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     import psycopg
 
 FAMILY = 0x7065_7266
-"""The first half of the keys of perftrail's advisory locks: other programs of a database may use such locks too."""
+"""First half of the keys of perftrail's advisory locks; other programs may use such locks, too."""
 
 POLL_SECONDS = 0.5
-"""How often a waiting process asks whether it is its turn."""
+"""Time between two attempts of a waiting process, in seconds."""
 
 NAMED = re.compile(r"perftrail (\d+) since (\S+) \S+")
 
@@ -43,17 +42,17 @@ WHERE lock.locktype = 'advisory' AND lock.granted AND lock.objsubid = 2
 
 
 def application_name() -> str:
-    """Give what this process's connections are called in the server's lists; no other's are called the same."""
+    """Return the unique name of this process's connections in the server's lists."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     return f"perftrail {os.getpid()} since {started} {secrets.token_hex(4)}"
 
 
 class Turn:
-    """A machine's turn to measure, which each new connection of its holder takes anew.
+    """A machine's lock, which each new connection of its holder takes again.
 
-    The first one waits for whoever has it, having told `on_wait` who that is, or raises `StoreLocked`. A later one
-    raises `StoreLocked` when another took the turn while the server was away: what both measure at once is
-    worth nothing.
+    The first connection waits for the present holder and calls `on_wait` with it, or raises `StoreLocked`. A later
+    one raises `StoreLocked` if another process took the lock while the server did not answer, because samples of
+    both would be worthless.
     """
 
     def __init__(self, machine: str, *, where: str, wait: bool, on_wait: Callable[[Holder], None]) -> None:
@@ -65,7 +64,7 @@ class Turn:
         self._had = False
 
     def take(self, connection: psycopg.Connection) -> None:
-        """Take the turn, on a connection that commits each statement."""
+        """Take the lock, on a connection that commits each statement."""
         told: Holder | None = None
         while not self._taken(connection):
             held = self._holder(connection)
@@ -98,7 +97,7 @@ class Turn:
         return row is not None and bool(row[0])
 
     def _holder(self, connection: psycopg.Connection) -> tuple[int, str] | None:
-        """Give the server's process that serves whoever has the turn, and what its connection is called."""
+        """Return the server process of the lock's holder, and its connection's name."""
         row = connection.execute(HELD, (FAMILY, self._key)).fetchone()
         return None if row is None else (row[0], row[1] or "")
 

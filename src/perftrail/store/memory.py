@@ -1,4 +1,4 @@
-"""The store's public fake: the same promises, kept in this process only."""
+"""A store in memory that behaves like the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Search:
 class MemoryStore:
     """A `perftrail.ports.Store` without a file: for tests, and for measuring without a study.
 
-    With a `refusal` nothing can be written to it: every attempt raises `StoreError` with that text.
+    With a `refusal`, every attempt to write raises `StoreError` with that text.
     """
 
     def __init__(self, *, refusal: str = "") -> None:
@@ -73,20 +73,20 @@ class MemoryStore:
         self.close()
 
     def close(self) -> None:
-        """Do nothing: what is kept stays for as long as the object does."""
+        """Do nothing: the content lives as long as the object."""
 
     def add_machine(self, machine: Machine) -> None:
-        """Keep what a machine is; one that is there already keeps its first facts."""
+        """Store a machine's facts; a known machine keeps its first facts."""
         self._write()
         facts = _copy(dict(machine.facts), f"machine {machine.id}")
         self._machines.setdefault(identifier(machine.id, "machine"), Machine(id=machine.id, facts=facts))
 
     def machines(self) -> Mapping[str, Machine]:
-        """Give every machine seen, by id, in the order they were first kept."""
+        """Return every machine by id, in the order in which they were stored."""
         return dict(self._machines)
 
     def add_build(self, record: BuildRecord) -> None:
-        """Keep what came of a build; a later record of the same key stands for it from then on."""
+        """Store the outcome of a build; the last record of a key counts."""
         self._write()
         self._builds_kept += 1
         plain = replace(
@@ -103,11 +103,11 @@ class MemoryStore:
             self._by_subject[plain.revision, plain.variant] = plain
 
     def build(self, key: str) -> BuildRecord | None:
-        """Give what came of a build last, `None` when it was never tried."""
+        """Return the last record of a build; `None` if it was never tried."""
         return self._builds.get(key)
 
     def builds(self) -> Mapping[str, BuildRecord]:
-        """Give what came of every build last, by key."""
+        """Return the last record of every build, by key."""
         return dict(self._builds)
 
     def subject_builds(self) -> Mapping[tuple[str, str], BuildRecord]:
@@ -115,7 +115,7 @@ class MemoryStore:
         return dict(self._by_subject)
 
     def add_runnable(self, runnable: Runnable, *, last: bool = False) -> None:
-        """Keep what a runnable stands for: every revision, variant, benchmark and point, each with its last origin.
+        """Store a runnable with its revision, variant, benchmark and point, and its last origin.
 
         With `last`, it comes after all others from then on.
         """
@@ -129,11 +129,11 @@ class MemoryStore:
             self._runnables[name] = replace(known, origin=plain.origin)
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
-        """Give every runnable, or those of one benchmark, in the order they were first kept."""
+        """Return every runnable, or those of one benchmark, in the order in which they were stored."""
         return [kept for kept in self._runnables.values() if benchmark in (None, kept.benchmark)]
 
     def revisions(self) -> frozenset[str]:
-        """Give the ids of the revisions that runnables stand for."""
+        """Return the ids of the revisions of all runnables."""
         return frozenset(kept.revision for kept in self._runnables.values())
 
     def add_revisions(self, revisions: Iterable[tuple[int, Revision]]) -> None:
@@ -162,11 +162,11 @@ class MemoryStore:
         return frozenset(key for key in runnables if self._of(key, machine))
 
     def add(self, outcome: Outcome) -> None:
-        """Keep an outcome. Raises `StoreError` when its key is there already."""
+        """Store an outcome. Raises `StoreError` if its key exists."""
         self.add_all([outcome])
 
     def add_all(self, outcomes: Iterable[Outcome]) -> None:
-        """Keep many outcomes, all or none. Raises `StoreError` as `add` does."""
+        """Store many outcomes, all or none. Raises `StoreError` as `add` does."""
         self._write()
         new: dict[InvocationKey, Outcome] = {}
         for outcome in map(accepted, outcomes):
@@ -183,13 +183,13 @@ class MemoryStore:
         self._order.extend(new.values())
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
-        """Give the outcomes of runnables on a machine: warm-ups first, then by ordinal."""
+        """Return the outcomes of runnables on a machine: warm-ups first, then by ordinal."""
         return {runnable: self._of(runnable, machine) for runnable in runnables}
 
     def samples(
         self, runnables: Collection[str], machine: str, metrics: Collection[str]
     ) -> Mapping[str, Samples]:
-        """Give what the samples of runnables on a machine are of some metrics; nothing of what was never started."""
+        """Return the samples of runnables on a machine for some metrics; runnables that never ran are missing."""
         held = {runnable: self._of(runnable, machine) for runnable in runnables}
         return {runnable: _samples(each, metrics) for runnable, each in held.items() if each}
 
@@ -199,7 +199,7 @@ class MemoryStore:
         return tuple(sorted(here, key=lambda outcome: (outcome.key.phase != "warmup", outcome.key.ordinal)))
 
     def open_search(self, record: SearchRecord) -> None:
-        """Keep that a search began; one that is there already is left as it is."""
+        """Store the start of a search; an existing search does not change."""
         self._write()
         where = f"search {identifier(record.key, 'search')}"
         if record.machine not in self._machines:
@@ -214,17 +214,17 @@ class MemoryStore:
             self._searches.append(_Search(plain))
 
     def close_search(self, key: str, machine: str, answer: Mapping[str, Json]) -> None:
-        """Keep a search's answer; a later answer to the same question replaces it."""
+        """Store a search's answer; a later answer to the same question replaces it."""
         self._write()
         search = self._open(key, machine)
         search.record = replace(search.record, answer=_copy(dict(answer), f"search {key}"))
 
     def searches(self) -> Sequence[SearchRecord]:
-        """Give every search, the one begun last at the end."""
+        """Return every search, the latest last."""
         return [search.record for search in self._searches]
 
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
-        """Keep a step of a search; the same number again replaces it."""
+        """Store a step of a search; a step with the same number is replaced."""
         self._write()
         where = f"search {key}, step {step.number}"
         self._open(key, machine).steps[step.number] = StepRecord(
@@ -236,12 +236,12 @@ class MemoryStore:
         )
 
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
-        """Give the steps of a search in order; none when there is no such search."""
+        """Return the steps of a search in order; none if the search does not exist."""
         search = self._find(key, machine)
         return [] if search is None else [search.steps[number] for number in sorted(search.steps)]
 
     def mark(self) -> Mark:
-        """Say how far the store is."""
+        """Return how much the store contains."""
         return Mark(
             invocations=len(self._order),
             builds=self._builds_kept,
@@ -252,7 +252,7 @@ class MemoryStore:
         )
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
-        """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
+        """Return the last outcomes, newest first, each with its first runnable."""
         stands: dict[str, Runnable] = {}
         for runnable in self._runnables.values():
             stands.setdefault(runnable.key, runnable)
@@ -260,11 +260,11 @@ class MemoryStore:
         return [(stands[each.key.runnable], each) for each in latest if each.key.runnable in stands]
 
     def notes(self) -> Sequence[RegressionNote]:
-        """Give what was said of regressions, oldest first."""
+        """Return the notes about regressions, oldest first."""
         return list(self._notes)
 
     def add_note(self, note: RegressionNote) -> None:
-        """Keep what was said of a regression."""
+        """Store a note about a regression."""
         self._write()
         self._notes.append(accepted_note(note))
 
@@ -304,6 +304,6 @@ Plain = TypeVar("Plain", bound="Mapping[str, Json]")
 
 
 def _copy(value: Plain, what: str) -> Plain:
-    """Give plain data as a database would give it back, whatever the caller does with his own later."""
+    """Return plain data as a database would return it, independent of the caller's object."""
     copied: Plain = json.loads(to_json(value, what))
     return copied

@@ -1,6 +1,6 @@
-"""How outcomes go into the tables and come out of them, many at a time.
+"""Write outcomes to the tables and read them, many at a time.
 
-How the samples of very many runnables come out of the tables: values alone, no object for each start.
+Samples of many runnables are read as values only, without an object for each invocation.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     Conditions = Sequence[ColumnElement[bool]]
 
 PHASES: tuple[Phase, Phase] = ("warmup", "sample")
-"""The phases by their number in the table, in the order in which they are read."""
+"""Phases by their number in the table, in the order in which they are read."""
 
 
 class Interned:
-    """Every table of texts that outcomes refer to."""
+    """Cached ids of all texts that outcomes refer to."""
 
     def __init__(self) -> None:
         self.perftrails = Names(schema.perftrail, "version")
@@ -45,7 +45,7 @@ class Interned:
         self.origins = Names(schema.origin, "text")
 
     def forget(self) -> None:
-        """Remember nothing, after a transaction that was undone."""
+        """Clear the cache, after an undone transaction."""
         for names in (
             self.perftrails,
             self.machines,
@@ -59,7 +59,7 @@ class Interned:
 
 
 def write(connection: Connection, outcomes: Sequence[Outcome], interned: Interned, *, perftrail: str) -> None:
-    """Insert accepted outcomes. Raises `StoreError` when a machine or runnable is unknown."""
+    """Insert accepted outcomes. Raises `StoreError` for an unknown machine or runnable."""
     version = interned.perftrails.intern(connection, perftrail)
     interned.runnables.find_all(connection, {outcome.key.runnable for outcome in outcomes})
     measured = [outcome for outcome in outcomes if isinstance(outcome, Measurement)]
@@ -138,7 +138,7 @@ def _failure(id: int, failure: Failure) -> dict[str, object]:
 
 
 def first_kept(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> Outcome | None:
-    """Give the first outcome whose key the store has already, or that stands twice among them."""
+    """Return the first outcome whose key exists in the store, or occurs twice."""
     table = schema.invocation
     seen: set[InvocationKey] = set()
     for outcome in outcomes:
@@ -156,7 +156,7 @@ def first_kept(connection: Connection, outcomes: Sequence[Outcome], interned: In
 
 
 def all_kept(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> bool:
-    """Whether the store has every one of some accepted outcomes, as it is."""
+    """Return whether the store has every one of some accepted outcomes unchanged."""
     by_machine: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         by_machine[outcome.key.machine].append(outcome)
@@ -171,7 +171,7 @@ def all_kept(connection: Connection, outcomes: Sequence[Outcome], interned: Inte
 def read(
     connection: Connection, runnables: Collection[str], machine: str, interned: Interned
 ) -> Mapping[str, tuple[Outcome, ...]]:
-    """Give the outcomes of runnables on a machine, an empty tuple for those that have none."""
+    """Return the outcomes of runnables on a machine; an empty tuple for runnables without outcomes."""
     found: dict[str, tuple[Outcome, ...]] = dict.fromkeys(runnables, ())
     machine_id = interned.machines.find(connection, machine)
     if machine_id is None:
@@ -291,7 +291,7 @@ def _values_where(
 
 
 def read_recent(connection: Connection, most: int, interned: Interned) -> Sequence[tuple[int, Outcome]]:
-    """Give the outcomes that were kept last, newest first, each with the number of its runnable."""
+    """Return the last outcomes, newest first, each with the id of its runnable."""
     table, machine, runnable = schema.invocation, schema.machine, schema.runnable
     rows = connection.execute(
         _whole_invocation()
@@ -307,13 +307,13 @@ def read_recent(connection: Connection, most: int, interned: Interned) -> Sequen
 
 
 SAMPLE = 1
-"""The phase of a sample in the table."""
+"""Number of the sample phase in the table."""
 
 MANY = 4
-"""Who asks for more than one in so many of a store's runnables has all of it read: looking each up costs more."""
+"""If more than one in this number of a store's runnables is wanted, all are read: single look-ups cost more."""
 
 BATCH = 10_000
-"""So many rows are Python's at a time, before they become values."""
+"""Number of rows that are Python objects at a time, before they become values."""
 
 
 def read_samples(
@@ -323,7 +323,7 @@ def read_samples(
     metrics: Collection[str],
     interned: Interned,
 ) -> Mapping[str, Samples]:
-    """Give the samples of runnables on a machine in some metrics; nothing of what was never started."""
+    """Return the samples of runnables on a machine for some metrics; runnables that never ran are missing."""
     machine_id = interned.machines.find(connection, machine)
     if machine_id is None:
         return {}
@@ -369,7 +369,7 @@ def _add_values(
     name: str,
     metric: int,
 ) -> None:
-    """Add the values of a metric by ordinal, in its order, to those of each runnable that has any."""
+    """Add the values of a metric, by ordinal and in its order, to those of each runnable that has any."""
     table, value = schema.invocation, schema.value
     last: int | None = None
     own: dict[int, float] = {}
@@ -390,7 +390,7 @@ def _add_values(
 def _blocks(
     connection: Connection, parts: Sequence[Conditions]
 ) -> tuple[Mapping[int, Mapping[int, str]], Mapping[int, Mapping[int, int]]]:
-    """Return the blocks of samples and their places in these, each by runnable and ordinal."""
+    """Return the blocks of samples and their turns, each by runnable and ordinal."""
     table, block = schema.invocation, schema.block
     blocks: dict[int, dict[int, str]] = defaultdict(dict)
     turns: dict[int, dict[int, int]] = defaultdict(dict)
@@ -409,7 +409,7 @@ def _blocks(
 
 
 def _flags(connection: Connection, machine: int) -> Mapping[int, Mapping[int, tuple[str, ...]]]:
-    """The flags of every sample that has any, in one pass: a search for each runnable would cost more."""
+    """Return the flags of all flagged samples in one pass: a query for each runnable would cost more."""
     table = schema.invocation
     wanted = select(table.c.runnable_id, table.c.ordinal, table.c.flags).where(
         table.c.flags.is_not(None), table.c.machine_id == machine, table.c.phase == SAMPLE
@@ -421,7 +421,7 @@ def _flags(connection: Connection, machine: int) -> Mapping[int, Mapping[int, tu
 
 
 def _failures(connection: Connection, machine: int) -> Mapping[int, Sequence[Stage]]:
-    """The stages of every start that failed, in one pass over the failures, which are few."""
+    """Return the stages of all failed invocations in one pass, because there are few."""
     table, failure = schema.invocation, schema.failure
     stages = {row[0]: row[1] for row in connection.execute(select(failure.c.invocation_id, failure.c.stage))}
     found: dict[int, list[Stage]] = defaultdict(list)

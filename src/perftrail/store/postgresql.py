@@ -1,4 +1,4 @@
-"""How a PostgreSQL server's database is opened: its settings, who may write, and what it must be able to."""
+"""Open a PostgreSQL server's database: settings, lock, and required capabilities."""
 
 from __future__ import annotations
 
@@ -40,22 +40,25 @@ SETTINGS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-"""How soon a silent server counts as away, in seconds, the last in milliseconds; an address may say otherwise."""
+"""Timeouts after which a silent server counts as unreachable, in seconds, the last in milliseconds.
+
+An address may override them.
+"""
 
 OLDEST = 12
-"""The oldest server that gives numbers back with all their digits unless asked for fewer."""
+"""Oldest server version that returns numbers with all digits by default."""
 
 DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
-"""A commit that returns before it is on disk would break the store's first promise."""
+"""Statement that makes commits wait until they are on disk."""
 
 UPGRADING = 0
-"""The second half of the key of the lock under which tables are made and upgraded."""
+"""Second half of the key of the lock under which tables are created and upgraded."""
 
 
 def database(engine: Engine, *, where: str) -> Database:
-    """Give a server's database: a reader sees one state throughout, a writer what others have written until now."""
+    """Return a server's database: a reader sees one state, a writer all commits so far."""
     return Database(
         where=where,
         reading=engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
@@ -67,9 +70,9 @@ def database(engine: Engine, *, where: str) -> Database:
 def open_to_write(
     url: str, *, migrations: Sequence[Migration] | None = None, turn: Turn | None = None
 ) -> Engine:
-    """Open a server's database, its tables made or upgraded when need be, so that a commit is on its disk.
+    """Open a server's database for durable writing; create or upgrade its tables if necessary.
 
-    With a `turn` there is one connection, which has it.
+    With a `turn`, there is one connection, which holds that lock.
     """
     where = shown(url)
     known = migrations or shipped()
@@ -89,7 +92,7 @@ def open_to_write(
 
 
 def open_to_read(url: str, *, newest: int | None = None) -> Engine | None:
-    """Open a server's database without ever changing it; `None` when it has no table yet."""
+    """Open a server's database without changing it; `None` without tables."""
     where = shown(url)
     known = newest or shipped()[-1].number
     engine = _engine(url, None)
@@ -128,7 +131,7 @@ def _engine(url: str, turn: Turn | None) -> Engine:
 
 
 def _settings(url: str) -> dict[str, str]:
-    """Give what psycopg is to connect with. Raises `UsageError` for an address that libpq would not take."""
+    """Return the connection settings of psycopg. Raises `UsageError` for an address that libpq would refuse."""
     where = shown(url)
     known = [each.keyword.decode() for each in Conninfo.get_defaults()]
     for name, _ in parameters(url):
@@ -148,7 +151,7 @@ def _settings(url: str) -> dict[str, str]:
 
 
 def _refuse_unfit(connection: Connection, *, where: str) -> None:
-    """Raise `StoreError` for a server or a database that cannot give back what it is given."""
+    """Raise `StoreError` for a server or a database that cannot return stored values unchanged."""
     number = int(connection.scalar(text("SHOW server_version_num")) or 0)
     if number < OLDEST * 10_000:
         raise StoreError(

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server's errors mean to people, and which of them say that it went away."""
+"""Translate errors of a PostgreSQL server for people, and recognise an unreachable server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFUSALS = {
     "permission denied for database": "have its owner run GRANT CONNECT ON DATABASE for you, or name another",
     "^invalid": "correct it in the address, or in the variables whose names begin with PG",
 }
-"""What a server says to whom it will not let in, however long he waits, with what to do; the first that fits."""
+"""Texts of errors that waiting does not cure, with remedies; the first match counts."""
 
 ABSENCES = {
     "failed to resolve host": "is the host's name right, and is there a network?",
@@ -37,7 +37,7 @@ ABSENCES = {
     "starting up|shutting down|recovery mode|not yet accepting": "wait until it has started, and try again",
     "": "is the server running, and is its address right?",
 }
-"""What is said of a server that does not answer now, with what to do; the first that fits."""
+"""Texts of errors of an unreachable server, with remedies; the first match counts."""
 
 REMEDIES = {
     "42501": (
@@ -54,18 +54,18 @@ REMEDIES = {
     "XX002": "the store is damaged; restore a backup (perftrail store restore)",
     "58": "the server's disk answered with an error; see its log",
 }
-"""What to do about errors of the server, by how their codes begin."""
+"""Remedies for errors of the server, by the beginning of their codes."""
 
 GONE = ("08", "57P01", "57P02", "57P03", "53300")
-"""How the codes begin of errors that say that a server, or the way to it, is away."""
+"""Beginnings of the codes of errors that mean an unreachable server."""
 
 CONTENDED = ("40001", "40P01")
-"""Two transactions got in each other's way, and one of them was undone."""
+"""Codes of a transaction that was undone because of another one."""
 
 
 @contextmanager
 def told(where: str) -> Iterator[None]:
-    """Turn a server's error into a `StoreError` that says where, what is wrong and what to do."""
+    """Return a server's error as a `StoreError` with the location, the reason and the remedy."""
     try:
         yield
     except DBAPIError as error:
@@ -98,6 +98,6 @@ def _fitting(why: str, remedies: dict[str, str]) -> str | None:
 
 
 def _first_line(error: BaseException | None) -> str:
-    """Give what is wrong in the server's words, without what psycopg puts before them."""
+    """Return the server's own text, without psycopg's prefix."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return re.sub(r"^connection (failed|is bad): |FATAL:  ", "", lines[0])

@@ -1,4 +1,4 @@
-"""How values of the model become columns, and back."""
+"""Convert values of the model to columns and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: dict[str, type[Built] | type[Prepared] | type[Failure]] = {
 
 
 def build_outcome_to_json(record: BuildRecord) -> str:
-    """Write what came of a build as a JSON object with one key: its kind."""
+    """Return the outcome of a build as a JSON object with one key: its kind."""
     outcome = record.outcome
     built = outcome.built if isinstance(outcome, Prepared) else outcome
     finite(built.seconds, f"build {record.key[:12]}: its time")
@@ -34,7 +34,7 @@ def build_outcome_to_json(record: BuildRecord) -> str:
 
 
 def build_outcome_from_json(text: str) -> Built | Prepared | Failure:
-    """Read what came of a build."""
+    """Return the outcome of a build from its JSON."""
     # What JSON gives has no type of its own; `build_outcome_to_json` is its only writer.
     ((kind, fields),) = cast("dict[str, dict[str, Any]]", json.loads(text)).items()
     if kind == "prepared":
@@ -43,17 +43,17 @@ def build_outcome_from_json(text: str) -> Built | Prepared | Failure:
 
 
 def point_to_json(point: Point) -> str:
-    """Write a point as a JSON array of pairs, which keeps the order of its parameters."""
+    """Return a point as a JSON array of pairs, in the order of its parameters."""
     return to_json([[name, value] for name, value in point.values], f"point {point}")
 
 
 def point_from_json(text: str) -> Point:
-    """Read a point."""
+    """Return a point from its JSON."""
     return Point(tuple((name, value) for name, value in json.loads(text)))
 
 
 def build_from_row(row: Row[Any]) -> BuildRecord:
-    """Read a build."""
+    """Return a build from its row."""
     return BuildRecord(
         key=row.key,
         revision=row.revision,
@@ -66,7 +66,7 @@ def build_from_row(row: Row[Any]) -> BuildRecord:
 
 
 def runnable_from_row(row: Row[Any]) -> Runnable:
-    """Read what a runnable stands for."""
+    """Return a runnable from its row."""
     return Runnable(
         key=row.key,
         revision=row.revision,
@@ -79,19 +79,19 @@ def runnable_from_row(row: Row[Any]) -> Runnable:
 
 
 def origin_to_json(origin: Origin) -> str:
-    """Write an origin as a JSON object."""
+    """Return an origin as a JSON object."""
     return to_json(asdict(origin), f"origin {origin.recipe[:12]}")
 
 
 @lru_cache(maxsize=1024)
 def origin_from_json(text: str) -> Origin:
-    """Read an origin; most runnables share theirs with many others."""
+    """Return an origin from its JSON; most runnables share theirs with many others."""
     fields = json.loads(text)
     return Origin(recipe=fields["recipe"], lines=tuple(fields["lines"]), tools=tuple(fields["tools"]))
 
 
 def revision_to_row(revision: Revision, position: int) -> dict[str, object]:
-    """Write a revision as a row of its table."""
+    """Return the row of a revision."""
     return {
         "name": storable(revision.id),
         "position": position,
@@ -103,7 +103,7 @@ def revision_to_row(revision: Revision, position: int) -> dict[str, object]:
 
 
 def revision_from_row(row: Row[Any]) -> Revision:
-    """Read a revision."""
+    """Return a revision from its row."""
     return Revision(
         id=row.name,
         summary=row.summary,
@@ -114,7 +114,7 @@ def revision_from_row(row: Row[Any]) -> Revision:
 
 
 def search_from_row(row: Row[Any]) -> SearchRecord:
-    """Read a search."""
+    """Return a search from its row."""
     return SearchRecord(
         key=row.key,
         machine=row.fingerprint,
@@ -125,7 +125,7 @@ def search_from_row(row: Row[Any]) -> SearchRecord:
 
 
 def step_from_row(row: Row[Any]) -> StepRecord:
-    """Read a step of a search."""
+    """Return a step of a search from its row."""
     return StepRecord(
         number=row.number,
         action=json.loads(row.action),

@@ -1,10 +1,10 @@
 """The tables of a store, as the newest migration leaves them.
 
-Only types that SQLite and PostgreSQL share. Whatever repeats in millions of rows is a small integer:
-machines, runnables, metrics, methods and versions are kept once and stood for by their id. JSON is kept as
-text, because PostgreSQL's own types for it refuse characters that a benchmark's output may hold.
+Only types that SQLite and PostgreSQL share are used. Everything that occurs in millions of rows is a small integer:
+machines, runnables, metrics, methods and versions are stored once and referred to by their ids. JSON is text, because
+PostgreSQL's JSON types refuse characters that a benchmark's output may contain.
 
-`migrations` makes these tables step by step; a test holds the two together.
+`migrations` creates these tables step by step; a test checks that both agree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sqlalchemy import (
 metadata = MetaData()
 
 Wide = BigInteger().with_variant(Integer(), "sqlite")
-"""An id that may outgrow 32 bits; only as INTEGER is it SQLite's own row number and costs nothing."""
+"""An id that may outgrow 32 bits; only as INTEGER is it SQLite's own row number and needs no space."""
 
 perftrail = Table(
     "perftrail",
@@ -44,7 +44,7 @@ machine = Table(
     Column("fingerprint", Text, nullable=False, unique=True),
     Column("facts", Text, nullable=False),
 )
-"""Where invocations ran; `facts` is a JSON object."""
+"""Machines that ran invocations; `facts` is a JSON object."""
 
 build = Table(
     "build",
@@ -62,7 +62,7 @@ build = Table(
     Column("recipe", Text),
     Index("build_by_key", "key", "id"),
 )
-"""What came of builds, as JSON in `outcome`; of several rows with one key the last counts."""
+"""Outcomes of builds, as JSON in `outcome`; of several rows with one key, the last counts."""
 
 runnable = Table(
     "runnable",
@@ -70,7 +70,7 @@ runnable = Table(
     Column("id", Integer, primary_key=True),
     Column("key", Text, nullable=False, unique=True),
 )
-"""What is run, by its content."""
+"""Runnables, by their content keys."""
 
 origin = Table(
     "origin",
@@ -91,7 +91,10 @@ revision = Table(
     Column("time", Text, nullable=False),
     Column("parents", Text, nullable=False),
 )
-"""Measured revisions with their position in the history, for readers without the source; `parents` is a JSON array."""
+"""Measured revisions with their position in the history, for readers without the source.
+
+`parents` is a JSON array.
+"""
 
 stands_for = Table(
     "stands_for",
@@ -107,9 +110,9 @@ stands_for = Table(
     UniqueConstraint("runnable_id", "revision", "variant", "benchmark", "point"),
     Index("stands_for_by_benchmark", "benchmark", "id"),
 )
-"""Which revision, variant, benchmark and point a runnable is; several, when their content is the same.
+"""The revisions, variants, benchmarks and points of a runnable; several if their content is equal.
 
-`point` is a JSON array of pairs, in the order the study names the parameters.
+`point` is a JSON array of pairs, in the order of the study's parameters.
 """
 
 block = Table(
@@ -118,7 +121,7 @@ block = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""The names of blocks: invocations that ran directly one after another."""
+"""Names of blocks: invocations that ran directly one after another."""
 
 invocation = Table(
     "invocation",
@@ -139,10 +142,10 @@ invocation = Table(
     Column("layout", Integer),
     UniqueConstraint("runnable_id", "machine_id", "phase", "ordinal"),
 )
-"""One start of one process. `phase` is 0 for a warm-up, 1 for a sample; `flags` a JSON array, NULL for none.
+"""Invocations. `phase` is 0 for a warm-up, 1 for a sample; `flags` is a JSON array, NULL without flags.
 
-`block_id`, `turn`, `seed` and `layout` are what was drawn for it; NULL stands for 0 and for no block.
-Its unique constraint is also the index by which all samples are read: warm-ups first, then by ordinal.
+`block_id`, `turn`, `seed` and `layout` are the invocation's draw; NULL means 0 and no block. The unique constraint is
+also the index through which all samples are read: warm-ups first, then by ordinal.
 """
 
 failure = Table(
@@ -154,7 +157,7 @@ failure = Table(
     Column("log", Text, nullable=False),
     Column("seconds", Double, nullable=False),
 )
-"""Why an invocation gave no usable value; one that has no row here is a measurement."""
+"""Reasons of failed invocations; an invocation without a row here is a measurement."""
 
 metric = Table(
     "metric",
@@ -162,7 +165,7 @@ metric = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""The names of metrics."""
+"""Names of metrics."""
 
 method = Table(
     "method",
@@ -170,7 +173,7 @@ method = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""The names of the ways in which values are got."""
+"""Names of measurement methods."""
 
 value = Table(
     "value",
@@ -181,7 +184,7 @@ value = Table(
     Column("method_id", ForeignKey("method.id")),
     sqlite_with_rowid=False,
 )
-"""The value of one metric in one invocation: by far the largest table, kept in the order of its key."""
+"""Values of metrics in invocations: by far the largest table, in the order of its key."""
 
 search = Table(
     "search",
@@ -195,7 +198,7 @@ search = Table(
     Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
     UniqueConstraint("key", "machine_id"),
 )
-"""What was asked, and answered once settled, both as JSON objects."""
+"""Searches: question and answer, both as JSON objects; unanswered ones have no answer."""
 
 step = Table(
     "step",
@@ -219,4 +222,4 @@ regression_note = Table(
     Column("author", Text, nullable=False),
     Column("written", Text, nullable=False),
 )
-"""What people say of regressions, which `regression` names by figure, variant and culprit; only ever appended."""
+"""Notes about regressions; `regression` is named by metric, variant and culprit. Only ever appended."""

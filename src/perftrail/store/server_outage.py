@@ -1,4 +1,4 @@
-"""A server that went away and came back, as people are told of it."""
+"""Events of a server that stops answering and answers again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LIMIT_SECONDS = 600.0
-"""How long a run waits for its store's server: a restart takes seconds, an upgrade of the machine minutes."""
+"""Time that a run waits for its store's server: a restart takes seconds, an upgrade of the machine minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Away:
-    """A server does not answer, and is waited for so many seconds."""
+    """A server does not answer; perftrail waits up to this number of seconds."""
 
     where: str
     why: str
@@ -23,7 +23,7 @@ class Away:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Back:
-    """A server answers again, after so many seconds."""
+    """A server answers again, after this number of seconds."""
 
     where: str
     seconds: float
@@ -31,7 +31,7 @@ class Back:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a server is waited for that went away, and who is told."""
+    """How long to wait for a server that does not answer, and the callback."""
 
     tell: Callable[[Away | Back], None]
     seconds: float = LIMIT_SECONDS

@@ -1,10 +1,6 @@
-"""The store in a database, through SQLAlchemy Core: the same statements whatever the database is.
+"""The store in a database, through SQLAlchemy Core: the same statements for every database.
 
-How far a store is, and what came last: asked every second by who watches, so neither reads more than a few rows.
-
-What people say of regressions, in the tables: appended, never changed.
-
-How searches and their steps go into the tables and come out of them.
+Observers ask every second for the mark and the last outcomes, so these queries read only a few rows.
 """
 
 from __future__ import annotations
@@ -65,7 +61,7 @@ if TYPE_CHECKING:
 
 
 def read_mark(connection: Connection) -> Mark:
-    """Say how far the store is. Whatever is added has the largest id, so the last one tells of it."""
+    """Return how much the store contains. Additions have the largest ids, so the last row suffices."""
     last = {
         table.name: select(func.coalesce(func.max(table.c.id), 0)).scalar_subquery()
         for table in (schema.invocation, schema.build, schema.search, schema.regression_note)
@@ -96,7 +92,7 @@ def _runnables() -> Select[Any]:
 
 
 def recent(connection: Connection, most: int, interned: Interned) -> Sequence[tuple[Runnable, Outcome]]:
-    """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
+    """Return the last outcomes, newest first, each with its first runnable."""
     found = read_recent(connection, most, interned)
     table = schema.stands_for
     rows = connection.execute(
@@ -122,7 +118,7 @@ def write_note(connection: Connection, note: RegressionNote) -> None:
 
 
 def read_notes(connection: Connection) -> Sequence[RegressionNote]:
-    """Give every note, oldest first."""
+    """Return every note, oldest first."""
     table = schema.regression_note
     return [
         RegressionNote(
@@ -137,7 +133,7 @@ def read_notes(connection: Connection) -> Sequence[RegressionNote]:
 
 
 def search_row(record: SearchRecord) -> dict[str, object]:
-    """Give a search's own columns. Raises `StoreError` for what is not plain data."""
+    """Return a search's own columns. Raises `StoreError` for data that is not plain."""
     key = identifier(record.key, "search")
     what = f"search {key}"
     return {
@@ -149,12 +145,12 @@ def search_row(record: SearchRecord) -> dict[str, object]:
 
 
 def answer_text(key: str, answer: Mapping[str, Json]) -> str:
-    """Give an answer as it is kept. Raises `StoreError` for what is not plain data."""
+    """Return an answer in storable form. Raises `StoreError` for data that is not plain."""
     return to_json(dict(answer), f"search {key}")
 
 
 def step_row(key: str, step: StepRecord) -> dict[str, object]:
-    """Give a step's own columns. Raises `StoreError` for what is not plain data."""
+    """Return a step's own columns. Raises `StoreError` for data that is not plain."""
     where = f"search {key}, step {step.number}"
     return {
         "action": to_json(dict(step.action), where),
@@ -165,14 +161,14 @@ def step_row(key: str, step: StepRecord) -> dict[str, object]:
 
 
 class Searches:
-    """The searches of a store; `where` names it in errors."""
+    """The searches of a store; `where` names the store in errors."""
 
     def __init__(self, interned: Interned, *, where: str) -> None:
         self._interned = interned
         self._where = where
 
     def begin(self, connection: Connection, row: Mapping[str, object], machine: str, version: int) -> None:
-        """Insert a search unless it is there. Raises `StoreError` for an unknown machine."""
+        """Insert a search unless it exists. Raises `StoreError` for an unknown machine."""
         machine_id = self._interned.machines.find(connection, machine)
         if machine_id is None:
             raise unknown_machine(machine, self._where)
@@ -181,7 +177,7 @@ class Searches:
             connection.execute(new.values(**row, machine_id=machine_id, perftrail_id=version))
 
     def answer(self, connection: Connection, key: str, machine: str, text: str) -> None:
-        """Set a search's answer. Raises `StoreError` when it was never begun."""
+        """Set a search's answer. Raises `StoreError` if the search does not exist."""
         table = schema.search
         search = self._begun(connection, key, machine)
         connection.execute(update(table).where(table.c.id == search).values(answer=text))
@@ -189,20 +185,20 @@ class Searches:
     def step(
         self, connection: Connection, key: str, machine: str, number: int, row: Mapping[str, object]
     ) -> None:
-        """Insert or replace a step. Raises `StoreError` when its search was never begun."""
+        """Insert or replace a step. Raises `StoreError` if its search does not exist."""
         search = self._begun(connection, key, machine)
         new = insert_or_replace(connection, schema.step, row)
         connection.execute(new.values(**row, search_id=search, number=number))
 
     def every(self, connection: Connection) -> Sequence[SearchRecord]:
-        """Give every search, the one begun last at the end."""
+        """Return every search, the latest last."""
         table = schema.search
         wanted = select(table, schema.machine.c.fingerprint).join_from(table, schema.machine)
         rows = connection.execute(wanted.order_by(table.c.id)).all()
         return [search_from_row(row) for row in rows]
 
     def steps(self, connection: Connection, key: str, machine: str) -> Sequence[StepRecord]:
-        """Give the steps of a search in order; none when there is no such search."""
+        """Return the steps of a search in order; none if the search does not exist."""
         table = schema.step
         search = self._find(connection, key, machine)
         wanted = select(table).where(table.c.search_id == search).order_by(table.c.number)
@@ -228,10 +224,9 @@ class Searches:
 class SqlStore:
     """A `perftrail.ports.Store` in a database: each call is one transaction, durable when it returns.
 
-    `machine` is the id of the machine that builds are made on, when one is known; it must have been kept with
-    `add_machine` before the first build is. Of builds with one key, those made there count before others'. With a
-    `refusal` nothing can be written: every attempt raises `StoreError` with that text. `patience` says how long a
-    server that went away is waited for.
+    `machine` is the id of the machine of builds, if known; `add_machine` must store it before the first build. Of
+    builds with one key, those of this machine count before others'. With a `refusal`, every attempt to write raises
+    `StoreError` with that text. `patience` says how long to wait for a server that does not answer.
     """
 
     def __init__(
@@ -258,11 +253,11 @@ class SqlStore:
         self.close()
 
     def close(self) -> None:
-        """Close every connection; the store is not used afterwards."""
+        """Close every connection; the store cannot be used afterwards."""
         self._transactions.close()
 
     def add_machine(self, machine: Machine) -> None:
-        """Keep what a machine is; one that is there already keeps its first facts."""
+        """Store a machine's facts; a known machine keeps its first facts."""
         fingerprint = identifier(machine.id, "machine")
         facts = to_json(dict(machine.facts), f"machine {fingerprint}")
 
@@ -274,14 +269,14 @@ class SqlStore:
         self._transactions.write(keep)
 
     def machines(self) -> Mapping[str, Machine]:
-        """Give every machine seen, by id, in the order they were first kept."""
+        """Return every machine by id, in the order in which they were stored."""
         table = schema.machine
         wanted = select(table.c.fingerprint, table.c.facts).order_by(table.c.id)
         rows = self._transactions.read(lambda connection: connection.execute(wanted).all())
         return {id: Machine(id=id, facts=json.loads(facts)) for id, facts in rows}
 
     def add_build(self, record: BuildRecord) -> None:
-        """Keep what came of a build; a later record of the same key stands for it from then on."""
+        """Store the outcome of a build; the last record of a key counts."""
         row = {
             "key": identifier(record.key, "build"),
             "revision": storable(record.revision),
@@ -306,7 +301,7 @@ class SqlStore:
         self._transactions.write(keep, settled=there)
 
     def build(self, key: str) -> BuildRecord | None:
-        """Give what came of a build last, on this machine if it was tried here; `None` when it never was."""
+        """Return the last record of a build, one of this machine if there is one; `None` if it was never tried."""
         if key != storable(key):
             return None
         table = schema.build
@@ -319,7 +314,7 @@ class SqlStore:
         return build_from_row(rows[0]) if rows else None
 
     def builds(self) -> Mapping[str, BuildRecord]:
-        """Give what came of every build last, on this machine if it was tried here, by key."""
+        """Return the last record of every build by key, one of this machine if there is one."""
 
         def every(connection: Connection) -> Sequence[Any]:
             return connection.execute(select(schema.build).order_by(*self._builds_order(connection))).all()
@@ -339,13 +334,13 @@ class SqlStore:
         return {name: build_from_row(row) for name, row in rows.items()}
 
     def _builds_order(self, connection: Connection) -> Sequence[ColumnElement[int]]:
-        """Order builds so that the one that counts comes last: what another machine makes may differ in its bytes."""
+        """Return an order in which the build that counts comes last: builds of other machines may differ."""
         table = schema.build
         here = self._interned.machines.find(connection, self._machine) if self._machine else None
         return (table.c.id,) if here is None else (case((table.c.machine_id == here, 1), else_=0), table.c.id)
 
     def add_runnable(self, runnable: Runnable, *, last: bool = False) -> None:
-        """Keep what a runnable stands for: every revision, variant, benchmark and point, each with its last origin.
+        """Store a runnable with its revision, variant, benchmark and point, and its last origin.
 
         With `last`, it comes after all others from then on.
         """
@@ -376,9 +371,9 @@ class SqlStore:
         self._transactions.write(keep)
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
-        """Give every runnable, or those of one benchmark, in the order they were first kept.
+        """Return every runnable, or those of one benchmark, in the order in which they were stored.
 
-        A key comes once for each revision, variant and point that it stands for.
+        A key occurs once for each of its revisions, variants and points.
         """
         table = schema.stands_for
         wanted = _runnables().order_by(table.c.id)
@@ -388,7 +383,7 @@ class SqlStore:
         return [runnable_from_row(row) for row in rows]
 
     def revisions(self) -> frozenset[str]:
-        """Give the ids of the revisions that runnables stand for."""
+        """Return the ids of the revisions of all runnables."""
         wanted = select(schema.stands_for.c.revision).distinct()
         return frozenset(self._transactions.read(lambda connection: connection.scalars(wanted).all()))
 
@@ -450,11 +445,11 @@ class SqlStore:
         return self._transactions.read(those)
 
     def add(self, outcome: Outcome) -> None:
-        """Keep an outcome, on disk when this returns. Raises `StoreError` when its key is there already."""
+        """Store an outcome durably. Raises `StoreError` if its key exists."""
         self.add_all([outcome])
 
     def add_all(self, outcomes: Iterable[Outcome]) -> None:
-        """Keep many outcomes in one transaction, all or none. Raises `StoreError` as `add` does."""
+        """Store many outcomes in one transaction, all or none. Raises `StoreError` as `add` does."""
         plain = [accepted(outcome) for outcome in outcomes]
         try:
             self._transactions.write(
@@ -473,9 +468,9 @@ class SqlStore:
         return error if culprit is None else taken(culprit.key, self._transactions.where)
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
-        """Give the outcomes of runnables on a machine: warm-ups first, then by ordinal.
+        """Return the outcomes of runnables on a machine: warm-ups first, then by ordinal.
 
-        Every runnable asked for is there, with an empty tuple when it has none.
+        Every requested runnable is in the result, with an empty tuple if it has no outcomes.
         """
         return self._transactions.read(
             lambda connection: kept.read(connection, runnables, machine, self._interned)
@@ -484,13 +479,13 @@ class SqlStore:
     def samples(
         self, runnables: Collection[str], machine: str, metrics: Collection[str]
     ) -> Mapping[str, Samples]:
-        """Give what the samples of runnables on a machine are of some metrics; nothing of what was never started."""
+        """Return the samples of runnables on a machine for some metrics; runnables that never ran are missing."""
         return self._transactions.read(
             lambda connection: read_samples(connection, runnables, machine, metrics, self._interned)
         )
 
     def open_search(self, record: SearchRecord) -> None:
-        """Keep that a search began; one that is there already is left as it is."""
+        """Store the start of a search; an existing search does not change."""
         row = search_row(record)
         self._transactions.write(
             lambda connection: self._searches.begin(
@@ -499,39 +494,39 @@ class SqlStore:
         )
 
     def close_search(self, key: str, machine: str, answer: Mapping[str, Json]) -> None:
-        """Keep a search's answer; a later answer to the same question replaces it."""
+        """Store a search's answer; a later answer to the same question replaces it."""
         text = answer_text(key, answer)
         self._transactions.write(lambda connection: self._searches.answer(connection, key, machine, text))
 
     def searches(self) -> Sequence[SearchRecord]:
-        """Give every search, the one begun last at the end."""
+        """Return every search, the latest last."""
         return self._transactions.read(self._searches.every)
 
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
-        """Keep a step of a search; the same number again replaces it."""
+        """Store a step of a search; a step with the same number is replaced."""
         row = step_row(key, step)
         self._transactions.write(
             lambda connection: self._searches.step(connection, key, machine, step.number, row)
         )
 
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
-        """Give the steps of a search in order; none when there is no such search."""
+        """Return the steps of a search in order; none if the search does not exist."""
         return self._transactions.read(lambda connection: self._searches.steps(connection, key, machine))
 
     def mark(self) -> Mark:
-        """Say how far the store is, cheaply."""
+        """Return how much the store contains; cheap."""
         return self._transactions.read(read_mark)
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
-        """Give the outcomes that were kept last, newest first, each with the first that its runnable stands for."""
+        """Return the last outcomes, newest first, each with its first runnable."""
         return self._transactions.read(lambda connection: recent(connection, most, self._interned))
 
     def notes(self) -> Sequence[RegressionNote]:
-        """Give what was said of regressions, oldest first."""
+        """Return the notes about regressions, oldest first."""
         return self._transactions.read(read_notes)
 
     def add_note(self, note: RegressionNote) -> None:
-        """Keep what was said of a regression; another may write meanwhile."""
+        """Store a note about a regression; another process may write meanwhile."""
         plain = accepted_note(note)
         self._transactions.write(
             lambda connection: write_note(connection, plain),

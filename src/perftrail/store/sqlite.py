@@ -1,4 +1,4 @@
-"""How an SQLite file is opened: its settings, who may write, and what its errors mean to people."""
+"""Open an SQLite file: settings, transactions and errors."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from perftrail.store.migrations import Migration
 
 BUSY_SECONDS = 30.0
-"""How long a statement waits for another process's; a commit of ours takes milliseconds."""
+"""Time that a statement waits for another process; perftrail's commits take milliseconds."""
 
 BEGIN = "perftrail_begin"
-"""The execution option that says how a transaction begins."""
+"""Execution option that selects how a transaction begins."""
 
 REMEDIES = {
     "SQLITE_NOTADB": "this is no store, or it is damaged; name another with --store, or restore a copy",
@@ -43,7 +43,7 @@ REMEDIES = {
 
 @contextmanager
 def told(where: str) -> Iterator[None]:
-    """Turn an SQLite error into a `StoreError` that says where, what is wrong and what to do."""
+    """Return an SQLite error as a `StoreError` with the location, the reason and the remedy."""
     try:
         yield
     except DBAPIError as error:
@@ -63,13 +63,13 @@ def _remedy(error: BaseException | None) -> str:
 
 
 def database(engine: Engine, *, where: str) -> Database:
-    """Give a store's file as a database: a reader asks for no write lock, a writer for nothing else first."""
+    """Return a store's file as a database: a reader takes no write lock, a writer takes it first."""
     writing = engine.execution_options(**{BEGIN: "BEGIN IMMEDIATE"})
     return Database(where=where, reading=engine, writing=writing, told=told)
 
 
 def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -> Engine:
-    """Open a store's file, made or upgraded when need be, so that a commit is on disk when it returns."""
+    """Open a store's file for durable writing; create or upgrade it if necessary."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -89,7 +89,7 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
 
 
 def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
-    """Open a store's file without ever changing it; `None` when it is there, but nothing in it yet."""
+    """Open a store's file without changing it; `None` if it is empty."""
     _refuse_directory(path)
     engine = _engine(lambda: connect_to_read(path))
     known = newest or shipped()[-1].number
@@ -105,7 +105,7 @@ def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
 
 
 def bare_engine(path: str) -> Engine:
-    """Open a file of tables that nobody else uses, whatever is in it."""
+    """Open any file of tables that no other process uses."""
     return _engine(lambda: _connect(path))
 
 
@@ -117,7 +117,7 @@ def _refuse_directory(path: str) -> None:
 
 
 def migrate(engine: Engine, migrations: Sequence[Migration], *, where: str) -> None:
-    """Bring a database to the newest version in one transaction: wholly, or not at all."""
+    """Upgrade a database to the newest version in one transaction, completely or not at all."""
     with engine.connect().execution_options(**{BEGIN: ""}) as connection:
         # A table that is remade is missing for a moment, while others refer to it.
         connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
@@ -144,7 +144,7 @@ def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a transaction, which Python's sqlite3 leaves to us: a reader must not ask for the write lock."""
+    """Begin a transaction, which Python's sqlite3 leaves to the caller: a reader must not take the write lock."""
     if how := connection.get_execution_options().get(BEGIN, "BEGIN"):
         connection.exec_driver_sql(how)
 
@@ -159,8 +159,8 @@ def _connect(path: str) -> sqlite3.Connection:
 def connect_to_read(path: str) -> sqlite3.Connection:
     """Open a file read-only.
 
-    In a directory that may not be written, SQLite cannot make the shared index of its journal; when there is
-    no journal either, nobody is writing and the file can be read as it lies.
+    In a directory that is not writable, SQLite cannot create the shared index of its journal. Without a journal
+    nobody is writing, and the file can be read as it is.
     """
     address = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
     try:

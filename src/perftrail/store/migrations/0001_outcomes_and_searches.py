@@ -154,5 +154,5 @@ Table(
 
 
 def apply(connection: Connection) -> None:
-    """Make every table."""
+    """Create every table."""
     metadata.create_all(connection, checkfirst=False)

@@ -1,4 +1,4 @@
-"""Version 2: what people say of regressions."""
+"""Version 2: notes about regressions."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ Table(
 
 
 def apply(connection: Connection) -> None:
-    """Make the table."""
+    """Create the table."""
     metadata.create_all(connection)

@@ -1,4 +1,4 @@
-"""Version 3: what was drawn at random for each invocation, and the blocks that invocations belong to."""
+"""Version 3: random draws of invocations, and their blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Table(
 )
 
 COLUMNS = ("block_id INTEGER REFERENCES block (id)", "turn SMALLINT", "seed BIGINT", "layout INTEGER")
-"""Older invocations have NULL in each. Added columns change no row, however many there are."""
+"""Columns that are NULL in older invocations. Adding them changes no row, however many there are."""
 
 
 def apply(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Version 4: stored questions and answers have the keys that `find --json` prints since then."""
+"""Version 4: stored questions and answers get the present keys of `find --json`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def apply(connection: Connection) -> None:
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
-    """Rename keys of a JSON document wherever they are in it."""
+    """Rename keys everywhere in a JSON document."""
     return json.dumps(
         json.loads(text, object_hook=lambda found: {names.get(key, key): each for key, each in found.items()})
     )

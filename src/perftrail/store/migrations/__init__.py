@@ -1,12 +1,11 @@
-"""The steps that bring a store from nothing to the newest schema, one module each, in order of their numbers.
+"""Migrations from an empty database to the newest schema, one module each, in the order of their numbers.
 
-A module is named ``NNNN_what.py`` and has one function, ``apply(connection)``, that changes tables and rows.
-It says whatever it needs itself and never imports `schema`: that one moves on, a migration never changes once
-released. It runs inside the caller's transaction, so it neither commits nor begins.
+A module is named ``NNNN_what.py`` and has one function, ``apply(connection)``, which changes tables and rows. It
+defines the tables that it needs and never imports `schema`, which changes later: a released migration never does. It
+runs inside the caller's transaction, so it neither commits nor begins one.
 
-With each new one, put a file written by the version before it beside the tests (``tests/store/files``).
-
-Which version a store has, and how it comes to the newest: migrations in order, all of them or none.
+Each new migration needs a test file written by the version before it (``tests/store/files``). A store gets all
+missing migrations, or none.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """One step of the schema: what its number is, what it is called and what it does."""
+    """One migration: number, name and function."""
 
     number: int
     name: str
@@ -37,7 +36,7 @@ class Migration:
 
 
 def shipped() -> tuple[Migration, ...]:
-    """Give the migrations of this perftrail, in order."""
+    """Return the migrations of this perftrail version, in order."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[:4].isdigit())
     return tuple(
         Migration(number=int(name[:4]), name=name, apply=importlib.import_module(f"{__name__}.{name}").apply)
@@ -46,7 +45,7 @@ def shipped() -> tuple[Migration, ...]:
 
 
 NOTHING = 0
-"""The version of a database without any table."""
+"""Version of a database without tables."""
 
 applied = Table(
     "perftrail_schema",
@@ -55,13 +54,13 @@ applied = Table(
     Column("migration", Text, nullable=False),
     Column("perftrail", Text, nullable=False),
 )
-"""The migrations that a store has seen, and the perftrail that applied each."""
+"""Table of the migrations that a store has, with the perftrail version that applied each."""
 
 
 def version(connection: Connection, *, where: str) -> int:
-    """Give the version of a store, `NOTHING` when it has no table yet.
+    """Return the version of a store, `NOTHING` without tables.
 
-    Raises `StoreError` for a database that is not perftrail's.
+    Raises `StoreError` for a database of another program.
     """
     tables = inspect(connection).get_table_names()
     if not tables:
@@ -75,7 +74,7 @@ def version(connection: Connection, *, where: str) -> int:
 
 
 def refuse_newer(found: int, newest: int, *, where: str) -> None:
-    """Raise `StoreError` for a store that a newer perftrail has written."""
+    """Raise `StoreError` for a store that a newer perftrail wrote."""
     if found > newest:
         raise StoreError(
             f"{where}: a newer perftrail has written this store: its schema is version {found}, "
@@ -93,7 +92,7 @@ def refuse_older(found: int, newest: int, *, where: str) -> None:
 
 
 def upgrade(connection: Connection, migrations: Sequence[Migration], *, where: str) -> None:
-    """Apply what a store still lacks, inside the caller's transaction, to be undone on an error."""
+    """Apply the missing migrations inside the caller's transaction."""
     found = version(connection, where=where)
     refuse_newer(found, migrations[-1].number, where=where)
     if not inspect(connection).has_table(applied.name):
