@@ -1,4 +1,4 @@
-"""Starts processes through the launcher, a small C program, and says what became of them."""
+"""Start processes through the launcher, a small C program, account for them, and describe the machine."""
 
 from __future__ import annotations
 

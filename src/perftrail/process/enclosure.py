@@ -1,7 +1,7 @@
-"""Starting a launcher inside a sandbox: what it needs of the outside is handed in, held open.
+"""Start a launcher inside a sandbox, with open descriptors for everything that it needs from outside.
 
-From in there it can neither find nor open its cgroups, the files that outputs go to, or its client. The
-programs that it starts get none of this: they see its processes, but may not look into them.
+Inside, the launcher can neither find nor open its cgroups, the files of outputs, or its client. The programs that it
+starts get none of this: they see its processes, but cannot inspect them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enclosure:
-    """How a launcher is started inside something.
+    """How to start a launcher inside a sandbox.
 
-    `prefix` are the words of a program that makes the last word's program process 1 of a namespace of its
-    own. Outputs of what is run go below `outputs`, which need not be visible in there; `exchange` is a directory
-    that is, by the same name, for what a program itself writes to us. `outside` is what a launcher outside can
-    do: beside its cgroups are made those of the one inside.
+    `prefix` starts a program as process 1 of its own namespace. Outputs go below `outputs`, which need not be
+    visible inside. `exchange` is a directory with the same name inside, for files that a program writes for
+    perftrail. `outside` are the capabilities of a launcher outside: the inner launcher's cgroups are created beside
+    its own.
     """
 
     prefix: tuple[str, ...]
@@ -43,7 +43,7 @@ class Enclosure:
 
 
 class Handed:
-    """What one launcher was handed: descriptors that are open here until `close`, and cgroups."""
+    """Descriptors and cgroups of one launcher; they are open here until `close`."""
 
     def __init__(self, enclosure: Enclosure) -> None:
         self._outputs = os.path.abspath(enclosure.outputs)  # noqa: PTH100 - as the protocol writes paths
@@ -62,22 +62,22 @@ class Handed:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What the launcher inherits."""
+        """Descriptors that the launcher inherits."""
         return tuple(self._descriptors)
 
     def words(self) -> tuple[str, ...]:
-        """The launcher's arguments."""
+        """Arguments of the launcher."""
         lifeline, _, *homes = self._descriptors
         return (f"client={lifeline}", f"name={self._name}", *(f"cgroup={number}" for number in homes))
 
     def inside(self, command: Command) -> Command:
-        """Give a command with the paths of its outputs as the launcher inside can open them."""
+        """Return a command with the paths of its outputs as the inner launcher can open them."""
         return replace(command, stdout=self._output(command.stdout), stderr=self._output(command.stderr))
 
     def outer(self, capabilities: Capabilities, started: int) -> Capabilities:
-        """Give what a launcher says of itself with the process ids and paths that hold outside.
+        """Return a launcher's capabilities with the process ids and paths that are valid outside.
 
-        `started` is the process that was started to start it: the guard is its child, the server the guard's.
+        `started` is the process that starts the launcher: the guard is its child, the server is the guard's child.
         """
         guard = _only_child(started)
         return replace(
@@ -88,13 +88,13 @@ class Handed:
         )
 
     def hang_up(self) -> None:
-        """Have the guard inside kill everything, also when the server there cannot."""
+        """Let the inner guard kill everything, also if the server cannot."""
         if self._lifeline_ours >= 0:
             os.close(self._lifeline_ours)
             self._lifeline_ours = -1
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all descriptors and remove the cgroups."""
         self.hang_up()
         for descriptor in self._descriptors:
             os.close(descriptor)
@@ -113,9 +113,9 @@ class Handed:
 
 
 def broken_off(command: Command, *, began: float) -> Ran:
-    """Say how a program ended that took the launcher inside its enclosure with it, or stopped it.
+    """Return how a program ended that killed or stopped the launcher of its sandbox.
 
-    `began` is when it was sent, in seconds of CLOCK_MONOTONIC. All of its processes are gone: the enclosure is.
+    `began` is the time of its start, in seconds of CLOCK_MONOTONIC. All of its processes have ended with the sandbox.
     """
     now = time.monotonic()
     late = command.timeout_seconds is not None and now - began >= command.timeout_seconds
@@ -127,10 +127,10 @@ def broken_off(command: Command, *, began: float) -> Ran:
 
 
 def _make_homes(outside: Capabilities, name: str) -> tuple[Path, ...]:
-    """Make a cgroup of our own in each hierarchy, in which the launcher inside makes one for each job.
+    """Create a cgroup in each hierarchy, in which the inner launcher creates one for each job.
 
-    The directories of a system's own cgroups are writable to nobody, only to root's power to write anywhere,
-    which nothing inside has.
+    Nobody can write to the directories of the system's own cgroups, except root with a capability that no process
+    inside has.
     """
     parents = [Path(path).parent for path in outside.cgroup_paths]
     if (pids := _pids_directory()) is not None:
@@ -150,7 +150,7 @@ def _make_homes(outside: Capabilities, name: str) -> tuple[Path, ...]:
 
 
 def _pids_directory() -> Path | None:
-    """Where cgroup 1's own hierarchy for processes has us, `None` where there is none."""
+    """Return this process's directory in cgroup 1's hierarchy for processes; `None` if there is none."""
     try:
         groups = Path("/proc/self/cgroup").read_text().splitlines()
         mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
@@ -166,7 +166,7 @@ def _pids_directory() -> Path | None:
 
 
 def _only_child(pid: int) -> int:
-    """The child of a process of which we know that it has one, 0 where the kernel does not tell."""
+    """Return the only child of a process; 0 if the kernel does not tell."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:

@@ -1,11 +1,7 @@
-"""The Python side of the launcher: keeps it running, sends it commands, reads what became of them.
+"""Client of the launcher: start it, send it commands, and read the results.
 
-Cleans up after a launcher whose two processes were killed at the same instant.
-
-Either of them, left alone, does this itself. Only when both are gone do its cgroups remain, and in them
-whatever the target had started: its own process the kernel kills (PR_SET_PDEATHSIG), its children not.
-
-Where the launcher's executable is.
+If both of its processes are killed at the same moment, this module cleans up: only then do its cgroups remain, with
+everything that the target started. The kernel kills the target itself (PR_SET_PDEATHSIG), but not its children.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ SECONDS_TO_DIE = 2.0
 
 
 def remove_cgroups(paths: Sequence[str]) -> None:
-    """Kill every process in these cgroups and remove them; those that are gone already are no error."""
+    """Kill every process in these cgroups and remove them; missing cgroups are ignored."""
     deadline = time.monotonic() + SECONDS_TO_DIE
     left = [Path(path) for path in paths if Path(path).is_dir()]
     while left and time.monotonic() < deadline:
@@ -64,7 +60,7 @@ _NAME = "_bin/perftrail-launcher"
 
 
 def launcher_path() -> Path:
-    """Give the path of the installed launcher; raises `LauncherError` when there is none."""
+    """Return the path of the installed launcher; raises `LauncherError` if there is none."""
     path = Path(str(resources.files("perftrail") / _NAME))
     if not path.is_file():
         path = _installed_elsewhere() or path
@@ -79,30 +75,30 @@ def launcher_path() -> Path:
 
 
 def _installed_elsewhere() -> Path | None:
-    """Find the launcher of an editable install, which lies among the installed packages, not the sources."""
+    """Return the launcher of an editable install, which is among the installed packages and not in the sources."""
     path = Path(sysconfig.get_path("platlib"), "perftrail", _NAME)
     return path if path.is_file() else None
 
 
 SECONDS_TO_LEAVE = 10.0
-"""How long a launcher may take to kill everything and go, before it is killed itself."""
+"""Time for a launcher to kill everything and end, before it is killed itself."""
 
 
 LONGEST_PATIENCE_SECONDS = 1e6
-"""What poll can wait for; longer than any timeout that is meant."""
+"""Largest timeout of poll; longer than any sensible timeout."""
 
 SECONDS_BETWEEN_CANCELS = 0.05
-"""How often closing asks another thread's run to end: one that comes before its job would be lost."""
+"""Time between two attempts to cancel another thread's run: an attempt before its job starts would be lost."""
 
 
 class Launcher:
-    """One launcher process, started when first needed and again after it died; a context manager.
+    """One launcher process, started on demand and again after its death; a context manager.
 
-    A launcher runs one command at a time: `run` may be called from any thread, and calls wait for each
-    other. Leaving the context, the end of this process and the launcher's own death all kill what runs.
+    A launcher runs one command at a time: any thread may call `run`, and calls wait for each other. Leaving the
+    context, the end of this process and the launcher's own death all kill the running command.
 
-    With an `enclosure` it runs inside that, where programs may do it harm: when one kills it, or keeps it
-    from answering, that is how the program ended.
+    With an `enclosure` it runs inside a sandbox, where programs can attack it: if one kills it or keeps it from
+    answering, that is reported as the end of that program.
     """
 
     def __init__(self, path: Path | None = None, *, enclosure: Enclosure | None = None) -> None:
@@ -122,9 +118,9 @@ class Launcher:
         self.close()
 
     def start(self) -> Capabilities:
-        """Start the launcher unless it runs already, and give what it can do here.
+        """Start the launcher unless it runs, and return its capabilities.
 
-        Raises `LauncherError` when it is missing, cannot be run or is not of this version.
+        Raises `LauncherError` if it is missing, cannot run or has another version.
         """
         with self._turn:
             if self._server is None:
@@ -132,11 +128,11 @@ class Launcher:
             return self._server.capabilities
 
     def run(self, command: Command) -> Ran:
-        """Run a command and give what became of it and of all its descendants; none of them is left.
+        """Run a command, and return its result with all its descendants; none of them survives.
 
-        Raises `LauncherError` when the launcher died or refuses the command. When interrupted, by Ctrl-C
-        or anything else, the tree is killed before the exception goes on. Either way the next call starts
-        a new launcher where one is needed.
+        Raises `LauncherError` if the launcher died or refuses the command. On an interruption, for example Ctrl-C,
+        the process tree is killed before the exception propagates. In both cases the next call starts a new
+        launcher if necessary.
         """
         if command.lock_counter == "off":
             return self._run(command)
@@ -167,19 +163,19 @@ class Launcher:
             return read_result(answer, id=id)
 
     def _patience(self, command: Command) -> float | None:
-        """How long an answer is waited for: inside an enclosure a program can stop its launcher."""
+        """Return how long to wait for an answer: inside a sandbox, a program can stop its launcher."""
         if self._enclosure is None or command.timeout_seconds is None:
             return None
         return min(command.timeout_seconds + SECONDS_TO_LEAVE, LONGEST_PATIENCE_SECONDS)
 
     def cancel(self) -> None:
-        """Kill what another thread's `run` has started; that call gives `Cancelled`. Else does nothing."""
+        """Kill the command of another thread's `run`, which then returns `Cancelled`; without one, do nothing."""
         server = self._server
         if server is not None:
             server.tell(CANCEL)
 
     def close(self) -> None:
-        """Kill what runs, in this thread or another, and wait until it and the launcher are gone.
+        """Kill the running command of any thread, and wait until it and the launcher have ended.
 
         May be called again; a later `run` starts a new launcher.
         """
@@ -194,7 +190,7 @@ class Launcher:
 
 
 class _Server:
-    """One started launcher, its two pipes and its complaints."""
+    """One started launcher, its two pipes and its error output."""
 
     def __init__(self, path: Path, enclosure: Enclosure | None) -> None:
         self._handed = None if enclosure is None else Handed(enclosure)
@@ -277,7 +273,7 @@ class _Server:
         )
 
     def close(self) -> None:
-        """Hang up, which makes the launcher kill everything and go; insist when it does not."""
+        """Close the pipe, so that the launcher kills everything and ends; kill it if it does not."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -299,7 +295,7 @@ class _Server:
             self._handed.close()
 
     def _wait_for_end(self) -> None:
-        """Wait for both of its processes: the guard is our child, the server holds the end of a pipe."""
+        """Wait for both processes: the guard is a child, and the server has the end of a pipe."""
         assert self._process.stdout is not None
         deadline = time.monotonic() + SECONDS_TO_LEAVE
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Counting locks and waits: the preloaded object, and the file of slots that its threads count into."""
+"""Count locks and waits with a preloaded object, whose threads count into a file of slots."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 _OBJECT = "perftrail-locks.so"
 _KINDS = 5
-"""The kinds of waits, each a number and nanoseconds."""
+"""Kinds of waits; each has a count and nanoseconds."""
 
 _SLOT = struct.Struct(f"=3Q{2 * _KINDS}Q2Q8x")
 _HEAD = struct.Struct("=QQ112x")
 _SLOTS = 65_536
-"""Of 128 bytes, one for each thread; the file is sparse: only those in use take memory."""
+"""Slots of 128 bytes, one for each thread; the file is sparse, so only used slots need memory."""
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the file is made by mkstemp
 _FILE = "perftrail-locks-"
 
 
 class LockFile:
-    """Where one invocation's threads count their locks and waits; see ``launcher/preload/slots.h``."""
+    """File with the counts of one invocation's threads; see ``launcher/preload/slots.h``."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     def counted(self, *, until: float) -> LockCounts | None:
-        """Give the sums over the tree; None when the object was loaded into no process of it.
+        """Return the sums over the process tree; `None` if no process loaded the object.
 
-        `until`: when the program ended, in seconds of CLOCK_MONOTONIC. What it broke off by that waited until then;
-        of several processes, not all ended then, and waits that were broken off are left out.
+        `until` is the end of the program, in seconds of CLOCK_MONOTONIC: waits that it interrupted lasted until
+        then. With several processes, not all of which ended then, interrupted waits are ignored.
         """
         # Through the open file: what has its name by now, a program may have put there.
         self._file.seek(0)
@@ -76,7 +76,7 @@ class LockFile:
 
 
 def _ended(row: tuple[int, ...], *, until_ns: int) -> list[int]:
-    """Give a slot's counts with the wait that the program's end broke off; anything may have been written there."""
+    """Return a slot's counts, with the wait that the program's end interrupted; its content may be arbitrary."""
     *counts, since_ns, kind = row
     if 0 < since_ns < until_ns and kind < _KINDS:
         counts[4 + 2 * kind] += until_ns - since_ns
@@ -84,7 +84,7 @@ def _ended(row: tuple[int, ...], *, until_ns: int) -> list[int]:
 
 
 def locks_object(launcher: Path) -> Path:
-    """Give the preloaded object that belongs to a launcher; raises `LauncherError` when it was not built."""
+    """Return the preloaded object of a launcher; raises `LauncherError` if it was not built."""
     path = launcher.with_name(_OBJECT)
     if not path.is_file():
         raise LauncherError(
@@ -98,9 +98,9 @@ def locks_object(launcher: Path) -> Path:
 def lock_file(
     launcher: Path, command: Command, *, directory: str | None = None
 ) -> Iterator[tuple[Command, LockFile]]:
-    """Make a command count its locks: gives it with the environment that does, and what it counts into.
+    """Return a command that counts its locks, and the file of its counts.
 
-    The file is made in `directory`, in memory unless one is given.
+    The file is created in `directory`, by default in memory.
     """
     preloaded = str(locks_object(launcher))
     with (
@@ -118,7 +118,7 @@ def lock_file(
 
 
 def remove_left_over_lock_files() -> None:
-    """Remove the files that killed perftrails left in memory."""
+    """Remove files that killed perftrail processes left in memory."""
     remove_left_over(_FILE, below=_shared())
 
 

@@ -1,4 +1,4 @@
-"""The launcher's language: a job as one line of fields, an answer as one line of JSON.
+"""The launcher's protocol: a job is one line of fields, an answer is one line of JSON.
 
 `launcher/PROTOCOL.md` in the source tree is its reference.
 """
@@ -39,10 +39,10 @@ CgroupVersion = Literal["cgroup1", "cgroup2"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a launcher said of itself at its start.
+    """Capabilities of a launcher, from its first line.
 
-    `own_peak_bytes` is the floor under every `max_rss_bytes` that it reads. The cgroup fields name the
-    version that gives the tree's memory, its CPU time and the kill, or None where no cgroup may be made.
+    `own_peak_bytes` is the lower limit of every `max_rss_bytes` that it reports. The cgroup fields name the version
+    that measures the tree's memory and CPU time and kills it, or `None` if no cgroup can be created.
     """
 
     version: str
@@ -59,7 +59,7 @@ class Capabilities:
 
 
 def job_line(command: Command, *, id: str) -> bytes:
-    """Write a command as a job line, its newline included; raises `LauncherError` for a NUL in a string."""
+    """Return a command as a job line with its newline; raises `LauncherError` for a NUL in a string."""
     return b"\t".join(_field(key, value) for key, value in _fields(command, id)) + b"\n"
 
 
@@ -100,7 +100,7 @@ def _fields(command: Command, id: str) -> Iterator[tuple[str, str]]:
 
 
 def read_answer(line: bytes) -> Mapping[str, Any]:
-    """Parse one line of the launcher; raises `LauncherError` when it is not an answer of its protocol."""
+    """Parse one line of the launcher; raises `LauncherError` for a line outside the protocol."""
     try:
         answer = json.loads(line)
     except ValueError as error:
@@ -115,7 +115,7 @@ def read_answer(line: bytes) -> Mapping[str, Any]:
 
 
 def read_hello(answer: Mapping[str, Any]) -> Capabilities:
-    """Read the launcher's first line; raises `LauncherError` when it speaks another protocol than we do."""
+    """Parse the launcher's first line; raises `LauncherError` for another version of the protocol."""
     if answer["event"] != "hello" or answer["protocol"] != PROTOCOL:
         raise LauncherError(
             f"launcher — speaks protocol {answer.get('protocol')!r} where {PROTOCOL} is needed; "
@@ -138,7 +138,7 @@ def read_hello(answer: Mapping[str, Any]) -> Capabilities:
 
 
 def read_result(answer: Mapping[str, Any], *, id: str) -> Ran:
-    """Read the answer to a job; raises `LauncherError` when the launcher refused it."""
+    """Parse the answer to a job; raises `LauncherError` if the launcher refused it."""
     if answer["event"] == "error":
         raise LauncherError(f"launcher — refused the job: {answer['message']}")
     if answer["event"] != "result" or answer["id"] != id:

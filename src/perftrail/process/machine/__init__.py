@@ -1,7 +1,7 @@
-"""Which machine this is: a fingerprint of what matters for speed, and the facts behind it.
+"""Identify the machine: a fingerprint of the facts that affect speed, and the facts themselves.
 
-Samples of different fingerprints are never pooled. No host name, user name or serial number is read; a machine
-that works for others beside its like is given a name, by which they are told apart.
+Samples of different fingerprints are never pooled. No host name, user name or serial number is read. A machine of a
+cluster gets a name that distinguishes it from equal machines.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["Platform", "Watch", "read_machine"]
 
 
 def read_machine(root: str = "/", platform: Platform | None = None, *, name: str = "") -> Machine:
-    """Read the machine that this process runs on; with a `name` it is another one than its like of other names.
+    """Return the machine of this process; a `name` distinguishes it from equal machines with other names.
 
-    `root` is where ``proc`` and ``sys`` are; `platform` what the C library and the kernel say when asked
-    directly. Read it before this process binds itself to some CPUs: their number is part of the fingerprint,
-    as in a container that has only some.
+    `root` contains ``proc`` and ``sys``; `platform` is the answer of the C library and the kernel. Call this before
+    the process binds itself to some CPUs: their number is part of the fingerprint, because a container may have
+    only some.
     """
     facts = read_facts(Path(root), platform or asked())
     # As pairs, so that nothing depends on the order in which facts are read.
@@ -33,7 +33,7 @@ def read_machine(root: str = "/", platform: Platform | None = None, *, name: str
 
 
 def asked() -> Platform:
-    """Ask the kernel and the C library what they are."""
+    """Return the architecture and the C library of this machine."""
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
     except (ValueError, OSError):

@@ -1,4 +1,4 @@
-"""The kernel's counters of what a machine does, read in some microseconds through files that stay open."""
+"""Read the kernel's counters of the machine's load, in microseconds, through files that stay open."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import ForeignMethod
 
 TICK_SECONDS = 0.01
-"""What /proc/stat counts in (USER_HZ), whatever the kernel's own tick is."""
+"""Unit of /proc/stat (USER_HZ), whatever the kernel's own tick is."""
 
 SLOW_SECONDS = 50e-6
-"""A gauge that takes longer than this to read is left out: some drivers sleep 10 ms to tell a frequency."""
+"""A gauge that takes longer to read is ignored: some drivers sleep for 10 ms to measure a frequency."""
 
 MOST_GAUGES = 16
-"""Of frequencies, temperatures and heat counters, so many are read; a machine can have hundreds."""
+"""Maximum number of frequencies, of temperatures and of throttling counters; a machine can have hundreds."""
 
 _LONGEST_READ = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """Where time comes from; a test gives its own."""
+    """Clocks; a test supplies its own."""
 
     monotonic: Callable[[], float] = time.monotonic
     since_boot: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -38,9 +38,9 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterReading:
-    """Every counter at one time, in seconds since some beginning; `None` is what this machine does not count.
+    """Every counter at one time, in seconds since an arbitrary start; `None` for missing counters.
 
-    `busy` is the CPU time that everybody used, `asleep` the time that the machine was suspended.
+    `busy` is the CPU time of all processes, `asleep` the time for which the machine was suspended.
     """
 
     at: float
@@ -60,7 +60,7 @@ class _Files:
     opened: list[int] = field(default_factory=list)
 
     def open(self, file: Path) -> int | None:
-        """Open a file of counters, None when it is not there or cannot be read."""
+        """Open a file of counters; `None` if it is missing or unreadable."""
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -69,7 +69,7 @@ class _Files:
         return descriptor if _read(descriptor) else None
 
     def open_quick(self, files: Iterable[Path]) -> tuple[int, ...]:
-        """Open those of some files that hold a number and give it quickly, not too many."""
+        """Open those files that contain a number and are fast to read, up to the maximum."""
         found = []
         for file in files:
             descriptor = self.open(file)
@@ -89,7 +89,7 @@ class _Files:
 
 
 class Gauges:
-    """The counters under a root directory (``/``, or a test's); `close` it."""
+    """The counters below a root directory (``/``, or a test's); call `close`."""
 
     def __init__(self, root: Path, clocks: Clocks) -> None:
         self._clocks = clocks
@@ -120,7 +120,7 @@ class Gauges:
 
     @property
     def method(self) -> ForeignMethod | None:
-        """How busy time is found here."""
+        """Source of the busy time."""
         if self._usage is not None:
             return "cpuacct"
         return "proc-stat" if self._stat is not None else None
@@ -149,17 +149,17 @@ class Gauges:
         )
 
     def hertz(self) -> float | None:
-        """The highest frequency of any CPU now."""
+        """Return the present highest frequency of any CPU."""
         found = [number for number in map(_number, self._hertz) if number is not None]
         return max(found) * 1000.0 if found else None
 
     def celsius(self) -> float | None:
-        """The highest temperature of any zone now."""
+        """Return the present highest temperature of any zone."""
         found = [number for number in map(_number, self._celsius) if number is not None]
         return max(found) / 1000.0 if found else None
 
     def _open_usage(self, root: Path) -> int | None:
-        """Open version 1's exact count of CPU time, if it is the root group's, which counts everybody."""
+        """Open version 1's exact count of CPU time, if it is the root group's, which counts all processes."""
         for name in ("cpuacct", "cpu,cpuacct"):
             group = root / "sys/fs/cgroup" / name
             if (group / "release_agent").exists():
@@ -167,16 +167,16 @@ class Gauges:
         return None
 
     def _open_limits(self, root: Path) -> tuple[int, ...]:
-        """Open the statistics of those control groups around us that limit CPU time."""
+        """Open the statistics of those control groups around this process that limit CPU time."""
         groups = [group for group in control_groups(root) if _limited(group)]
         opened = (self._files.open(group / "cpu.stat") for group in groups)
         return tuple(descriptor for descriptor in opened if descriptor is not None)
 
     def _idle_and_stolen(self) -> tuple[float | None, float | None]:
-        """Give the time that CPUs did nothing, and that a hypervisor took.
+        """Return the time in which CPUs were idle, and the time that a hypervisor took.
 
-        Busy time is what is left of idle time, which a tickless kernel knows to the microsecond; what it
-        counts as busy is sampled by the tick.
+        Busy time is the rest of idle time, which a tickless kernel knows to the microsecond; the kernel's busy
+        counters are sampled by the tick.
         """
         if self._stat is None:
             return None, None
@@ -239,7 +239,7 @@ def _after(text: bytes, name: bytes) -> int:
 
 
 def _pressure(descriptor: int | None) -> float | None:
-    """The seconds in which at least one task waited, from the line that begins with ``some``."""
+    """Return the seconds in which at least one task waited, from the line that begins with ``some``."""
     if descriptor is None:
         return None
     text = _read(descriptor)

@@ -1,4 +1,4 @@
-"""What the kernel's files tell of a machine; whatever is not there is left out."""
+"""Read facts about the machine from the kernel's files; missing facts are left out."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FINGERPRINT = (
     "libc",
     "virtualisation",
 )
-"""The facts that make a machine another one when they change; the others describe it at one time."""
+"""Facts of the fingerprint: a change makes it another machine. The other facts describe it at one time."""
 
 CPU_NAMES = ("model name", "cpu model", "cpu", "uarch", "Processor")
-"""The keys under which architectures name their CPU in ``/proc/cpuinfo``."""
+"""Keys of the CPU's name in ``/proc/cpuinfo``, by architecture."""
 
 HYPERVISORS = {
     "amazon ec2": "amazon",
@@ -37,19 +37,19 @@ HYPERVISORS = {
     "vmware": "vmware",
     "xen": "xen",
 }
-"""Words in the names of a virtual machine's maker and product, and what they mean."""
+"""Words in the manufacturer and product of a virtual machine, with the name of the hypervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """What cannot be read from a file: the architecture, and the C library with its version."""
+    """Facts that are in no file: the architecture, and the C library with its version."""
 
     architecture: str
     libc: str
 
 
 def read_facts(root: Path, platform: Platform) -> dict[str, str]:
-    """Read every fact that this machine tells, by name."""
+    """Return every available fact of this machine, by name."""
     cpus = root / "sys/devices/system/cpu"
     facts = {
         "cpu": _cpu(root),
@@ -74,7 +74,7 @@ def read_facts(root: Path, platform: Platform) -> dict[str, str]:
 
 
 def _booted(root: Path) -> str:
-    """When the machine was started, by its clock: UTC, ISO 8601 as the store writes times."""
+    """Return when the machine was started, by its clock: UTC, ISO 8601 in the store's format."""
     for line in _text(root / "proc/stat").splitlines():
         name, _, seconds = line.partition(" ")
         if name == "btime" and seconds.isdigit() and len(seconds) < 11:  # after year 2286 it is no time
@@ -91,12 +91,12 @@ def _text(file: Path) -> str:
 
 
 def _each(files: list[Path]) -> str:
-    """Give the different contents of some files, which most often is one."""
+    """Return the distinct contents of some files, usually one."""
     return " ".join(sorted({text for text in map(_text, files) if text}))
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
-    """Give the first value that is known under each key of ``/proc/cpuinfo``."""
+    """Return the first known value of each key in ``/proc/cpuinfo``."""
     found: dict[str, str] = {}
     for line in _text(root / "proc/cpuinfo").splitlines():
         key, colon, value = line.partition(":")
@@ -121,7 +121,7 @@ def _cpu(root: Path) -> str:
 
 
 def _allowed_cpus(root: Path) -> str:
-    """Return the list of CPUs that this process may use, which a container may cut down."""
+    """Return the list of CPUs that this process may use; a container may restrict it."""
     for line in _text(root / "proc/self/status").splitlines():
         if line.startswith("Cpus_allowed_list:"):
             return line.partition(":")[2]
@@ -129,7 +129,7 @@ def _allowed_cpus(root: Path) -> str:
 
 
 def _physical_cores(root: Path) -> str:
-    """Count the cores of the CPUs that this process may use; two of these may share one (SMT)."""
+    """Return the number of cores of the CPUs that this process may use; two CPUs may share a core (SMT)."""
     cpus = root / "sys/devices/system/cpu"
     siblings = {
         _text(cpus / f"cpu{cpu}/topology/thread_siblings_list") for cpu in _members(_allowed_cpus(root))
@@ -164,7 +164,7 @@ def _memory_gib(root: Path) -> str:
 
 
 def _cpu_quota(root: Path) -> str:
-    """Give how many CPUs' worth of time the control groups around this process allow, if they limit it."""
+    """Return the CPU quota of the control groups around this process, in CPUs; `None` without a limit."""
     least = float("inf")
     for controllers, path in _groups(root):
         if controllers == "":
@@ -183,7 +183,7 @@ def _cpu_quota(root: Path) -> str:
 
 
 def control_groups(root: Path) -> list[Path]:
-    """Give the directories of every control group that can limit our CPU time, our own first."""
+    """Return the directories of every control group that can limit this process's CPU time, its own first."""
     found = []
     for controllers, path in _groups(root):
         if controllers == "":
@@ -194,19 +194,19 @@ def control_groups(root: Path) -> list[Path]:
 
 
 def _groups(root: Path) -> list[tuple[str, str]]:
-    """Give the control groups of this process: their controllers (none in version 2) and their paths."""
+    """Return the control groups of this process: controllers (none in version 2) and paths."""
     lines = [line.split(":", 2) for line in _text(root / "proc/self/cgroup").splitlines()]
     return [(words[1], words[2]) for words in lines if len(words) == 3]
 
 
 def _upwards(mount: Path, path: str) -> list[Path]:
-    """Give the directories of a control group and of every one around it."""
+    """Return the directories of a control group and of all its parents."""
     parts = [part for part in path.split("/") if part not in ("", "..")]
     return [mount.joinpath(*parts[:length]) for length in range(len(parts), -1, -1)]
 
 
 def _virtualisation(root: Path) -> str:
-    """Say which hypervisor this runs under: ``none``, its name, or ``unknown`` when it hides its name."""
+    """Return the hypervisor: ``none``, its name, or ``unknown`` if it hides its name."""
     if "microsoft" in _text(root / "proc/sys/kernel/osrelease").lower():
         return "wsl"
     dmi = root / "sys/class/dmi/id"

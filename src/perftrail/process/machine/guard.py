@@ -1,4 +1,4 @@
-"""The guard's process: started by `perftrail.process.machine.settings`, it puts settings back when that is gone."""
+"""Main function of the guard process: it restores settings after the end of `perftrail.process.machine.settings`."""
 
 from __future__ import annotations
 

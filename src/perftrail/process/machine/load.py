@@ -1,6 +1,6 @@
-"""Watches what else a machine does: looks before and after each invocation and tells the difference.
+"""Observe other load on the machine: read counters before and after each invocation, and compute the difference.
 
-Who uses the CPUs: the processes that took most time between two looks.
+`busiest` names the processes that use the CPUs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """One process at one time: its parent, its name (hostile text), the CPU time it has used."""
+    """One process at one time: its parent, its name (hostile text), and its CPU time so far."""
 
     parent: int
     name: str
@@ -37,7 +37,7 @@ Census = dict[int, Process]
 
 
 def take_census(root: Path) -> Census:
-    """Read every process there is; one that ends meanwhile is left out."""
+    """Return every process; processes that end meanwhile are left out."""
     found: Census = {}
     for directory in (root / "proc").glob("[0-9]*"):
         try:
@@ -57,7 +57,7 @@ def take_census(root: Path) -> Census:
 
 
 def busiest(before: Census, after: Census, *, seconds: float, own: int, most: int = 5) -> tuple[Busy, ...]:
-    """Name who used most CPU time between two looks, the process `own` and its descendants left out."""
+    """Return the processes that used most CPU time between two readings, except `own` and its descendants."""
     ours = descendants(after, own)
     used = {
         pid: process.cpu_seconds - (before[pid].cpu_seconds if pid in before else 0.0)
@@ -69,7 +69,7 @@ def busiest(before: Census, after: Census, *, seconds: float, own: int, most: in
 
 
 def descendants(census: Mapping[int, Process], pid: int) -> frozenset[int]:
-    """Give a process and everything that it has started, as far as parents tell."""
+    """Return a process and all its descendants, as far as parents are known."""
     found, grew = {pid}, True
     while grew:
         more = {child for child, process in census.items() if process.parent in found} - found
@@ -79,14 +79,17 @@ def descendants(census: Mapping[int, Process], pid: int) -> frozenset[int]:
 
 
 RESOLVED_SECONDS: dict[ForeignMethod, float] = {"cpuacct": 0.05, "proc-stat": 0.2}
-"""How long a window must be to tell 0.1 CPU: idle time and stolen time are each cut to 10 ms; the exact count
-lags behind by a tick (4 ms at HZ = 250) on each CPU that somebody is running on."""
+"""Shortest window that resolves 0.1 CPU, in seconds.
+
+Idle time and stolen time are both truncated to 10 ms. The exact counter is late by one tick (4 ms at HZ = 250) for
+each busy CPU.
+"""
 
 RECENT_SECONDS = 0.5
-"""Over how long the machine must have been quiet to be called so."""
+"""Time for which the machine must have been quiet."""
 
 LONGEST_GAP_SECONDS = 0.1
-"""In a longer pause between two looks we may have built something, which would count as foreign."""
+"""After a longer pause between two readings, builds of perftrail could count as foreign load."""
 
 REMEMBERED_SECONDS = 2.0
 CENSUS_SECONDS = 0.3
@@ -94,21 +97,21 @@ CENSUS_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Moment:
-    """A look, and the CPU time that we and everything we started had used by then."""
+    """A reading, with the CPU time of this process and all its descendants."""
 
     look: CounterReading
     own: float
 
     @property
     def foreign(self) -> float | None:
-        """The CPU time that others have used, up to a constant."""
+        """CPU time of other processes, up to a constant."""
         return None if self.look.busy is None else self.look.busy - self.own
 
 
 class Watch:
-    """Looks at the counters of a machine; a context manager that keeps their files open.
+    """Reads the machine's counters; a context manager that keeps their files open.
 
-    `helpers` gives the ids of processes whose own CPU time is ours too, though nobody tells it: the launcher.
+    `helpers` returns the ids of processes whose CPU time belongs to perftrail, for example the launcher.
     """
 
     def __init__(
@@ -141,17 +144,17 @@ class Watch:
 
     @property
     def method(self) -> ForeignMethod | None:
-        """How foreign CPU use is found here; None where it cannot be."""
+        """Source of the foreign CPU time; `None` if there is none."""
         return self._gauges.method
 
     def begin(self) -> None:
-        """Look, just before an invocation starts."""
+        """Read the counters directly before an invocation."""
         if self._begun is not None:  # an invocation that was broken off used CPU time that nobody told
             self._moments.clear()
         self._begun = self._look()
 
     def end(self, own_cpu_seconds: float) -> Conditions:
-        """Look, just after an invocation and its descendants ended; `own_cpu_seconds` is what they used."""
+        """Read the counters directly after an invocation and its descendants; `own_cpu_seconds` is their CPU time."""
         before = self._begun
         assert before is not None, "begin comes first"
         self._begun = None
@@ -180,9 +183,9 @@ class Watch:
         )
 
     def recent(self) -> float | None:
-        """Look, and give the foreign use of the last half second in CPUs; None when not watched that long.
+        """Return the foreign load of the last half second in CPUs; `None` if not observed that long.
 
-        Where the machine does not tell at all it counts as quiet: 0.
+        A machine without counters counts as quiet: 0.
         """
         if self.method is None:
             return 0.0
@@ -191,7 +194,7 @@ class Watch:
         return None if since is None else _foreign(since, now)
 
     def busiest(self, *, seconds: float = CENSUS_SECONDS) -> tuple[Busy, ...]:
-        """Name the foreign processes that use most CPU time now; takes so many seconds."""
+        """Return the other processes that use most CPU time now; takes this number of seconds."""
         before, started = take_census(self._root), time.monotonic()
         time.sleep(seconds)
         after = take_census(self._root)
@@ -221,7 +224,7 @@ class Watch:
         return used
 
     def _since(self, seconds: float, now: _Moment) -> _Moment | None:
-        """The latest moment that is at least so long ago."""
+        """Return the latest reading that is at least this old."""
         return next((each for each in reversed(self._moments) if now.look.at - each.look.at >= seconds), None)
 
 

@@ -1,11 +1,9 @@
-"""What a machine is set to that matters to measurements, and which settings may be changed for a while.
+"""Read the machine's settings that affect measurements, and change some of them for a while.
 
-Changes settings for a while and puts them back, whoever dies in between.
-
-What the settings were is written down before the first is changed. A second process, the guard, waits for the
-end of the first and then puts everything back. When both are killed, the next perftrail finds the record:
-it is locked as long as either lives. The record lies where a restart of the machine, which also forgets
-the settings, deletes it.
+All changes are undone, whichever process dies. The original settings are written to a file before the first change. A
+second process, the guard, waits for the end of the first and then restores everything. If both are killed, the next
+perftrail process finds the file, which is locked as long as either lives. The file is in a directory that a reboot
+empties, because a reboot also resets the settings.
 """
 
 from __future__ import annotations
@@ -32,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
-    """A setting that may be changed for a while: its files below the root, and what they should say.
+    """A setting that may be changed for a while: its files below the root, and the wanted values.
 
-    Only what takes noise away and leaves the program what it is: huge pages, address randomisation and
-    sibling threads stay as they are, since else another thing would be measured.
+    Only settings that reduce noise and do not change the program: huge pages, address randomisation and sibling
+    threads stay as they are, because otherwise something else would be measured.
     """
 
     setting: str
@@ -55,7 +53,7 @@ KNOBS = (
     Knob(setting="nmi_watchdog", files="proc/sys/kernel/nmi_watchdog", wanted="0"),
     Knob(setting="swappiness", files="proc/sys/vm/swappiness", wanted="1"),
 )
-"""What `--fix` may change."""
+"""Settings that `--fix` may change."""
 
 PLAIN_FILES = {
     "aslr": "proc/sys/kernel/randomize_va_space",
@@ -75,7 +73,7 @@ PLAIN_FILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One file of a setting: what it says, and what it should."""
+    """One file of a setting, its present value and its wanted value."""
 
     setting: str
     file: str
@@ -84,7 +82,7 @@ class Change:
 
 
 def read_settings(root: str = "/") -> dict[str, str]:
-    """Read every setting that this machine tells, by name; an absent one is left out, an empty list is ''."""
+    """Return every available setting of this machine, by name; an empty list is ''."""
     top = Path(root)
     found = {name: text for name, file in PLAIN_FILES.items() if (text := text_of(top / file)) is not None}
     if "thp" in found:
@@ -106,7 +104,7 @@ def read_settings(root: str = "/") -> dict[str, str]:
 
 
 def possible_changes(root: str = "/") -> tuple[Change, ...]:
-    """Give what `--fix` would change here: each file of a knob that says something else than is wanted."""
+    """Return the changes of `--fix` on this machine: each file whose value is not the wanted one."""
     settings = read_settings(root)
     changes = []
     for knob in KNOBS:
@@ -120,7 +118,7 @@ def possible_changes(root: str = "/") -> tuple[Change, ...]:
 
 
 def text_of(file: Path) -> str | None:
-    """Give what a file of the kernel says, None when it is not there or may not be read."""
+    """Return the content of a kernel file; `None` if it is missing or unreadable."""
     try:
         return file.read_bytes().decode("utf-8", "replace").strip()
     except OSError:
@@ -128,7 +126,7 @@ def text_of(file: Path) -> str | None:
 
 
 def _offered(file: Path, governor: str) -> bool:
-    """Whether a frequency driver knows a governor; of other settings, True."""
+    """Return whether a frequency driver has a governor; True for other settings."""
     offered = (
         text_of(file.with_name("scaling_available_governors")) if file.name == "scaling_governor" else None
     )
@@ -136,7 +134,7 @@ def _offered(file: Path, governor: str) -> bool:
 
 
 def _power(root: Path) -> str:
-    """Say what the machine runs on: ``battery``, ``mains``, or nothing where it has no battery."""
+    """Return the power supply: ``battery``, ``mains``, or an empty text without a battery."""
     supplies = sorted((root / "sys/class/power_supply").glob("*"))
     batteries = [supply for supply in supplies if text_of(supply / "type") == "Battery"]
     # Mice and keyboards have batteries too, of the device's own.
@@ -148,7 +146,7 @@ def _power(root: Path) -> str:
 
 
 def _stolen(root: Path) -> dict[str, str]:
-    """Give the share of all CPU time since the start that a hypervisor took for others."""
+    """Return the share of all CPU time since boot that a hypervisor took."""
     words = (text_of(root / "proc/stat") or "").split("\n", 1)[0].split()
     if len(words) < 9 or words[0] != "cpu":
         return {}
@@ -163,7 +161,7 @@ READY = b"ready\n"
 
 
 def record_path() -> Path:
-    """Give where changes are written down: a directory of this boot, for root that of the whole machine."""
+    """Return the path of the record: a directory of this boot, for root the machine's."""
     if os.geteuid() == 0 and Path("/run").is_dir():
         return Path("/run/perftrail") / RECORD
     own = os.environ.get("XDG_RUNTIME_DIR")
@@ -171,7 +169,7 @@ def record_path() -> Path:
 
 
 def put_back_left_over(record: Path | None = None) -> tuple[Change, ...]:
-    """Undo what a perftrail that was killed with its guard left changed; give what was put back."""
+    """Undo the changes of a perftrail process that was killed with its guard; return the restored settings."""
     path = record or record_path()
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -190,10 +188,10 @@ def put_back_left_over(record: Path | None = None) -> tuple[Change, ...]:
 
 
 class Held:
-    """Settings that are changed inside its context and what they were after it.
+    """Changed settings inside its context, and the original ones afterwards.
 
-    Raises `SettingsError` when another perftrail holds settings, and when one cannot be changed; then all
-    are put back already.
+    Raises `SettingsError` if another perftrail process changed settings, and if one cannot be changed; then all are
+    restored before.
     """
 
     def __init__(self, changes: Sequence[Change], *, record: Path | None = None) -> None:
@@ -236,10 +234,9 @@ class Held:
 
 
 def run_attached(arguments: Sequence[str]) -> int:
-    """Run a command on our own terminal and give its exit code as a shell does.
+    """Run a command on this terminal, and return its exit code as a shell does.
 
-    Ctrl-C reaches the command too, and it is the command's to answer. Raises `UsageError` when there is no
-    such program.
+    Ctrl-C reaches the command, too, which decides what to do. Raises `UsageError` if the program does not exist.
     """
     try:
         process = subprocess.Popen(arguments)
@@ -252,7 +249,7 @@ def run_attached(arguments: Sequence[str]) -> int:
 
 
 def stand_guard(descriptor: int) -> None:
-    """Wait until whoever started this process is gone, then put back what is still changed: the guard's life."""
+    """Wait for the end of the parent process, then restore the settings: the guard's main function."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.write(sys.stdout.fileno(), READY)
@@ -262,7 +259,7 @@ def stand_guard(descriptor: int) -> None:
 
 
 def _start_guard(record: int) -> subprocess.Popen[bytes]:
-    """Start the guard, which shares the lock, and wait until it stands."""
+    """Start the guard, which shares the lock, and wait until it is ready."""
     guard = subprocess.Popen(
         [sys.executable, "-m", "perftrail.process.machine.guard", str(record)],
         stdin=subprocess.PIPE,
@@ -298,7 +295,7 @@ def _lock(path: Path) -> int:
 
 
 def _ours(descriptor: int) -> bool:
-    """Whether only we can have written a record: it names files that we would write to."""
+    """Return whether only this user can have written a record: it names files to write to."""
     status = os.fstat(descriptor)
     return status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
 
@@ -310,7 +307,7 @@ def _write(descriptor: int, text: str) -> None:
 
 
 def _put_back(descriptor: int) -> tuple[Change, ...]:
-    """Undo what a record says, and empty it; what somebody else has changed since then is left as it is."""
+    """Undo the changes of a record and empty it; settings that somebody else has changed since stay."""
     try:
         told = json.loads(os.pread(descriptor, 1 << 20, 0) or b"[]")
         changes = [Change(**each) for each in told]

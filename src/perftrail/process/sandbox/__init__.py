@@ -1,7 +1,4 @@
-"""Keeps what is built and run in a sandbox of bubblewrap's: what it sees, what it may write and use.
-
-Bubblewrap itself: where it is, and what starts a program in a sandbox.
-"""
+"""Run builds and benchmarks in a sandbox of bubblewrap: what they can read, write and use."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ _NAME = "bwrap"
 
 
 def find_program() -> str:
-    """Give the path of bubblewrap. Raises `SandboxError` when it is not installed."""
+    """Return the path of bubblewrap. Raises `SandboxError` if it is not installed."""
     path = shutil.which(_NAME)
     if path is None:
         raise SandboxError(
@@ -26,15 +23,15 @@ def find_program() -> str:
 
 
 def bubblewrap(view: View, room: Room) -> tuple[str, ...]:
-    """Give the words that, put before a program's own, start it with this view. Raises `SandboxError`.
+    """Return the words before a program's own that start it in a sandbox with this view. Raises `SandboxError`.
 
-    The program is the first process in there, and all others end with it.
+    The program is the first process inside, and all others end with it.
     """
     return (find_program(), *view.arguments(room), "--")
 
 
 def refusal(said: str) -> SandboxError:
-    """Give the error for a sandbox that could not be made, with what helps; `said` is what bubblewrap said."""
+    """Return the error of a sandbox that could not be created, with a remedy; `said` is bubblewrap's output."""
     known = next((remedy for words, remedy in _REMEDIES if any(word in said for word in words)), _ANY_REMEDY)
     last = said.strip().splitlines()[-1] if said.strip() else "bubblewrap said nothing"
     return SandboxError(

@@ -1,6 +1,6 @@
-"""Starts processes in a sandbox, each within the sandbox's limits, and says what was refused to it.
+"""Start processes in a sandbox within its limits, and report refused operations.
 
-Sees to it that what runs in a sandbox does not fill the disk.
+`DiskWatch` stops a program before it fills the disk.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 SECONDS_BETWEEN_LOOKS = 0.25
-"""A look asks for the free space, which takes 2 µs; at 2 GB/s it lets half a gigabyte pass."""
+"""Time between two checks of the free space, which take 2 µs; at 2 GB/s, half a gigabyte can pass."""
 
 ENTRY_BYTES = 4096
-"""What a file counts at least, whatever is in it: names fill a disk too."""
+"""Minimum size of a file: names fill a disk, too."""
 
 
 class DiskWatch:
-    """While it is entered, calls `stop` once when its directories were filled with more than so many bytes.
+    """While entered, calls `stop` once if its directories grew by more than a number of bytes.
 
-    It asks how much free space went, which costs nothing, and only when that is more than allowed looks who has
-    it: others write too.
+    It checks the free space, which is cheap, and measures the directories only if more than that is gone, because
+    other programs write, too.
     """
 
     def __init__(self, directories: Sequence[str], *, most_bytes: int, stop: Callable[[], None]) -> None:
@@ -67,7 +67,7 @@ class DiskWatch:
 
 
 def _free_bytes(directories: Sequence[str]) -> int:
-    """What is free on the file systems of directories, an unused name counted as an entry."""
+    """Return the free bytes on the file systems of directories; each unused name counts as an entry."""
     systems = {(status := os.statvfs(path)).f_fsid: status for path in directories}
     return sum(each.f_bfree * each.f_frsize + each.f_ffree * ENTRY_BYTES for each in systems.values())
 
@@ -77,7 +77,7 @@ def _held_bytes(directories: Sequence[str]) -> int:
 
 
 def _sizes(directory: str) -> Iterator[int]:
-    """The sizes on disk of what is below a directory, links not followed; what goes meanwhile is left out."""
+    """Return the sizes on disk of the files below a directory, without following links; missing files are ignored."""
     try:
         with os.scandir(directory) as entries:
             inside = list(entries)
@@ -96,30 +96,30 @@ _KILLED = 9
 _FILE_TOO_LARGE = 25
 _SAID_BYTES = 1 << 16
 _PROXIES = frozenset({"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"})
-"""Where there is no network they are of no use, and their addresses may hold passwords."""
+"""Proxy variables: without a network they are useless, and their addresses may contain passwords."""
 
 _ONLY_READ_CACHE = {"CCACHE_READONLY": "1", "CCACHE_TEMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
-"""What a build puts into the compiler cache other builds take out: a stranger's may only take."""
+"""Settings that make the compiler cache read-only: other builds would use what a sandboxed build writes."""
 
 
 class Cancelling(Protocol):
     """A starter whose run another thread can end."""
 
     def run(self, command: Command) -> Ran:
-        """Start a process, as `ports.Starter` says."""
+        """Start a process, as in `ports.Starter`."""
         ...
 
     def cancel(self) -> None:
-        """Kill what is running, whose `run` then gives `Cancelled`."""
+        """Kill the running command, whose `run` then returns `Cancelled`."""
         ...
 
     def close(self) -> None:
-        """End the launcher and its sandbox; the next `run` starts both anew."""
+        """End the launcher and its sandbox; the next `run` starts both again."""
         ...
 
 
 class Contained:
-    """Implements `ports.Starter` over a launcher that runs in a sandbox."""
+    """Implements `ports.Starter` with a launcher that runs in a sandbox."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Contained:
         self._default_memory_bytes = default_memory_bytes
 
     def run(self, command: Command) -> Ran:
-        """Start, wait for and account for one process, with an empty /tmp and home and within the limits."""
+        """Run one process with an empty /tmp and home and within the limits, and account for it."""
         if not self._room.empty(but=self._mounted):
             self._starter.close()
         limited = self._limited(command)
@@ -180,7 +180,7 @@ class Contained:
         return {**given, **_ONLY_READ_CACHE} if "CCACHE_DIR" in given else given
 
     def _refused(self, command: Command, ran: Ran, *, disk_full: bool) -> tuple[str, ...]:
-        """Say what is known, or likely, to have been refused; nothing of what ended well."""
+        """Return the operations that were refused, certainly or probably; empty after a success."""
         if ran.ended == Exited(code=0):
             return ()
         known = []
@@ -194,7 +194,7 @@ class Contained:
 
 
 def _said(command: Command) -> str:
-    """The end of what a program printed: hostile text, only searched for words."""
+    """Return the end of a program's output: hostile text, only searched for words."""
     parts = []
     for path in dict.fromkeys((command.stdout, command.stderr)):
         if path is None:

@@ -1,6 +1,6 @@
-"""What the inside of a sandbox shows of this machine, as arguments for bubblewrap.
+"""What programs in a sandbox see of this machine, as arguments of bubblewrap.
 
-The directories that a sandbox has for itself: its /tmp, its home, its /dev/shm.
+`Room` has a sandbox's own directories: /tmp, home and /dev/shm.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _OWN_SPACES = ("user", "pid", "ipc", "uts")
 _PROC_OF_KERNEL = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "mtrr")
-"""What of /proc changes the kernel. Root's own files stay writable to root, whatever power it has lost."""
+"""Parts of /proc that change the kernel. Root's own files stay writable to root, whatever capabilities it lost."""
 
 _SECRETS = ("/etc/shadow*", "/etc/gshadow*", "/etc/ssh/*_key", "/etc/ssl/private/*", "/etc/krb5.keytab")
-"""What only root can read, and who started perftrail as root could read in there too."""
+"""Files that only root can read; perftrail started as root could read them inside, too."""
 
 _HOMES = ("/home", "/root")
 _EMPTY_BYTES = 1 << 20
@@ -35,11 +35,11 @@ _RESOLVER = Path("/etc/resolv.conf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What programs in a sandbox can see and change.
+    """What programs in a sandbox can read and write.
 
-    They see the machine read-only, except for what is hidden: homes, /run, /tmp, secrets, and `hidden`. What is
-    hidden that way can be shown again: `shown` to be read, `writable` to be changed. All are absolute paths
-    without links; of two, the one that lies deeper wins.
+    They see the machine read-only, except hidden parts: homes, /run, /tmp, secrets, and `hidden`. Hidden parts can
+    be shown again: `shown` is readable, `writable` is writable. All are absolute paths without links; of two paths,
+    the deeper one wins.
     """
 
     writable: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class View:
     network: bool = False
 
     def arguments(self, room: Room) -> tuple[str, ...]:
-        """Give bubblewrap's arguments for this view; later ones lie over earlier ones."""
+        """Return bubblewrap's arguments for this view; later ones cover earlier ones."""
         return tuple(self._words(room))
 
     def _words(self, room: Room) -> Iterator[str]:
@@ -88,7 +88,7 @@ class View:
         return (*self.writable, *self.shown, *self.hidden)
 
     def mount_points(self, room: Room) -> frozenset[Path]:
-        """Say which files in the room things are mounted on: those must stay while the sandbox is there."""
+        """Return the mount points in the sandbox's own directories: they must exist as long as the sandbox."""
         bases = {"/tmp": room.tmp, "/var/tmp": room.tmp, **dict.fromkeys(_own_homes(), room.home)}  # noqa: S108
         paths = {*self._paths(), *_own_homes(), str(room.exchange)}
         return frozenset(
@@ -99,13 +99,13 @@ class View:
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """Those paths that lie in no other of them."""
+    """Return the paths that are inside no other path."""
     there = tuple(paths)
     return [path for path in there if not any(path.startswith(f"{other}/") for other in there)]
 
 
 def _depth(path: str) -> int:
-    """What is deeper comes later, so that nothing that is laid over a directory hides what was shown in it."""
+    """Return the depth of a path: deeper mounts come later, so that none is hidden by a mount above it."""
     return path.count("/")
 
 
@@ -143,11 +143,10 @@ _DIRECTORY = "perftrail-room-"
 
 
 class Room:
-    """Directories on this machine that one sandbox alone has; a context manager that removes them.
+    """Directories of one sandbox alone; a context manager that removes them.
 
-    They are real directories, so that they can be emptied between two starts from out here, and what is in
-    them counts as written to disk. Only its `/dev/shm` is in memory, as programs expect. `exchange` has the
-    same name inside.
+    They are real directories, so that perftrail can empty them between two invocations, and their content counts as
+    disk space. Only `/dev/shm` is in memory, as programs expect. `exchange` has the same name inside.
     """
 
     def __init__(self, below: Path) -> None:
@@ -170,14 +169,14 @@ class Room:
 
     @property
     def directories(self) -> tuple[Path, ...]:
-        """What a program in there may fill."""
+        """The directories that a program inside can fill."""
         return (self.tmp, self.home, self.exchange, self.shared_memory)
 
     def empty(self, *, but: Collection[Path] = ()) -> bool:
-        """Take away what the last program left; the mount points in `but` stay.
+        """Remove what the last program left, except the mount points in `but`.
 
-        False, with all taken away, when a mount point was moved away by that program: what is mounted must be
-        mounted anew.
+        Return False, after removing everything, if that program moved a mount point: everything must then be
+        mounted again.
         """
         intact = all(path.exists() and path.resolve() == path for path in but)
         for directory in self.directories:
@@ -185,11 +184,11 @@ class Room:
         return intact
 
     def remove(self) -> None:
-        """Take all of it away."""
+        """Remove all of it."""
         self._claims.close()
 
 
 def remove_left_over_rooms(*below: Path) -> None:
-    """Remove what rooms of killed perftrails left in memory and below these directories."""
+    """Remove directories of killed perftrail processes in memory and below these directories."""
     for directory in (_IN_MEMORY, *below):
         remove_left_over(_DIRECTORY, below=directory)
