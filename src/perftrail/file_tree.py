@@ -1,4 +1,4 @@
-"""Removes what strangers' programs made: never through their links, and also what they made unreadable.
+"""Remove trees that untrusted programs wrote: never through their links, and also unreadable parts.
 
 Scratch files and directories outside of a study's results, claimed by the process that made them.
 

@@ -1,4 +1,4 @@
-"""Jobs performed here, one after another, so that nothing of ours disturbs a measurement.
+"""Perform jobs in this process, one after another, so that nothing of perftrail disturbs a measurement.
 
 A second process of our own, in which is worked out what can be while this one goes on.
 

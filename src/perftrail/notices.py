@@ -1,4 +1,4 @@
-"""Telling others: a message by webhook or by mail. What fails raises `NoticeFailed`, and may be tried again.
+"""Send messages by webhook or mail. A failure raises `NoticeFailed`; the message may be sent again.
 
 A time by which a receiver has taken a message: one that answers a byte at a time holds nobody up.
 

@@ -1,4 +1,4 @@
-"""Studies made and measured on other machines: what is sent there, what is done there, what comes back.
+"""Build and measure on other machines: what is sent there, what runs there, and what comes back.
 
 Where jobs are performed.
 """

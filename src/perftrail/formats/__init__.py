@@ -1,4 +1,4 @@
-"""What other benchmark tools write, as series: recognised by content, read by the module of its format.
+"""Formats of other benchmark tools: detected by content, each read and written by one module.
 
 What a benchmark printed, read as metrics.
 """

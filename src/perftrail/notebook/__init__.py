@@ -1,4 +1,4 @@
-"""perftrail in a notebook: a study's samples and answers as Arrow tables, its figures as they are shown.
+"""A study in a notebook: samples and answers as Arrow tables, and charts.
 
 `perftrail.open` is the way in.
 """

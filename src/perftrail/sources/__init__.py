@@ -1,4 +1,4 @@
-"""Where revisions come from: one module for each kind of source, all behind `ports.Source`."""
+"""Sources of revisions: one module for each kind, all behind `ports.Source`."""
 
 from __future__ import annotations
 

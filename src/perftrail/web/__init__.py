@@ -1,1 +1,1 @@
-"""The face in a browser: pages, an API for programs, and what happens right now."""
+"""The dashboard: pages for browsers, an API for programs, and what runs right now."""
