@@ -1,6 +1,3 @@
-"""Build and measure on other machines: what is sent there, what runs there, and what comes back.
-
-Where jobs are performed.
-"""
+"""Build and measure on other machines: what is sent there, what runs there, and what comes back."""
 
 from __future__ import annotations

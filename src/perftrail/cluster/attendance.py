@@ -1,4 +1,4 @@
-"""A worker of a cluster: attends to what its scheduler gives it, until it is told to stop or the scheduler is gone."""
+"""Run a worker of a cluster: perform the jobs of its scheduler, until it is stopped or the scheduler is lost."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from perftrail.cluster.dask import Offer
 
 SECONDS_TO_JOIN = 60.0
-"""How long the scheduler is waited for: it may be started a little later."""
+"""Time to wait for the scheduler, which may start a little later."""
 
 SECONDS_TO_LEAVE = 5.0
 
 MILLISECONDS_BETWEEN_LOOKS = 500
-"""How often a worker looks whether its jobs are still wanted."""
+"""Time between two checks whether the worker's jobs are still wanted."""
 
 
 class Desk(Protocol):
-    """What a worker's jobs find there: whatever they have opened and go on with."""
+    """State of a worker that its jobs share: open studies, builders and launchers."""
 
     def drop(self, job: str) -> None:
-        """Kill what a job runs, from any thread, if it runs anything; may be called again."""
+        """Kill the processes of a job, from any thread; may be called again."""
         ...
 
     def stop(self) -> None:
-        """Kill what jobs run, from any thread and for good; none of them gives an outcome any more."""
+        """Kill the processes of all jobs, from any thread and for good; no job returns an outcome any more."""
         ...
 
 
 class _Attending(Worker):
-    """A worker that kills what its jobs run as soon as it closes: whoever gave them gives them to others."""
+    """A worker that kills the processes of its jobs as soon as it closes: the client starts these jobs elsewhere."""
 
     def __init__(self, address: str, *, desk: Desk, **options: Any) -> None:  # noqa: ANN401 - Dask's own options
         self.desk = desk
@@ -50,34 +50,35 @@ class _Attending(Worker):
         self.periodic_callbacks["perftrail"] = every
 
     def _drop_unwanted(self) -> None:
-        """Break off what whoever asked for it does not wait for any more; Dask only forgets what comes of it."""
+        """Stop jobs whose clients do not wait any more; Dask only forgets their outcomes."""
         for job, task in tuple(self.state.tasks.items()):
             if task.state == "cancelled":
                 self.desk.drop(str(job))
 
     async def close(self, *_: Any, **options: Any) -> Any:  # noqa: ANN401 - Dask's own options
-        """Leave, waiting for no job."""
+        """Leave without waiting for jobs."""
         self.desk.stop()
         options |= {"executor_wait": False, "timeout": SECONDS_TO_LEAVE}
         return await super().close(**options)
 
 
 def present_desk() -> object:
-    """Give the desk of the worker that performs the calling job."""
+    """Return the state of the worker that performs the calling job."""
     worker = get_worker()
     assert isinstance(worker, _Attending), "jobs of perftrail are performed by its own workers"
     return worker.desk
 
 
 def present_job() -> str:
-    """Name the calling job as `Desk.drop` names it."""
+    """Return the name of the calling job, for `Desk.drop`."""
     return str(get_worker().get_current_task())
 
 
 def attend(address: str, offer: Offer, desk: Desk, *, directory: Path) -> None:
-    """Work for a scheduler; returns when SIGTERM or SIGINT says to stop.
+    """Work for a scheduler; return when SIGTERM or SIGINT asks to stop.
 
-    Raises `ClusterError` when the scheduler cannot be reached, or is gone. Whatever jobs run is killed then.
+    Raises `ClusterError` if the scheduler cannot be reached or is lost. The processes of running jobs are killed
+    then.
     """
     silence(logging.ERROR)
     try:

@@ -1,19 +1,15 @@
-"""A cluster of Dask as perftrail uses it: who works in it, and jobs handed out to them.
+"""A cluster of Dask: its workers, and jobs on them.
 
-A worker of ours offers the resources `bench` (one), `build` (so many) and one that names its machine. A build
-goes to any worker that has a `build` free, a measurement to the bench of one machine. When a worker dies, Dask
-gives its jobs to another that offers the same; a job that was on too many that died is handed out anew here.
+A perftrail worker offers the resources `bench` (one), `build` (its parallel builds) and one that names its machine.
+A build runs on any worker with a free `build`, a measurement on the bench of one machine. If a worker dies, Dask
+moves its jobs to another worker with the same resources; a job that was on too many dying workers is started again
+by perftrail.
 
-What ``--engine`` and a worker name: a scheduler of Dask that others started, or so many workers of our own here.
+``--engine`` names a scheduler that somebody started, or a number of workers on this machine: a scheduler in this
+process, and processes that end with it. Their connections are encrypted with a certificate of their own: without it,
+everybody with access to the scheduler's port on this machine could run programs as this user.
 
-What Dask says by itself: nothing, since what matters of it is said here in words, once.
-
-What a worker tells of itself: which machine it is, and what it offers.
-
-Workers of our own on this machine: a scheduler in this process, and processes that end with it.
-
-Everything between them is encrypted with a certificate that is made for them alone: without it, whoever can
-reach the scheduler's port on this machine could run programs as us.
+Dask's own messages are silenced, because perftrail reports what matters once and in its own words.
 """
 
 from __future__ import annotations
@@ -53,7 +49,7 @@ if TYPE_CHECKING:
 
 
 MOST_WORKERS = 64
-"""So many workers of our own at once; each is a Python process of about 100 MB."""
+"""Maximum number of workers on this machine; each is a Python process of about 100 MB."""
 
 _FORMS = "dask://HOST:PORT, dask+tls://HOST:PORT or dask:local:N"
 _PLACE = r"([^/\s@?#]+:([0-9]{1,5}))/?"
@@ -64,14 +60,14 @@ _HERE = re.compile(r"dask:local:([0-9]{1,4})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """A scheduler that runs somewhere: ``tcp://HOST:PORT``, or ``tls://HOST:PORT`` where all is encrypted."""
+    """A scheduler that runs somewhere: ``tcp://HOST:PORT``, or ``tls://HOST:PORT`` with encryption."""
 
     address: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnWorkers:
-    """So many workers on this machine, started and ended with the command: one measures, all build."""
+    """Workers on this machine that live as long as the command: one measures, all build."""
 
     count: int
 
@@ -117,41 +113,41 @@ _SPEAKERS = ("distributed", "tornado", "asyncio")
 
 
 def silence(level: int = logging.CRITICAL) -> None:
-    """Keep Dask's own messages below a level to itself; each of its loggers has a level of its own."""
+    """Silence Dask's own messages below a level; each of its loggers has its own level."""
     for name in (*_SPEAKERS, *logging.root.manager.loggerDict):
         if name.partition(".")[0] in _SPEAKERS:
             logging.getLogger(name).setLevel(level)
 
 
 FACTS = "perftrail"
-"""The name under which a worker tells the scheduler what it is."""
+"""Name under which a worker describes itself to the scheduler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a worker tells of itself: its machine, how many builds at once, its version of perftrail."""
+    """Description of a worker: its machine, its parallel builds, its version of perftrail."""
 
     machine: Machine
     builds: int
     version: str
 
     def facts(self) -> dict[str, object]:
-        """Put it as plain data."""
+        """Return it as plain data."""
         machine = {"id": self.machine.id, "facts": dict(self.machine.facts)}
         return {"machine": machine, "builds": self.builds, "version": self.version}
 
     def resources(self) -> dict[str, float]:
-        """Put it as Dask counts it."""
+        """Return it as Dask's resources."""
         return {"bench": 1, "build": self.builds, resource_of(self.machine): 1}
 
 
 def told_machine(machine: Machine) -> str:
-    """Name a machine for people: by its name where it has one."""
+    """Return a machine's name for people: its own name if it has one."""
     return quoted(machine.facts.get("name", machine.id))
 
 
 def read_offer(facts: Mapping[str, object]) -> Offer:
-    """Read what a worker tells; of one that tells less, as another version may, what there is."""
+    """Return the description of a worker; another version may describe less."""
     machine, builds = facts.get("machine"), facts.get("builds")
     kept = machine if isinstance(machine, dict) else {}
     told = kept.get("facts")
@@ -166,30 +162,30 @@ def read_offer(facts: Mapping[str, object]) -> Offer:
 
 
 def resource_of(machine: Machine) -> str:
-    """Name the resource that only workers of a machine offer."""
+    """Return the resource that only workers of a machine offer."""
     return f"machine {machine.id}"
 
 
 SECONDS_TO_CONNECT = 10.0
 SECONDS_TO_COME = 30.0
-"""How long workers are waited for when there is none yet, as when both were started by one script."""
+"""Time to wait for the first worker, for example if one script starts both."""
 
 SECONDS_TO_COME_BACK = 30.0
-"""How long a machine that has no worker any more is waited for: a supervisor starts another one."""
+"""Time to wait for a machine without workers: a supervisor starts another one."""
 
 SECONDS_TO_FETCH = 10.0
-"""How long what came of a job is waited for at first, before it is looked whether it can still come."""
+"""Time to wait for an outcome before checking whether it can still come."""
 
 SECONDS_BETWEEN_LOOKS = 1.0
 
 MOST_WORKER_DEATHS = 8
-"""So often a job is handed out anew that was, each time, on as many workers that died as the scheduler allows."""
+"""Number of times that a job is started again after it was on as many dying workers as the scheduler allows."""
 
 LOST = (OSError, CommClosedError, TimeoutError, CancelledError, TaskCancelled)
 
 
 class Cluster:
-    """Workers that a scheduler knows, and engines over them."""
+    """The workers of a scheduler, and engines that use them."""
 
     def __init__(self, client: Client, *, patience_seconds: float) -> None:
         self._client = client
@@ -197,7 +193,7 @@ class Cluster:
         self.patience_seconds = patience_seconds
 
     def offers(self) -> tuple[Offer, ...]:
-        """Give what the workers offer that are there now. Raises `ClusterError` when the scheduler is lost."""
+        """Return the descriptions of all present workers. Raises `ClusterError` if the scheduler is lost."""
         scheduler = self._client.scheduler
         if scheduler is None:
             raise self.lost()
@@ -210,17 +206,17 @@ class Cluster:
         return tuple(read_offer(each) for each in facts if isinstance(each, dict))
 
     def building(self) -> DaskEngine:
-        """Give the engine that builds, wherever there is room."""
+        """Return the engine that builds on any free worker."""
         return DaskEngine(self, {"build": 1})
 
     def measuring(self, machine: Machine) -> DaskEngine:
-        """Give the engine that measures on one machine."""
+        """Return the engine that measures on one machine."""
         return DaskEngine(self, {"bench": 1, resource_of(machine): 1}, machine=machine)
 
     def submit(
         self, perform: Callable[[Job], Done], job: Job, resources: Mapping[str, float]
     ) -> Future[Done]:
-        """Hand a job out."""
+        """Submit a job."""
         key = f"perftrail-{uuid.uuid4().hex}"
         try:
             handed: Future[Done] = self._client.submit(
@@ -231,7 +227,7 @@ class Cluster:
         return handed
 
     def wait(self, future: Future[Done], machine: Machine | None) -> None:
-        """Wait until a job has come to an end; while it does not, look whether it still can."""
+        """Wait for the end of a job, and check meanwhile whether it can still end."""
         absent_since: float | None = None
         while True:
             try:
@@ -252,7 +248,7 @@ class Cluster:
                 raise self._left(machine)
 
     def lost(self) -> ClusterError:
-        """Say that nothing can be heard of the cluster any more."""
+        """Return the error of a lost cluster."""
         return ClusterError(
             f"{self.address}: the scheduler is gone or cannot be reached any more; what was measured is kept. "
             "Start it again, with its workers, and the same command goes on from there"
@@ -281,28 +277,28 @@ class DaskEngine:
         self._machine = machine
 
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Perform jobs one after the other, each handed out when the last one's outcome was dealt with."""
+        """Perform jobs one after the other; each is submitted after the caller handled the last outcome."""
         return (self.begin(perform, job).outcome() for job in jobs)
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
-        """Hand a job out; it waits at the scheduler until a worker has what it needs."""
+        """Submit a job; it waits at the scheduler for a worker with the resources."""
         return _Handed(self, perform, job)
 
     def submit(self, perform: Callable[[Job], Done], job: Job) -> Future[Done]:
-        """Give Dask a job."""
+        """Submit a job to Dask."""
         return self._cluster.submit(perform, job, self._resources)
 
     def wait(self, future: Future[Done]) -> None:
-        """Wait until a job of this engine has come to an end."""
+        """Wait for the end of a job of this engine."""
         self._cluster.wait(future, self._machine)
 
     def lost(self) -> ClusterError:
-        """Say that nothing can be heard of the cluster any more."""
+        """Return the error of a lost cluster."""
         return self._cluster.lost()
 
 
 class _Handed(Generic[Job, Done]):
-    """A job that Dask has."""
+    """A job that was submitted to Dask."""
 
     def __init__(self, engine: DaskEngine, perform: Callable[[Job], Done], job: Job) -> None:
         self._engine = engine
@@ -331,7 +327,7 @@ class _Handed(Generic[Job, Done]):
             return done
 
     def _began_again(self) -> bool:
-        """Hand the job out anew when its workers died; after too often it is the job that kills them."""
+        """Submit the job again after its workers died; after too many times, the job is blamed."""
         if self._future.status != "error":
             return False
         why = self._future.exception()
@@ -349,7 +345,7 @@ class _Handed(Generic[Job, Done]):
 
 @contextmanager
 def connected(address: str, *, security: Security | None = None, workers: int = 1) -> Iterator[Cluster]:
-    """Connect to a scheduler, and wait until it has so many workers of ours, or has had time enough and has one.
+    """Connect to a scheduler, and wait until it has enough perftrail workers, or at least one when the time is over.
 
     Raises `ClusterError` with the remedy.
     """
@@ -396,7 +392,7 @@ def _awaited(cluster: Cluster, workers: int) -> tuple[Offer, ...]:
 
 
 def _refuse_unfit(cluster: Cluster, offers: Iterable[Offer]) -> None:
-    """Refuse workers of another version: what is sent to them would mean something else there."""
+    """Refuse workers of another version, which would read the same data differently."""
     others = sorted(
         {
             f"{told_machine(each.machine)} has {quoted(each.version)}"
@@ -418,22 +414,22 @@ def _told(error: BaseException) -> str:
 SECONDS_TO_LEAVE = 10.0
 
 ALLOWED_FAILURES = 20
-"""So many workers may die with one job before the scheduler takes it for what kills them."""
+"""Number of workers that may die with one job before the scheduler blames the job."""
 
 _FILES = {
     "tls_ca_file": "CA_FILE",
     "tls_worker_cert": "WORKER__CERT",
     "tls_worker_key": "WORKER__KEY",
 }
-"""What a worker needs of the certificate, and by which of Dask's own variables it is told."""
+"""Files of the certificate, with the variables of Dask that name them."""
 
 
 @contextmanager
 def own_workers(count: int, *, home: Path) -> Iterator[Cluster]:
-    """Start a scheduler and workers with a build each, all of them this machine; they end with the block.
+    """Start a scheduler and workers with one build each, all on this machine; they end with the block.
 
-    When this process dies, the workers see their scheduler gone and end as well. `home` is a directory of theirs that
-    only we can enter. Raises `ClusterError`.
+    If this process dies, the workers lose their scheduler and end, too. `home` is their directory, which only this
+    user can enter. Raises `ClusterError`.
     """
     try:
         security = Security.temporary()
@@ -467,7 +463,7 @@ def own_workers(count: int, *, home: Path) -> Iterator[Cluster]:
 
 
 def _start(address: str, directory: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a worker that is this machine, and no other one by a name."""
+    """Start a worker that counts as this machine."""
     words = [sys.executable, "-m", "perftrail", "worker", address, "--builds", "1", "--machine", ""]
     with directory.with_suffix(".log").open("ab") as log:
         return subprocess.Popen(
@@ -480,7 +476,7 @@ def _start(address: str, directory: Path, environment: Mapping[str, str]) -> sub
 
 
 def _written(security: Security, home: Path) -> dict[str, str]:
-    """Write a certificate where only we can read it; give the variables that say where."""
+    """Write a certificate that only this user can read; return the variables that name it."""
     told = {}
     for name, variable in _FILES.items():
         path = home / name

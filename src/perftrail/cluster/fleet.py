@@ -1,8 +1,7 @@
-"""A command's side of a cluster: its machines, who builds for it, and the bench that measures.
+"""The command's side of a cluster: its machines, its build workers, and the bench that measures.
 
-The calls that a worker answers: what is sent is a value, what is done is done at the worker's desk.
-
-What a command does for its workers: hands jobs out, sends along what one lacks, takes in what comes back.
+Jobs are values that run in the worker's state. The command submits them, sends what a worker lacks, and receives
+outcomes, builds and logs.
 """
 
 from __future__ import annotations
@@ -44,42 +43,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Make:
-    """Makes subjects on whichever worker it is called."""
+    """Builds subjects on the worker on which it runs."""
 
     site: Site
     parcels: tuple[Parcel, ...] = ()
 
     def __call__(self, making: Making) -> Carried[Built | Failure] | Lacks:
-        """Make one there."""
+        """Build a subject on the worker."""
         return _desk().make(self.site, self.parcels, making)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relink:
-    """Relinks subjects on whichever worker it is called."""
+    """Relinks subjects on the worker on which it runs."""
 
     site: Site
     parcels: tuple[Parcel, ...] = ()
 
     def __call__(self, relinking: Relinking) -> Carried[Mapping[int, Built | Failure]] | Lacks:
-        """Relink one there."""
+        """Relink a subject on the worker."""
         return _desk().relink(self.site, self.parcels, relinking)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invoke:
-    """Starts what is ready on whichever worker it is called."""
+    """Starts a ready benchmark on the worker on which it runs."""
 
     site: Site
     parcels: tuple[Parcel, ...] = ()
 
     def __call__(self, start: Start) -> Carried[Outcome] | Lacks:
-        """Start once there."""
+        """Start a benchmark on the worker."""
         return _desk().invoke(self.site, self.parcels, start)
 
 
 def greet(site: Site) -> Lacks | None:
-    """Say what a worker would need before it can do anything for a study; nothing where it has it all."""
+    """Return what a worker lacks before it can work on a study; empty if it has everything."""
     return _desk().greet(site)
 
 
@@ -92,11 +91,11 @@ def _desk() -> StudyWorker:
 T = TypeVar("T")
 
 MOST_SENDINGS = 5
-"""A job is sent so often, as each time another worker may take it that lacks something."""
+"""Maximum number of times a job is sent, because each time another worker may take it that lacks something."""
 
 
 class Supplier:
-    """Has jobs of one study done by workers. `outputs` says what may be used of a subject's build."""
+    """Lets workers perform the jobs of one study. `outputs` returns the usable outputs of a subject's build."""
 
     def __init__(self, site: Site, outputs: Callable[[Subject], Sequence[str]]) -> None:
         self._site = site
@@ -106,12 +105,12 @@ class Supplier:
         self._first: tuple[Parcel, ...] = ()
 
     def greet(self, engine: Engine) -> None:
-        """Ask a worker what it needs, so that the first jobs bring it: the next worker likely needs it too."""
+        """Ask a worker what it lacks, so that the first jobs bring it: the next worker probably lacks the same."""
         lacks = engine.begin(greet, self._site).outcome()
         self._first = (self._study_parcel(),) if lacks is not None else ()
 
     def make(self, engine: Engine, making: Making) -> Pending[Built | Failure]:
-        """Have a subject made, and brought here where the worker's directory cannot be seen from here."""
+        """Let a worker build a subject, and copy the build here if the worker's directory is not visible here."""
 
         def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Built | Failure] | Lacks]:
             return engine.begin(Make(site=self._site, parcels=parcels or self._first), making)
@@ -119,7 +118,7 @@ class Supplier:
         return _Supplied(send, lambda _: (self._study_parcel(),), self._take_build)
 
     def relink(self, engine: Engine, relinking: Relinking) -> Pending[Mapping[int, Built | Failure]]:
-        """Have a subject relinked, and its layouts brought here where the worker's directory cannot be seen."""
+        """Let a worker relink a subject, and copy its layouts here if the worker's directory is not visible here."""
 
         def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Mapping[int, Built | Failure]] | Lacks]:
             return engine.begin(Relink(site=self._site, parcels=parcels or self._first), relinking)
@@ -127,7 +126,7 @@ class Supplier:
         return _Supplied(send, lambda _: (self._study_parcel(),), self._take_layouts)
 
     def begin(self, engine: Engine, start: Start) -> Pending[Outcome]:
-        """Hand a start out."""
+        """Submit an invocation."""
 
         def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Outcome] | Lacks]:
             return engine.begin(Invoke(site=self._site, parcels=parcels), start)
@@ -135,7 +134,7 @@ class Supplier:
         return _Supplied(send, lambda lacks: self._parcels(lacks, start), self._take)
 
     def _take(self, carried: Carried[T]) -> T:
-        """Take in the logs that came along with an outcome."""
+        """Store the logs that came with an outcome."""
         if carried.logs:
             unpack_logs(carried.logs, self._root, below=LOGS)
         return carried.outcome
@@ -149,7 +148,7 @@ class Supplier:
         return self._take(carried)
 
     def _take_files(self, files: Sequence[Parcel], outcomes: Iterable[Built | Failure]) -> None:
-        """Put the builds that came along where they belong."""
+        """Store the builds that came with an outcome."""
         builts = {each.key: each for each in outcomes if isinstance(each, Built)}
         for parcel in files:
             built = builts[parcel.name]
@@ -204,10 +203,10 @@ class _Supplied(Generic[T]):
 
 
 TOKEN = "cluster.id"  # noqa: S105 - it names a directory, and opens nothing
-"""The file in a results directory that holds what it is known by."""
+"""File with the identity of a results directory."""
 
 SIGN = "cluster.sign."
-"""What a command's sign in its results directory begins with."""
+"""Prefix of the file by which a command marks its results directory."""
 
 
 class Fleet:
@@ -224,7 +223,7 @@ class Fleet:
 
     @property
     def parallel_builds(self) -> int:
-        """How many builds the workers that are there now make at once."""
+        """Number of parallel builds of all present workers."""
         return max(1, sum(offer.builds for offer in self._cluster.offers()))
 
     def settle(
@@ -235,7 +234,7 @@ class Fleet:
         own: Patched | None,
         outputs: Callable[[Subject], Sequence[str]],
     ) -> None:
-        """Say which study all is done for; comes before anything is begun. `root` is its results directory."""
+        """Set the study of all jobs; call it before any job. `root` is the results directory."""
         token = token_of(root)
         site = Site(
             study=study,
@@ -250,26 +249,26 @@ class Fleet:
         self._supplier.greet(self._building)
 
     def begin(self, key: str, subject: Subject, recipe: Recipe) -> Pending[Built | Failure]:
-        """Have a subject made by whoever is free."""
+        """Let a free worker build a subject."""
         making = Making(key=key, subject=subject, recipe=recipe)
         return self._settled.make(self._building, making)
 
     def relink(
         self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
     ) -> Pending[Mapping[int, Built | Failure]]:
-        """Have a subject relinked by a free worker."""
+        """Let a free worker relink a subject."""
         making = Making(key=built.key, subject=subject, recipe=recipe)
         relinking = Relinking(making=making, artefact=built.artefact, layouts=dict(layouts))
         return self._settled.relink(self._building, relinking)
 
     def measuring(self, known: Sequence[str]) -> Machine:
-        """Give the machine that measures, of those whose samples are `known` the last that is there, else the first."""
+        """Return the machine that measures: the last present one of those with samples (`known`), else the first."""
         there = {machine.id: machine for machine in self.machines}
         before = [there[each] for each in known if each in there]
         return before[-1] if before else self.machines[0]
 
     def bench(self, machine: Machine, store: Store, invoker: Invoker) -> Bench:
-        """Give the bench of the machine that measures; `invoker` is who starts things here, which it does not."""
+        """Return the bench of the measuring machine; `invoker` is not used, because it starts benchmarks here."""
         return Bench(
             store=store,
             engine=LocalEngine(),
@@ -298,7 +297,7 @@ def open_fleet(engine: str) -> Iterator[Fleet]:
 
 
 def token_of(root: Path) -> str:
-    """Give what the results directory is known by, written when it is asked for first."""
+    """Return the identity of the results directory; write it at the first call."""
     path = root / TOKEN
     known = path.read_text(encoding="ascii") if path.exists() else ""
     if not known:  # nothing is there, or a disk was full when it was to be written
@@ -308,7 +307,10 @@ def token_of(root: Path) -> str:
 
 
 def leave_sign(root: Path, token: str) -> str:
-    """Leave a file of a new name in the results directory, which we hold: a copy made before does not have it."""
+    """Write a file with a new name into the results directory, which this process has locked.
+
+    Earlier copies lack it.
+    """
     for old in root.glob(f"{SIGN}*"):
         old.unlink(missing_ok=True)
     name = f"{SIGN}{uuid.uuid4().hex}"

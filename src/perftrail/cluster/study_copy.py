@@ -1,9 +1,8 @@
-"""Where a study lies on a worker's machine: in the command's own directory, or in one of the worker's.
+"""The place of a study on a worker's machine: the command's own directory, or one of the worker's.
 
-A worker that reads in the command's results directory what the command has just written there works in it. Else it
-keeps the study's files, its sources and its builds below a directory of its own, and what it lacks is sent to it.
-
-What lies beside a study file, which builds and benchmarks may use: named cheaply, and packed to travel.
+A worker that can read the file that the command has just written works in the command's directory. Otherwise it has
+the study's files, sources and builds in its own directory, and the command sends what is missing. `study_digest`
+and `pack_study` describe and pack the files beside the study file, which builds and benchmarks may use.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
 
 
 LOGS = "logs"
-"""Where logs lie below a results directory."""
+"""Name of the directory of logs in a results directory."""
 
 STUDY = "study"
-"""The parcel of what lies beside a study file."""
+"""Name of the parcel with the files beside a study file."""
 
 
 class Grounds:
@@ -51,7 +50,7 @@ class Grounds:
 
     @cached_property
     def study(self) -> Study:
-        """The study with its paths as they are here."""
+        """The study with its paths on this machine."""
         study = self._site.study
         if self.shared:
             return study
@@ -71,7 +70,7 @@ class Grounds:
         return here
 
     def lacks(self, parcels: Sequence[Parcel], prepared: Prepared | None = None) -> Lacks | None:
-        """Take in what was sent, and say what of what is needed is not there; nothing when all is."""
+        """Store what was sent, and return what is still missing."""
         if self.shared:
             return None
         sent = {parcel.name: parcel.packed for parcel in parcels}
@@ -88,12 +87,12 @@ class Grounds:
         return Lacks(names=tuple(lacking)) if lacking else None
 
     def here(self, prepared: Prepared) -> Prepared:
-        """Give what is ready by its paths here."""
+        """Return a ready benchmark with its paths on this machine."""
         built = replace(prepared.built, directory=self._moved(prepared.built.directory))
         return replace(prepared, built=built, out=self._moved(prepared.out))
 
     def made(self, outcome: Built | Failure, recipe: Recipe) -> Carried[Built | Failure]:
-        """Give what came of a build as the command knows it, with the build where it does not see it."""
+        """Return the outcome of a build as the command knows it, with the build itself if the command cannot see it."""
         if self.shared:
             return Carried(outcome=outcome)
         return Carried(
@@ -105,7 +104,7 @@ class Grounds:
     def relinked(
         self, outcomes: Mapping[int, Built | Failure], recipe: Recipe
     ) -> Carried[Mapping[int, Built | Failure]]:
-        """Return the relinked layouts as the command knows them, with these where it does not see them."""
+        """Return the relinked layouts as the command knows them, with their files if it cannot see them."""
         if self.shared:
             return Carried(outcome=outcomes)
         return Carried(
@@ -127,9 +126,9 @@ class Grounds:
         )
 
     def started(self, outcome: Outcome, log: str) -> Carried[Outcome]:
-        """Give what came of a start as the command knows it, with its logs where it does not see them.
+        """Return the outcome of an invocation as the command knows it, with its logs if the command cannot see them.
 
-        `log` is what their names begin with, below the results directory.
+        `log` is the common part of the names of its logs, below the results directory.
         """
         if self.shared:
             return Carried(outcome=outcome)
@@ -156,7 +155,7 @@ class Grounds:
         return True
 
     def _source(self, source: Source) -> Source:
-        """Give a source that lies beside the study file by its path here; a repository of git does not travel."""
+        """Return a source beside the study file with its path on this machine; a git repository is not sent."""
         if source.kind == "git":
             return source
         directory = self._site.study.directory
@@ -176,7 +175,7 @@ class Grounds:
 
 
 def build_parcel(prepared: Prepared) -> str:
-    """Name the parcel of a build with one benchmark's own."""
+    """Return the name of the parcel with a build and one benchmark build."""
     return f"{prepared.built.key}/{Path(prepared.out).name}"
 
 
@@ -188,16 +187,16 @@ def _read(path: Path) -> str:
 
 
 LEFT_OUT = (".perftrail", ".git", "__pycache__")
-"""Results, a repository's own files, and what Python makes anew."""
+"""Results, a repository's own files, and files that Python creates again."""
 
 
 def study_digest(directory: Path) -> str:
-    """Name what lies beside a study file by names, sizes and times: equal names, nothing was changed."""
+    """Return the digest of names, sizes and times of the files beside a study file."""
     return content_key(sorted(_told(directory)))
 
 
 def pack_study(directory: Path) -> bytes:
-    """Pack what lies beside a study file. Raises `ClusterError` where that is more than may travel."""
+    """Pack the files beside a study file. Raises `ClusterError` if they are too large."""
     names = sorted(each.name for each in directory.iterdir() if each.name not in LEFT_OUT)
     return pack(directory, names, what="what lies beside the study file", but=LEFT_OUT)
 

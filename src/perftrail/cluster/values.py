@@ -1,7 +1,4 @@
-"""What goes between a command and the workers that do its work: frozen values, and nothing else of ours.
-
-On which terms a worker works.
-"""
+"""Values that a command and its workers exchange: frozen and plain, and the terms of a worker."""
 
 from __future__ import annotations
 
@@ -24,11 +21,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where a study is made and measured, as the command sees it, whose version of perftrail is `version`.
+    """A study as the command sees it; `version` is the command's perftrail version.
 
-    `root` is its results directory and `token` what that is known by, whichever command uses it. `sign` is the file
-    that this command has left there, which says so: who reads it sees the same directory, and no copy of it. `digest`
-    names what lies beside the study file. `own` is a patched revision of our own.
+    `root` is the results directory and `token` its identity, whichever command uses it. `sign` is a file that this
+    command wrote there: a process that can read it sees the same directory, and not a copy. `digest` describes the
+    files beside the study file. `own` is a patched revision.
     """
 
     study: Study
@@ -42,7 +39,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """A job: make this subject; `key` is the name that the command has for what comes of it."""
+    """A job: build this subject; `key` is the command's content key of the build."""
 
     key: str
     subject: Subject
@@ -51,9 +48,9 @@ class Making:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relinking:
-    """A job: relink this subject with each of these seeds; `layouts` gives the name that the command has for each.
+    """A job: relink this subject with each of these seeds; `layouts` has the command's content keys.
 
-    `artefact` is that of the subject's build where the command has it from.
+    `artefact` is that of the subject's build, if the command has it.
     """
 
     making: Making
@@ -63,7 +60,7 @@ class Relinking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """Files that travel: packed, below one directory that both sides know by their own paths."""
+    """Packed files below one directory that both sides know by their own paths."""
 
     name: str
     packed: bytes
@@ -71,9 +68,9 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried(Generic[T]):
-    """What came of a job, with what the command has not where it does not see the worker's directory.
+    """Outcome of a job, with everything that the command cannot see in the worker's directory.
 
-    That is the builds that were made, by their keys, and packed logs, by their names below the results directory.
+    That is: builds, by their keys, and packed logs, by their names below the results directory.
     """
 
     outcome: T
@@ -83,16 +80,17 @@ class Carried(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lacks:
-    """A worker of its own directory has nothing of these names yet; nothing was done. Send them along."""
+    """A worker with its own directory lacks these names; nothing was done. Send them."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """As which machine it works, so many builds at once, with its own files below this directory.
+    """Terms of a worker: its machine, its parallel builds, and the directory of its own files.
 
-    `apart`: also where it sees a command's own directory, it keeps to this one. `version` is its perftrail's.
+    `apart`: use that directory even if the command's own directory is visible. `version` is the worker's perftrail
+    version.
     """
 
     machine: Machine

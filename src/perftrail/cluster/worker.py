@@ -1,10 +1,7 @@
-"""A worker's desk: opens a study when the first job of it comes, and does what jobs ask.
+"""A worker: open a study with its first job, and perform the jobs.
 
-A study on a worker's machine: its builders, and the launcher that measures, opened when first needed.
-
-`worker`: one machine works for a scheduler until it is told to stop.
-
-Who uses a machine now: builds beside each other, or one who measures and nobody else of ours.
+A worker's builders and the launcher that measures are opened on demand. Locks on the machine let parallel builds
+exclude a measurement, and a measurement exclude everything else.
 """
 
 from __future__ import annotations
@@ -52,9 +49,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def measuring(machine: str) -> Iterator[None]:
-    """Have a machine for oneself among all workers of this user that know it by this id.
+    """Lock the machine for a measurement, among all workers of this user that know it by this id.
 
-    Waits for the builds that go on; those that come meanwhile wait for their turn after it.
+    It waits for running builds; later ones wait for the measurement.
     """
     home = _home(machine)
     with alone(home / "turn.lock"), alone(home / "use.lock"):
@@ -63,7 +60,7 @@ def measuring(machine: str) -> Iterator[None]:
 
 @contextmanager
 def building(machine: str) -> Iterator[None]:
-    """Use a machine beside others that build, but not while something is measured."""
+    """Share the machine with other builds, but not with a measurement."""
     home = _home(machine)
     with alone(home / "turn.lock"):
         use = together(home / "use.lock")
@@ -75,7 +72,7 @@ def building(machine: str) -> Iterator[None]:
 
 
 def _home(machine: str) -> Path:
-    """A directory of this machine that this user's processes share and nobody else may enter."""
+    """Return a directory that this user's processes share and nobody else can enter."""
     own = os.environ.get("XDG_RUNTIME_DIR")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = (Path(own) if own and Path(own).is_dir() else cache) / "perftrail" / "machines" / machine
@@ -95,7 +92,7 @@ def remove_left_over_of_workers(directory: Path) -> None:
 
 
 class Outpost:
-    """Makes and starts what jobs of one study ask for. Called from several threads; one of them starts at a time."""
+    """Builds and starts the jobs of one study. Several threads call it; one of them starts benchmarks at a time."""
 
     def __init__(self, site: Site, terms: Terms) -> None:
         self.site = site
@@ -113,17 +110,17 @@ class Outpost:
         self._cancels: dict[str, Callable[[], None]] = {}
 
     def lacks(self, parcels: Sequence[Parcel], prepared: Prepared | None = None) -> Lacks | None:
-        """Take in what was sent, and say what of what is needed is not there; nothing when all is."""
+        """Store what was sent, and return what is still missing."""
         with self._arriving:
             return self._grounds.lacks(parcels, prepared)
 
     def make(self, making: Making, *, job: str) -> Carried[Built | Failure]:
-        """Make a subject. Raises `ClusterError` where what comes of it would be another build than is asked."""
+        """Build a subject. Raises `ClusterError` if the result would be another build than requested."""
         with self._hand(making, job) as hand:
             return self._grounds.made(hand.make(making.subject, making.recipe), making.recipe)
 
     def relink(self, relinking: Relinking, *, job: str) -> Carried[Mapping[int, Built | Failure]]:
-        """Relink a subject, built here first where it is not. Raises `ClusterError` as `make` does."""
+        """Relink a subject; build it first if necessary. Raises `ClusterError` as `make` does."""
         making = relinking.making
         with self._hand(making, job) as hand:
             outcomes = hand.relink(
@@ -136,7 +133,7 @@ class Outpost:
 
     @contextmanager
     def _hand(self, making: Making, job: str) -> Iterator[LocalBuildWorker]:
-        """Give a hand for a job. Raises `ClusterError` where it would make another build than is asked."""
+        """Yield a build worker for a job. Raises `ClusterError` if it would build something else than requested."""
         hand = self._free_hand()
         self._cancels[job] = hand.cancel
         try:
@@ -149,7 +146,7 @@ class Outpost:
             self._idle.put(hand)
 
     def _free_hand(self) -> LocalBuildWorker:
-        """Wait for a hand that is free; they are made when the first one is wanted, as the study is there then."""
+        """Wait for a free build worker; they are created at the first job, when the study has arrived."""
         with self._arriving:
             while len(self._hands) < self._terms.builds:
                 self._hands.append(
@@ -166,7 +163,7 @@ class Outpost:
         return self._idle.get()
 
     def invoke(self, start: Start, *, job: str) -> Carried[Outcome]:
-        """Start something once."""
+        """Start a benchmark once."""
         if start.key.machine != self._terms.machine.id:
             raise ClusterError(f"what is measured on {start.key.machine} was sent to another machine")
         if self._opened is None:
@@ -183,7 +180,7 @@ class Outpost:
         return self._grounds.started(outcome, f"{LOGS}/{log_name(start.key)}.")
 
     def drop(self, job: str) -> None:
-        """Kill what a job runs now, if it is one of ours: nobody wants what comes of it."""
+        """Kill the processes of a job if it runs here, because nobody wants its outcome."""
         cancel = self._cancels.get(job)
         if cancel is not None:
             cancel()
@@ -194,7 +191,7 @@ class Outpost:
             self._enclosing.cancel()
 
     def stop(self) -> None:
-        """Kill what runs here, for good."""
+        """Kill everything here, for good."""
         self._stop.set()
         self._launcher.close()
         if self._enclosing is not None:
@@ -203,11 +200,11 @@ class Outpost:
             hand.stop()
 
     def close(self) -> None:
-        """Remove what was only for the while, when nothing runs here any more."""
+        """Remove temporary files, when nothing runs here any more."""
         self._bench.close()
 
     def _open(self) -> Invoker:
-        """Open who measures, with a scratch directory of its own: others may measure in the same results."""
+        """Open the invoker, with its own scratch directory: others may measure in the same results directory."""
         study, root = self._grounds.study, self._grounds.root
         (root / LOGS).mkdir(parents=True, exist_ok=True)
         scratch = self._bench.enter_context(claimed_directory(PREFIX, below=self._terms.directory))
@@ -234,13 +231,13 @@ def _another(making: Making) -> ClusterError:
 
 
 SECONDS_OF_DOUBT = 0.3
-"""A batch system's signal reaches a worker and its builds at once; the worker takes it in much sooner than this."""
+"""A batch system signals a worker and its builds at once; the worker notices well within this time."""
 
 
 class StudyWorker:
-    """Does jobs of any study; implements `engines.attendance.Desk`. Called from several threads.
+    """Performs jobs of any study; implements `engines.attendance.Desk`. Several threads call it.
 
-    While one job measures, no other job of this user's workers on this machine does anything.
+    While one job measures, no other job of this user's workers on this machine runs.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -250,12 +247,12 @@ class StudyWorker:
         self._stopping = Event()
 
     def greet(self, site: Site) -> Lacks | None:
-        """Say what is needed here before anything can be made of a study; nothing where it is there."""
+        """Return what is missing before a study can be built here."""
         with self._refusing(site):
             return self._outpost(site).lacks(())
 
     def make(self, site: Site, parcels: Sequence[Parcel], making: Making) -> Carried[Built | Failure] | Lacks:
-        """Make a subject in a clean tree. Raises `ClusterError` where it would be another build here."""
+        """Build a subject in a clean tree. Raises `ClusterError` if the result would be another build here."""
         with self._refusing(site):
             outpost = self._outpost(site)
             if (lacks := outpost.lacks(parcels)) is not None:
@@ -269,7 +266,7 @@ class StudyWorker:
     def relink(
         self, site: Site, parcels: Sequence[Parcel], relinking: Relinking
     ) -> Carried[Mapping[int, Built | Failure]] | Lacks:
-        """Relink a subject. Raises `ClusterError` where the result would be a different build here."""
+        """Relink a subject. Raises `ClusterError` if the result would be a different build here."""
         with self._refusing(site):
             outpost = self._outpost(site)
             if (lacks := outpost.lacks(parcels)) is not None:
@@ -281,7 +278,7 @@ class StudyWorker:
             return carried
 
     def invoke(self, site: Site, parcels: Sequence[Parcel], start: Start) -> Carried[Outcome] | Lacks:
-        """Start something once and give what came of it."""
+        """Start a benchmark once and return the outcome."""
         with self._refusing(site):
             outpost = self._outpost(site)
             with measuring(self._terms.machine.id):
@@ -294,25 +291,25 @@ class StudyWorker:
             return carried
 
     def drop(self, job: str) -> None:
-        """Kill what a job runs that nobody waits for any more, as the command was interrupted or has died."""
+        """Kill the processes of a job for which nobody waits, because the command was interrupted or died."""
         for outpost in tuple(self._outposts):
             outpost.drop(job)
 
     def stop(self) -> None:
-        """Kill what runs, for good; whoever waits for it waits in vain, as its outcome means nothing."""
+        """Kill everything, for good; outcomes of running jobs are meaningless."""
         self._stopping.set()
         with self._opening:
             for outpost in self._outposts:
                 outpost.stop()
 
     def close(self) -> None:
-        """Remove what was only for the while, once no job goes on."""
+        """Remove temporary files, when no job runs any more."""
         for outpost in self._outposts:
             outpost.close()
 
     @contextmanager
     def _refusing(self, site: Site) -> Iterator[None]:
-        """Put errors so that they can travel, each with the machine it happened on."""
+        """Raise errors in a form that can be sent, with the machine's name."""
         named = quoted(self._terms.machine.facts.get("name", self._terms.machine.id))
         if site.version != self._terms.version:
             raise ClusterError(
@@ -337,12 +334,12 @@ class StudyWorker:
             raise ClusterError(f"machine {named}: was told that nobody waits for the job any more") from None
 
     def _doubt(self) -> None:
-        """Wait a moment before a failure is believed: who ends a worker may have ended what it runs as well."""
+        """Wait a moment before a failure counts: a signal to this worker may also have ended its processes."""
         self._stopping.wait(SECONDS_OF_DOUBT)
         self._wait_for_the_end()
 
     def _wait_for_the_end(self) -> None:
-        """Say nothing of a job that was broken off because this worker leaves: another one will do it."""
+        """Return no outcome for a job that was interrupted because this worker leaves: another one performs it."""
         while self._stopping.is_set():
             time.sleep(1.0)
 
@@ -366,11 +363,11 @@ def work(
     apart: bool,
     on_begin: Callable[[Offer], None],
 ) -> None:
-    """Work for a scheduler; returns when a signal says to stop. `on_begin` is told what is offered.
+    """Work for a scheduler; return when a signal asks to stop. `on_begin` is called with the worker's description.
 
-    `machine` is the name that tells this machine from its like: the host's without any; an empty one makes it the
-    machine that it is without workers. Raises `UsageError` for a directory that others can change, `ClusterError` when
-    the scheduler cannot be reached, or is gone.
+    `machine` is the name that distinguishes this machine from equal ones, by default the host's; with an empty name
+    it counts as the machine without a worker. Raises `UsageError` for a directory that others can change,
+    `ClusterError` if the scheduler cannot be reached or is lost.
     """
     remove_leftovers()
     own = Path(directory) if directory else _cache() / "perftrail" / "worker"
@@ -389,7 +386,7 @@ def work(
 
 
 def _refuse_unfit(own: Path) -> None:
-    """Make a worker's directory where it is not there yet; raise `UsageError` for one that others can change."""
+    """Create a worker's directory if necessary; raise `UsageError` for one that others can change."""
     named = f"--directory {quoted(str(own))}"
     try:
         own.mkdir(parents=True, exist_ok=True, mode=0o700)

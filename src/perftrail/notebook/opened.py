@@ -1,6 +1,6 @@
-"""A study that is looked at from Python: its tables and figures, as they are when they are asked for.
+"""A study in Python: its tables and charts, computed when they are requested.
 
-A figure as a notebook shows it: interactive where it can be, a still image elsewhere.
+`ShownFigure` is a chart in a notebook: interactive if possible, else a still image.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
-"""What notebooks know to draw: the specifications are valid in Vega-Lite 5 and 6 alike, and drawn alike."""
+"""Media type that notebooks can draw: the specifications are valid in Vega-Lite 5 and 6, and look the same in both."""
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 SVG = "image/svg+xml"
@@ -60,21 +60,21 @@ TEXT = "text/plain"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShownFigure:
-    """A figure of a study. As the last value of a notebook's cell it is drawn.
+    """A chart of a study. As the last value of a notebook's cell, it is drawn.
 
-    Titles and captions may hold hostile text, such as names of revisions.
+    Titles and captions may contain hostile text, for example names of revisions.
     """
 
     figure: Figure
 
     @property
     def name(self) -> str:
-        """The figure's name, which is fit for a file."""
+        """The chart's name, which is valid as a file name."""
         return self.figure.name
 
     @property
     def title(self) -> str:
-        """What the figure shows."""
+        """What the chart shows."""
         return self.figure.title
 
     @property
@@ -84,24 +84,27 @@ class ShownFigure:
 
     @property
     def spec(self) -> Spec:
-        """The Vega-Lite specification with its data, complete: `altair.Chart.from_dict` takes it too."""
+        """The complete Vega-Lite specification with its data; `altair.Chart.from_dict` accepts it."""
         return {"$schema": SCHEMA, **self._titled().spec}
 
     def svg(self) -> str:
-        """The figure as SVG, on white."""
+        """The chart as SVG, on white."""
         from perftrail.present.page_images import svg  # noqa: PLC0415 - what draws it takes 40 MB
 
         return svg(self._titled())
 
     def _titled(self) -> Figure:
-        """The figure with what a report says around it."""
+        """The chart with the text around it in a report."""
         words: Spec = {"title": {"text": self.title, "anchor": "start"}, "description": self.caption}
         return replace(self.figure, spec=themed({**self.figure.spec, **words}, "light"))
 
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
     ) -> dict[str, Json]:
-        """Give what a notebook may show, in its own order of preference; only what is asked for is made."""
+        """Return the representations that a notebook accepts, in its order of preference.
+
+        Only the requested ones are computed.
+        """
         makers: dict[str, Callable[[], Json]] = {
             VEGA_LITE: lambda: self.spec,
             SVG: self.svg,
@@ -115,14 +118,13 @@ class ShownFigure:
 
 
 class OpenedStudy:
-    """A study and its results, to be read: `perftrail.open` gives one.
+    """A study and its results, for reading: `perftrail.open` returns one.
 
-    Every table and figure is of the moment in which it is asked for. Nothing is held open in between, so a
-    measurement that runs meanwhile is not disturbed, and nothing is to be closed. What was measured is what the
-    study's file means on this machine, as `perftrail show` has it; before anything was, tables are empty.
+    Every table and chart shows the present state. Nothing stays open in between, so a running measurement is not
+    disturbed, and nothing needs to be closed. The samples are those of `perftrail show`; without samples, tables
+    are empty.
 
-    Each method raises `StoreError` where the results cannot be read, and `SourceError` where the study's history
-    cannot.
+    Each method raises `StoreError` if the results cannot be read, and `SourceError` if there is no history.
     """
 
     def __init__(self, study: Study, *, store: str | None = None) -> None:
@@ -141,15 +143,15 @@ class OpenedStudy:
 
     @property
     def results(self) -> Path:
-        """The directory that holds its results, once there are any; its builds and logs, where a server has those."""
+        """The directory of its results; only builds and logs if the store is on a server."""
         return results_directory(self._study, self._store)
 
     def samples(self, metrics: Sequence[str] | None = None) -> pa.Table:
-        """Give every sample: one row for each value of each invocation, warm-ups left out.
+        """Return every sample: one row for each value of each invocation, without warm-ups.
 
-        `metrics` chooses by name; all that were measured, unless given. Rows come in the order of the history, then
-        by benchmark, point, invocation and metric. Derived metrics have estimates, but no samples of their own.
-        Raises `UsageError` for a metric that no benchmark has.
+        `metrics` selects by name, by default all measured metrics. Rows are in the order of the history, then by
+        benchmark, point, invocation and metric. Derived metrics have estimates, but no samples of their own. Raises
+        `UsageError` for an unknown metric.
         """
         self._refuse_unknown(metrics)
         about = self._about("samples")
@@ -163,11 +165,11 @@ class OpenedStudy:
             )
 
     def estimates(self, metrics: Sequence[str] | None = None) -> pa.Table:
-        """Give each metric of each subject at each point: the median, its interval, and what limits it.
+        """Return each metric of each subject at each point: the median, its interval, and what limits it.
 
-        `metrics` chooses by name; the declared ones, or ``wall``, and the derived ones, unless given. Rows come in
-        the order of the history, then by benchmark and point, derived metrics last. Raises `UsageError` for a metric
-        that no benchmark has.
+        `metrics` selects by name, by default the declared ones, or ``wall``, and the derived ones. Rows are in the
+        order of the history, then by benchmark and point, derived metrics last. Raises `UsageError` for an unknown
+        metric.
         """
         self._refuse_unknown(metrics)
         about = self._about("estimates")
@@ -177,9 +179,9 @@ class OpenedStudy:
         return rows_table(ESTIMATES, self._study, estimate_rows(self._study, history, found), about)
 
     def changes(self, metrics: Sequence[str] | None = None) -> pa.Table:
-        """Give the revisions at which a metric changed along the history.
+        """Return the revisions at which a metric changed along the history.
 
-        `metrics` chooses as in `estimates`.
+        `metrics` selects as in `estimates`.
         """
         self._refuse_unknown(metrics)
         about = self._about("changes")
@@ -189,10 +191,11 @@ class OpenedStudy:
         return rows_table(CHANGES, self._study, change_rows(self._study, history, found), about)
 
     def comparisons(self) -> pa.Table:
-        """Give each subject against the first, over invocations that ran in turns.
+        """Return each subject compared with the first one, over interleaved pairs.
 
-        Variants are compared with the first one at the newest revision measured; revisions with the oldest one, where
-        there is one variant. What a search measured was not measured in turns: after one, only variants are compared.
+        Variants are compared with the first one at the newest measured revision; with a single variant, revisions
+        are compared with the oldest one. A search's samples are not interleaved pairs: after a search, only
+        variants are compared.
         """
         about = self._about("comparisons")
         with self._view() as view:
@@ -200,9 +203,9 @@ class OpenedStudy:
         return rows_table(COMPARISONS, self._study, comparison_rows(beside), about)
 
     def answers(self) -> pa.Table:
-        """Give what the searches of this machine found: one row for each change, in the order they were begun.
+        """Return what the searches of this machine found: one row for each change, in the order of the searches.
 
-        A search that found none, or has not ended, has one row.
+        A search without a change, or one that has not ended, has one row.
         """
         about = self._about("answers")
         with self._view() as view:
@@ -210,7 +213,7 @@ class OpenedStudy:
         return rows_table(ANSWERS, self._study, answer_rows(found), about)
 
     def figures(self) -> Mapping[str, ShownFigure]:
-        """Give the figures of `perftrail report` by their names, the one that answers the study's question first."""
+        """Return the charts of `perftrail report` by their names, the one that answers the study's question first."""
         with self._view() as view:
             try:
                 drawn = () if view is None else make_report(view, self.results).figures
@@ -219,9 +222,9 @@ class OpenedStudy:
         return {figure.name: ShownFigure(figure) for figure in drawn}
 
     def figure(self, name: str | None = None) -> ShownFigure:
-        """Give one figure by its name, or the one that answers the study's question.
+        """Return one chart by its name, or the one that answers the study's question.
 
-        Raises `UsageError` where there is none of that name, `NoAnswer` where nothing was measured yet.
+        Raises `UsageError` for an unknown name, `NoAnswer` without samples.
         """
         every = self.figures()
         if not every:
@@ -240,7 +243,7 @@ class OpenedStudy:
         return results_database(self._study, self._store)
 
     def _columns(self, view: View, known: Standing, metrics: Sequence[str] | None) -> SampleColumns:
-        """Read the samples: straight from the file of results, or what was read of files that others wrote."""
+        """Return the samples: from the results database, or from imported files."""
         if self._measured:
             found = sample_columns(self._database, view.machine.id, metrics=metrics)
             return columns_of(()) if found is None else found
@@ -249,12 +252,12 @@ class OpenedStudy:
 
     @property
     def _measured(self) -> bool:
-        """Whether the study has results of its own, not files that others wrote."""
+        """Return whether the study has its own results instead of imported files."""
         return self._study.walked.kind != "samples"
 
     @contextmanager
     def _view(self) -> Iterator[View | None]:
-        """Open the study to look at it; `None` where nothing was measured yet, and nothing is made then."""
+        """Open the study for reading; `None` without results. Creates nothing."""
         if self._measured and not on_server(self._database) and not Path(self._database).exists():
             yield None
             return
@@ -265,7 +268,7 @@ class OpenedStudy:
         return {"table": name, "study": self.title, "perftrail": __version__}
 
     def _refuse_unknown(self, metrics: Sequence[str] | None) -> None:
-        """Raise `UsageError` for a name that is no metric of the study."""
+        """Raise `UsageError` for a name that is not a metric of the study."""
         if isinstance(metrics, str):
             raise UsageError(f"metrics={metrics!r}: give several names, [{metrics!r}] for one")
         known = [
