@@ -1,4 +1,4 @@
-"""Who may see a study and who may write to it: tokens, visits, and users that a proxy vouches for."""
+"""Control access: who may read a study and who may write to it, by tokens, visits, and users that a proxy names."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ ROLES: tuple[Role, ...] = get_args(Role)
 VARIABLE = "PERFTRAIL_TOKEN"
 
 SHORTEST = 20
-"""A token of fewer characters can be guessed."""
+"""A shorter token can be guessed."""
 
 VISIT_SECONDS = 12 * 3600.0
 MOST_VISITS = 2000
 
 LOOPBACK = frozenset({"127.0.0.1", "::1"})
-"""Where only this machine's own users come from."""
+"""Addresses that only this machine's users can use."""
 
 
 class Tokens:
-    """The tokens that open the door, kept as digests, and the role that each gives."""
+    """The accepted tokens, stored as digests, and the role of each."""
 
     def __init__(self, roles: dict[str, Role]) -> None:
         self._digests = [(_digest(token), role) for token, role in roles.items()]
 
     def role(self, token: str) -> Role | None:
-        """Give the role of a token, `None` of one that is not known. Takes as long for each."""
+        """Return the role of a token, `None` if it is unknown. Takes the same time for all tokens."""
         asked, found = _digest(token), None
         for digest, role in self._digests:
             if hmac.compare_digest(digest, asked):
@@ -49,10 +49,10 @@ def _digest(token: str) -> bytes:
 
 
 def read_tokens(file: str | None) -> Tokens | None:
-    """Read the tokens of a file, or that of `PERFTRAIL_TOKEN`; `None` where there are none.
+    """Return the tokens of a file, or that of `PERFTRAIL_TOKEN`; `None` without tokens.
 
-    Each line is ``read TOKEN`` or ``write TOKEN``; a token alone may write, as the variable's may. Raises `UsageError`
-    for a file that others may read, and for what is no token.
+    Each line is ``read TOKEN`` or ``write TOKEN``; a token alone may write, as the variable's may. Raises
+    `UsageError` for a file that others can read, and for invalid tokens.
     """
     if file is None:
         token = os.environ.get(VARIABLE, "")
@@ -91,10 +91,10 @@ def _parsed(line: str, where: str) -> tuple[str, Role]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How the door is kept. With neither tokens nor a trusted header it is open: only this machine's users reach it.
+    """The access rules. Without tokens and without a trusted header, everybody has access: only this machine's users.
 
-    `header` is one in which a proxy names its user; it is believed from `proxies` alone. Of those users `writers` may
-    write. `hosts` are the names that a request may call this server by, beside its numbers.
+    `header` is a header in which a proxy names its user; only requests from `proxies` are trusted. `writers` are
+    the users who may write. `hosts` are the names of this server in requests, in addition to its numbers.
     """
 
     tokens: Tokens | None = None
@@ -105,13 +105,16 @@ class Access:
 
     @property
     def open(self) -> bool:
-        """Whether nobody is asked who they are."""
+        """Whether no login is required."""
         return self.tokens is None and not self.header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """Who asks: `role` is `None` for nobody known. `visit` is the name of their cookie, `program` one without any."""
+    """The author of a request.
+
+    `role` is `None` for unknown ones. `visit` is the name in their cookie, `program` one without a cookie.
+    """
 
     role: Role | None
     name: str = ""
@@ -126,13 +129,13 @@ class Visitor:
 
 @dataclass(slots=True)
 class Visits:
-    """Browsers by the secret name in their cookie, and the role that a token gave them."""
+    """Browsers that logged in, by the secret name in their cookie, with the role of their token."""
 
     _roles: dict[str, tuple[Role, float]] = field(default_factory=dict)
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
     def begin(self, role: Role | None) -> str:
-        """Begin a visit, a new one whenever somebody logs in; give its name."""
+        """Start a visit with a new name at each login; return its name."""
         name = secrets.token_urlsafe(32)
         if role is not None:
             self._forget()
@@ -140,20 +143,20 @@ class Visits:
         return name
 
     def role(self, name: str) -> Role | None:
-        """Give the role that a visit has, `None` of one that is not logged in."""
+        """Return the role of a visit, `None` without a login."""
         role, until = self._roles.get(name, (None, 0.0))
         return role if time.monotonic() < until else None
 
     def end(self, name: str) -> None:
-        """Log a visit out."""
+        """End a visit."""
         self._roles.pop(name, None)
 
     def form_token(self, name: str) -> str:
-        """Give what every form of a visit must carry: nobody else can know it."""
+        """Return the token that every form of a visit must contain; nobody else knows it."""
         return hmac.new(self._secret, name.encode(), hashlib.sha256).hexdigest()
 
     def is_form_token(self, name: str, token: str) -> bool:
-        """Whether a form carries it. Takes as long whatever it carries."""
+        """Return whether a form has the visit's token. Takes the same time for all values."""
         return bool(name) and hmac.compare_digest(
             self.form_token(name).encode(), token.encode("utf-8", "replace")
         )

@@ -1,4 +1,4 @@
-"""The API: what the pages tell, for programs. `openapi` says of each operation what it takes and gives."""
+"""The API: the content of the pages, for programs. `openapi` describes the input and output of each operation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_POINTS = 5000
 
 
 async def studies(request: Request) -> Response:
-    """Every study that is served."""
+    """Every study of this server."""
     found = [(desk, await asyncio.to_thread(desk.about)) for desk in web(request).desks.values()]
     return JSONResponse(
         [{"name": desk.name, "title": about.title, "running": about.running} for desk, about in found]
@@ -47,7 +47,7 @@ async def studies(request: Request) -> Response:
 
 
 async def overview(request: Request) -> Response:
-    """What a study comes to."""
+    """A study's answer."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     page = snapshot.page
     sections = () if page is None else page.sections
@@ -78,7 +78,7 @@ async def overview(request: Request) -> Response:
 
 
 async def figures(request: Request) -> Response:
-    """Every figure that was measured along the history."""
+    """Every metric that was measured along the history."""
     snapshot = await snapshot_of(request)
     return JSONResponse([_figure(name, course) for name, course in snapshot.courses.items()])
 
@@ -97,7 +97,7 @@ def _figure(name: str, course: Course) -> dict[str, Json]:
 
 
 async def history(request: Request) -> Response:
-    """A figure along a part of the history."""
+    """A metric along a part of the history."""
     snapshot, name = await snapshot_of(request), request.path_params["figure"]
     course = course_of(snapshot, name)
     part = part_of(request, course)
@@ -136,7 +136,7 @@ async def history(request: Request) -> Response:
 
 
 async def revision(request: Request) -> Response:
-    """One revision: its builds and every figure of it."""
+    """One revision: its builds and all its metrics."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     found = revision_of(request, snapshot)
     return JSONResponse(
@@ -166,7 +166,7 @@ async def revision(request: Request) -> Response:
 
 
 async def samples(request: Request) -> Response:
-    """Every start of a runnable, machine by machine."""
+    """Every invocation of a runnable, by machine."""
     desk, key = desk_of(request), request.path_params["key"]
     found = await desk.ask(lambda store: starts(store, key))
     if not found:
@@ -187,7 +187,7 @@ async def samples(request: Request) -> Response:
 
 
 async def compare(request: Request) -> Response:
-    """Any subject against any other."""
+    """Compare any two subjects."""
     snapshot = await snapshot_of(request)
     subjects = asked_subjects(request, snapshot)
     if subjects is None:
@@ -202,7 +202,7 @@ def _subject(subject: Subject) -> dict[str, Json]:
 
 
 async def regressions(request: Request) -> Response:
-    """What became worse, the newest first."""
+    """Regressions, the newest first."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     notes = await desk.ask(lambda store: store.notes())
     return JSONResponse([_regression(each, notes) for each in snapshot.regressions])
@@ -218,7 +218,7 @@ def _note(note: RegressionNote) -> dict[str, Json]:
 
 
 async def say(request: Request) -> Response:
-    """Keep what a person says of a regression."""
+    """Store a note about a regression."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/json":  # a form of another site's page cannot send that without asking first
         raise HTTPException(415, "send JSON")
@@ -237,7 +237,7 @@ async def say(request: Request) -> Response:
 
 
 async def searches(request: Request) -> Response:
-    """Every search of a study on this machine, the one begun last first."""
+    """Every search of a study on this machine, the latest first."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     here = snapshot.gathered.view.machine.id
     return JSONResponse(
@@ -250,7 +250,7 @@ async def searches(request: Request) -> Response:
 
 
 async def search(request: Request) -> Response:
-    """One search, running or ended: each step with what it believed after it."""
+    """One search, running or ended: each step with its belief."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     here, key = snapshot.gathered.view.machine.id, request.path_params["key"]
     known = await desk.ask(lambda store: store.searches())
@@ -281,7 +281,7 @@ def _search(found: SearchRecord) -> dict[str, Json]:
 
 
 async def live(request: Request) -> Response:
-    """What is done to a study right now."""
+    """What runs on a study right now."""
     await snapshot_of(request)
     found = await desk_of(request).live()
     assert found is not None

@@ -1,7 +1,4 @@
-"""Puts the pages, the API and what stands before them together.
-
-Everything that the API does, and the document that says so.
-"""
+"""Connect the pages, the API and access control, with the API's own description."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _first(answer: Callable[[Request], Awaitable[Response]]) -> str:
-    """The first line of what an operation says of itself."""
+    """Return the first line of an operation's docstring."""
     return (answer.__doc__ or "").splitlines()[0]
 
 
@@ -166,7 +163,7 @@ ROUTES = [
 
 
 def make_app(desks: Mapping[str, ServedStudy], access: Access) -> Guard:
-    """Make the whole of the dashboard for some studies, by the names that their addresses bear."""
+    """Return the application of the dashboard for some studies, by the names in their addresses."""
     visits = Visits()
     app = Starlette(
         routes=[*ROUTES, *API],

@@ -1,4 +1,4 @@
-"""What a request is about: the study, its newest snapshot, and what its address says: parts, revisions, subjects."""
+"""Read requests: the study, its newest snapshot, and parts, revisions and subjects from the address."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from perftrail.web.studies import ServedStudy
 
 LONGEST = 200
-"""No name in an address is longer."""
+"""Maximum length of a name in an address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
-    """Everything that the pages share. `logins` says how often somebody may try a token."""
+    """State that all pages share. `logins` limits how often somebody may try a token."""
 
     desks: Mapping[str, ServedStudy]
     pages: Pages
@@ -41,7 +41,7 @@ class Web:
 
 
 class NotYetError(Exception):
-    """A study's first snapshot is still being taken, or could not be."""
+    """A study has no snapshot yet, or none is possible."""
 
     def __init__(self, desk: ServedStudy) -> None:
         super().__init__(desk.name)
@@ -49,20 +49,20 @@ class NotYetError(Exception):
 
 
 def web(request: Request) -> Web:
-    """Give what the pages share."""
+    """Return the state that all pages share."""
     shared = request.app.state.web
     assert isinstance(shared, Web)
     return shared
 
 
 def visitor(request: Request) -> Visitor:
-    """Give who asks."""
+    """Return the author of the request."""
     who: Visitor = request.state.visitor
     return who
 
 
 def still_here(request: Request) -> bool:
-    """Whether who asked would be answered still: a visit may have ended while they watch."""
+    """Return whether the author still has access: a visit may have ended while they watch."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None or who.program or who.name:
         return True
@@ -70,7 +70,7 @@ def still_here(request: Request) -> bool:
 
 
 def desk_of(request: Request) -> ServedStudy:
-    """Give the study that an address names. Raises `HTTPException` where there is none."""
+    """Return the study that an address names. Raises `HTTPException` for an unknown one."""
     found = web(request).desks.get(request.path_params["study"])
     if found is None:
         raise HTTPException(404, "no study is called so")
@@ -78,7 +78,7 @@ def desk_of(request: Request) -> ServedStudy:
 
 
 async def snapshot_of(request: Request) -> Snapshot:
-    """Give the newest snapshot of the study that an address names. Raises `NotYetError` before the first."""
+    """Return the newest snapshot of the study in an address. Raises `NotYetError` before the first."""
     desk = desk_of(request)
     found = await desk.snapshot()
     if found is None:
@@ -87,7 +87,7 @@ async def snapshot_of(request: Request) -> Snapshot:
 
 
 def named(request: Request, name: str) -> str:
-    """Give what an address asks for by a name; empty where it does not. Raises `HTTPException` for what is too long."""
+    """Return a parameter of an address; empty without it. Raises `HTTPException` if it is too long."""
     text = request.query_params.get(name, "").strip()
     if len(text) > LONGEST:
         raise HTTPException(400, f"{name} is too long")
@@ -95,7 +95,7 @@ def named(request: Request, name: str) -> str:
 
 
 def whole_number(request: Request, name: str, default: int) -> int:
-    """Give a number that an address asks for. Raises `HTTPException` for what is no number."""
+    """Return a number from an address. Raises `HTTPException` for anything else."""
     text = named(request, name)
     if not text:
         return default
@@ -106,13 +106,13 @@ def whole_number(request: Request, name: str, default: int) -> int:
 
 
 def number(text: str) -> int | None:
-    """Read a number of an address; `None` where it is none, or longer than any that has a use."""
+    """Parse a number; `None` for anything else, and for numbers that are too long."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a history, both ends included, and those beside it."""
+    """A part of a history, both ends included, and the parts beside it."""
 
     first: int
     last: int
@@ -120,29 +120,29 @@ class Part:
 
     @property
     def width(self) -> int:
-        """How many revisions it has."""
+        """Number of its revisions."""
         return self.last - self.first + 1
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of the history."""
+        """Whether it is the whole history."""
         return self.width == self.length
 
     def moved(self, share: float) -> Part:
-        """The part as wide as this one, that share of its width further on."""
+        """Return a part of the same width, moved by this share of the width."""
         by = round(share * self.width) or (1 if share > 0 else -1)
         first = max(0, min(self.first + by, self.length - self.width))
         return Part(first=first, last=first + self.width - 1, length=self.length)
 
     def scaled(self, factor: float) -> Part:
-        """The part around the same middle, so many times as wide."""
+        """Return a part around the same middle, wider by this factor."""
         width = max(1, min(self.length, round(self.width * factor)))
         first = max(0, min(self.first + (self.width - width) // 2, self.length - width))
         return Part(first=first, last=first + width - 1, length=self.length)
 
 
 def part_of(request: Request, course: Course) -> Part:
-    """Give the part of a history that is asked for, as far as there is one; all of it where none is."""
+    """Return the requested part of a history, within its limits; all of it by default."""
     end = max(0, course.length - 1)
     first, last = (
         min(end, whole_number(request, name, default)) for name, default in (("first", 0), ("last", end))
@@ -151,7 +151,7 @@ def part_of(request: Request, course: Course) -> Part:
 
 
 def course_of(snapshot: Snapshot, name: str) -> Course:
-    """Give a figure along the history by its name. Raises `HTTPException` where there is none."""
+    """Return a metric along the history by its name. Raises `HTTPException` for an unknown one."""
     found = snapshot.courses.get(name)
     if found is None:
         raise HTTPException(404, "no figure is called so")
@@ -159,15 +159,16 @@ def course_of(snapshot: Snapshot, name: str) -> Course:
 
 
 def revision_of(request: Request, snapshot: Snapshot) -> Revision:
-    """Give the revision that an address leads to. Raises `HTTPException` where there is none."""
+    """Return the revision in an address. Raises `HTTPException` for an unknown one."""
     return _revision(snapshot, request.path_params["revision"])
 
 
 def asked_subjects(request: Request, snapshot: Snapshot) -> tuple[Subject, Subject] | None:
-    """Give the two subjects that are asked for; `None` where nothing was measured.
+    """Return the two requested subjects; `None` without samples.
 
-    Where no revision is named, the newest in the first and the last variant, of one variant alone the oldest and the
-    newest; else both in the same variant, as far as none is named. Raises `HTTPException` for what there is not.
+    By default they are the newest revision in the first and the last variant; with a single variant, the oldest and
+    the newest revision. If revisions are named, both have the same variant by default. Raises `HTTPException` for
+    unknown names.
     """
     gathered = snapshot.gathered
     first, second, one, other = (named(request, name) for name in ("a", "b", "va", "vb"))

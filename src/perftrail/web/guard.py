@@ -1,6 +1,6 @@
-"""What stands before every page: who is asked, from where, how often, and what a browser may do with the answer.
+"""Check every request before the pages: its author, its origin, its rate; and set the headers that browsers obey.
 
-How often somebody may ask: a bucket for each, which fills again as time passes.
+The rate limit is a bucket for each author, which refills over time.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ MOST_KNOWN = 10_000
 
 @dataclass(slots=True)
 class Pace:
-    """So many requests at once at most, and so many a second after that."""
+    """A rate limit: requests at once, and requests per second after that."""
 
     burst: float
     each_second: float
     _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def allows(self, who: str) -> bool:
-        """Take one of somebody's requests; tell whether they had one left."""
+        """Count a request of an author; return whether it is within the limit."""
         at = time.monotonic()
         left, before = self._buckets.get(who, (self.burst, at))
         left = min(self.burst, left + (at - before) * self.each_second)
@@ -48,7 +48,7 @@ class Pace:
         return allowed
 
     def _forget(self, at: float) -> None:
-        """Forget whose bucket is full again; all, where that are not enough."""
+        """Forget authors whose bucket is full again; all of them if that is not enough."""
         full = self.burst / self.each_second
         self._buckets = {who: each for who, each in self._buckets.items() if at - each[1] < full}
         if len(self._buckets) >= MOST_KNOWN:
@@ -58,14 +58,14 @@ class Pace:
 COOKIE = "perftrail"
 
 OPEN = ("/login", "/static/")
-"""What is shown to everybody: the way in, and what it looks like."""
+"""Addresses without access control: the login and static files."""
 
 SAFE = frozenset({"GET", "HEAD"})
 
 BODY_BYTES = 20_000
 BODY_SECONDS = 10.0
 LONGEST_NUMBER = 12
-"""No number that a request has any use for has more digits; of some thousand digits Python makes none."""
+"""Maximum digits of a number in a request; Python refuses numbers with thousands of digits."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -83,7 +83,7 @@ HEADERS = {
 
 @dataclass(slots=True)
 class Guard:
-    """Lets through who may pass. Every answer, a refusal too, bears the headers that keep a browser strict."""
+    """Passes on permitted requests. Every answer, also a refusal, has strict headers for browsers."""
 
     app: ASGIApp
     access: Access
@@ -91,7 +91,7 @@ class Guard:
     pace: Pace = field(default_factory=lambda: Pace(burst=300.0, each_second=30.0))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or let the pages do it."""
+        """Answer a request, or pass it on to the pages."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -112,7 +112,7 @@ class Guard:
         await self.app(scope, _replaying(body, receive), kept)
 
     def _refusal(self, scope: Scope, headers: Headers, visitor: Visitor) -> Response | None:
-        """Say no, with the reason; `None` lets pass."""
+        """Return the refusal of a request with its reason; `None` permits it."""
         if not _known_host(headers.get("host", ""), self.access):
             return PlainTextResponse(
                 "this server is not called so; --allow-host names another name of it", 421
@@ -128,7 +128,7 @@ class Guard:
         return None
 
     def _asker(self, scope: Scope, visitor: Visitor) -> str:
-        """Whose requests are counted together: a known user's or visit's, as all of a proxy's come from one address."""
+        """Return the author for the rate limit: the user or visit, because all requests of a proxy have one address."""
         known = visitor.visit if visitor.role is not None and not self.access.open else ""
         return visitor.name or known or _address(scope)
 
@@ -184,7 +184,7 @@ def called(host: str) -> str:
 
 
 def _known_host(host: str, access: Access) -> bool:
-    """Whether a request calls this server by a name of its own, or by a number: others' pages may bend only names."""
+    """Return whether a request names this server correctly, or by a number: other sites can only fake names."""
     name = called(host)
     if name and name in access.hosts:
         return True
@@ -196,7 +196,7 @@ def _known_host(host: str, access: Access) -> bool:
 
 
 def _from_elsewhere(headers: Headers) -> bool:
-    """Whether a browser says that another site's page sent this."""
+    """Return whether a browser says that another site's page sent the request."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = headers.get("origin")
@@ -206,7 +206,7 @@ def _from_elsewhere(headers: Headers) -> bool:
 
 
 def _keeping(send: Send) -> Send:
-    """Give a sender that adds the headers."""
+    """Return a sender that adds the headers."""
 
     async def keeping(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -222,7 +222,7 @@ def _keeping(send: Send) -> Send:
 
 
 async def _body(receive: Receive, headers: Headers) -> bytes | None:
-    """Take a request's body; `None` where it is too long, or does not come."""
+    """Return a request's body; `None` if it is too long or incomplete."""
     told = headers.get("content-length", "0")
     if not told.isdecimal() or len(told) > LONGEST_NUMBER or int(told) > BODY_BYTES:
         return None
@@ -246,7 +246,7 @@ async def _whole(receive: Receive) -> bytes | None:
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    """Give a receiver that hands out what was taken already, then what comes after it."""
+    """Return a receiver that first repeats messages, and then continues with new ones."""
     given = False
 
     async def replaying() -> Message:

@@ -1,7 +1,4 @@
-"""What the API offers, as data: its routes and its OpenAPI document are both made of this, so that they agree.
-
-What the API gives and takes, as JSON Schema.
-"""
+"""Describe the API as data, from which both its routes and its OpenAPI document are built."""
 
 from __future__ import annotations
 
@@ -28,17 +25,17 @@ FLAG: Schema = {"type": "boolean"}
 
 
 def maybe(schema: Schema) -> Schema:
-    """What may be null."""
+    """Return the schema of a value that may be null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def several(schema: Schema) -> Schema:
-    """A list."""
+    """Return the schema of a list."""
     return {"type": "array", "items": schema}
 
 
 def record(**fields: Schema) -> Schema:
-    """An object with exactly these fields."""
+    """Return the schema of an object with exactly these fields."""
     return {
         "type": "object",
         "properties": {**fields},
@@ -48,7 +45,7 @@ def record(**fields: Schema) -> Schema:
 
 
 def by_name(schema: Schema) -> Schema:
-    """An object whose fields are named by what is measured."""
+    """Return the schema of an object with metrics as field names."""
     return {"type": "object", "additionalProperties": schema}
 
 
@@ -229,7 +226,7 @@ SCHEMAS: Mapping[str, Schema] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Something that an address may say after its question mark."""
+    """A parameter after the question mark of an address."""
 
     name: str
     says: str
@@ -238,7 +235,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing that the API does: `answers` is the name of a schema, of a list of them where `many`."""
+    """An operation of the API: `answers` is the name of a schema, or of the items of a list if `many`."""
 
     path: str
     says: str
@@ -266,7 +263,7 @@ REFUSALS: Mapping[int, str] = {
 
 
 def document(operations: Sequence[Operation]) -> Schema:
-    """Write the OpenAPI document of some operations."""
+    """Return the OpenAPI document of some operations."""
     paths: dict[str, dict[str, Json]] = {}
     for each in operations:
         paths.setdefault(plain_path(each.path), {})[each.method.lower()] = _operation(each)

@@ -1,14 +1,7 @@
-"""The pages, one module for each kind.
+"""The pages of the dashboard, and the data of their charts.
 
-The studies, and what one comes to: its answer, its claims, its figures, and what is done to it now.
-
-A figure along the history, from all of it down to one revision; what became worse; searches.
-
-What became worse, the newest first, and what people say of it.
-
-The way in and out, and what is said where there is no page.
-
-One revision, every start at one point with its log, and any subject against any other.
+Studies and their answers; metrics along the history; regressions with notes; searches; revisions, invocations and
+logs; comparisons; login and errors.
 """
 
 from __future__ import annotations
@@ -72,11 +65,11 @@ if TYPE_CHECKING:
 
 
 MOST_STREAMS = 40
-"""So many watch at once at most; more are told to come back."""
+"""Maximum number of simultaneous watchers; further ones are asked to return later."""
 
 
 async def studies(request: Request) -> Response:
-    """Every study that is served; the only one at once."""
+    """Every study of this server; the only one directly."""
     desks = web(request).desks
     if len(desks) == 1:
         return RedirectResponse(f"/s/{next(iter(desks))}", 303)
@@ -85,7 +78,7 @@ async def studies(request: Request) -> Response:
 
 
 async def study(request: Request) -> Response:
-    """What a study comes to."""
+    """A study's answer."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     live = await desk.live()
     notes = await desk.ask(lambda store: store.notes())
@@ -96,7 +89,7 @@ async def study(request: Request) -> Response:
 
 
 async def figure(request: Request) -> Response:
-    """One of the figures of a study's overview, as what Vega draws."""
+    """One of the charts of a study's overview, as Vega's specification."""
     snapshot = await snapshot_of(request)
     drawn = {} if snapshot.page is None else {each.name: each for each in snapshot.page.figures}
     found = drawn.get(request.path_params["name"])
@@ -106,13 +99,13 @@ async def figure(request: Request) -> Response:
 
 
 def drawing(figure: Figure, **more: object) -> Response:
-    """Give a figure to the page's script, with its looks in light and dark."""
+    """Return a chart for the page's script, in a light and a dark version."""
     looks = {theme: config(theme) for theme in ("light", "dark")}
     return JSONResponse({"spec": figure.spec, "looks": looks, **more}, headers={"Cache-Control": "no-cache"})
 
 
 async def events(request: Request) -> Response:
-    """Tell a browser what is done to a study as it happens, part of a page by part of a page."""
+    """Send a browser the changes of a page as they happen, part by part."""
     desk, pages = desk_of(request), web(request).pages
     if sum(each.watchers for each in web(request).desks.values()) >= MOST_STREAMS:
         raise HTTPException(503, "too many watch already")
@@ -142,11 +135,11 @@ def _event(name: str, text: str) -> str:
 
 
 MOST_ROWS = 60
-"""So many rows stand below a figure: of a longer part, each stands for neighbours."""
+"""Maximum rows below a chart: in a longer part, each row stands for several revisions."""
 
 
 async def history(request: Request) -> Response:
-    """A figure along the history: drawn, and as a table that leads closer."""
+    """A metric along the history: a chart, and a table with links to parts."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     names = list(snapshot.courses)
     if not names:
@@ -171,7 +164,7 @@ async def history(request: Request) -> Response:
 
 
 async def history_figure(request: Request) -> Response:
-    """A part of a figure along the history as what Vega draws."""
+    """A part of a metric along the history, as Vega's specification."""
     snapshot = await snapshot_of(request)
     course = course_of(snapshot, request.path_params["name"])
     part = part_of(request, course)
@@ -181,7 +174,7 @@ async def history_figure(request: Request) -> Response:
 
 
 async def searches(request: Request) -> Response:
-    """Every search of a study, and how one of them goes or went."""
+    """Every search of a study, and the steps of one of them."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     here = snapshot.gathered.view.machine.id
     records = [each for each in await desk.ask(lambda store: store.searches()) if each.machine == here]
@@ -203,7 +196,7 @@ async def searches(request: Request) -> Response:
 
 
 async def search_figure(request: Request) -> Response:
-    """What a search believed after each step, as what Vega draws."""
+    """A search's belief after each step, as Vega's specification."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     found = {each.key: each for each in await desk.ask(lambda store: store.searches())}
     record = found.get(request.path_params["key"])
@@ -224,7 +217,7 @@ LINES = "\n\t"
 
 
 async def regressions(request: Request) -> Response:
-    """What became worse, the newest first, with what becomes of it."""
+    """Regressions, the newest first, with their status."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     wanted = named(request, "status")
     if wanted not in ("", *STATUSES):
@@ -253,7 +246,7 @@ async def regressions(request: Request) -> Response:
 
 
 async def say(request: Request) -> Response:
-    """Keep what a person says of a regression. The form must be one of this visit's own."""
+    """Store a note about a regression, from a form of this visit."""
     desk, who = desk_of(request), visitor(request)
     form = await form_of(request)
     if not web(request).visits.is_form_token(who.visit, form.get("form_token", "")):
@@ -263,7 +256,7 @@ async def say(request: Request) -> Response:
 
 
 async def keep(request: Request, desk: ServedStudy, said: dict[str, str]) -> RegressionNote:
-    """Keep what was said. Raises `HTTPException` for who may not write, and for what says nothing that is known."""
+    """Store a note. Raises `HTTPException` for users who may not write, and for an unknown status."""
     who, key = visitor(request), request.path_params["key"]
     if not who.may_write:
         raise HTTPException(403, "you may read, not write")
@@ -288,7 +281,7 @@ async def keep(request: Request, desk: ServedStudy, said: dict[str, str]) -> Reg
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Read a form. Raises `HTTPException` for anything else."""
+    """Return a form's fields. Raises `HTTPException` for anything else."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/x-www-form-urlencoded":
         raise HTTPException(415, "send a form")
@@ -308,7 +301,7 @@ async def login(request: Request) -> Response:
 
 
 async def enter(request: Request) -> Response:
-    """Take a token, which comes in the body and stands in no address; give a visit for it."""
+    """Check a token, which is in the body and never in an address; start a visit for it."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None:
         raise HTTPException(404, "nobody is asked for a token here")
@@ -357,19 +350,19 @@ def _own(path: str) -> str:
 
 
 async def refused(request: Request, error: Exception) -> Response:
-    """Say what is wrong with a request."""
+    """Explain what is wrong with a request."""
     assert isinstance(error, HTTPException)
     return _said(request, error.status_code, error.detail)
 
 
 async def failed(request: Request, error: Exception) -> Response:
-    """Say what perftrail itself could not do."""
+    """Explain a failure of perftrail itself."""
     assert isinstance(error, PerftrailError)
     return _said(request, 503, str(error))
 
 
 async def not_yet(request: Request, error: Exception) -> Response:
-    """Say that a study is being read, and look again by itself; or why it cannot be."""
+    """Say that a study is being read, and reload; or why it cannot be read."""
     assert isinstance(error, NotYetError)
     desk = error.desk
     if request.url.path.startswith("/api/"):
@@ -392,11 +385,11 @@ def _said(request: Request, status: int, text: str) -> Response:
 MOST_STARTS = 500
 
 BESIDE = 25
-"""From a revision, so many on each side of it are looked at along the history."""
+"""Number of revisions on each side of a revision in its chart."""
 
 
 async def revision(request: Request) -> Response:
-    """One revision: what it is, its builds, and every figure of it."""
+    """One revision: its description, its builds, and all its metrics."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     found = revision_of(request, snapshot)
     position = snapshot.gathered.positions[found.id]
@@ -425,7 +418,7 @@ async def revision(request: Request) -> Response:
 
 
 def _came(record: BuildRecord) -> str:
-    """Say what came of a build."""
+    """Describe the outcome of a build."""
     match record.outcome:
         case Failure(stage=stage, message=message):
             return f"{stage}: {shown(message, longest=300)}"
@@ -438,7 +431,7 @@ def _came(record: BuildRecord) -> str:
 
 
 async def samples(request: Request) -> Response:
-    """Every start of a runnable, on each machine."""
+    """Every invocation of a runnable, by machine."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     key = request.path_params["key"]
     found = await desk.ask(lambda store: starts(store, key))
@@ -462,20 +455,20 @@ async def samples(request: Request) -> Response:
 
 
 def log_address(study: str, outcome: Outcome) -> str | None:
-    """Give where the log of a start can be read; `None` where it left none."""
+    """Return the address of an invocation's log; `None` without a log."""
     key = outcome.key
     named = (study, "logs", key.runnable, key.machine, key.phase, str(key.ordinal))
     return f"/s/{'/'.join(quote(each, safe='') for each in named)}" if kept_log(outcome) else None
 
 
 def build_log_address(study: str, record: BuildRecord) -> str | None:
-    """Give where the log of a build can be read; `None` where it left none."""
+    """Return the address of a build's log; `None` without a log."""
     kept = "" if isinstance(record.outcome, Prepared) else record.outcome.log
     return f"/s/{quote(study)}/build-logs/{quote(record.key)}" if kept else None
 
 
 async def log(request: Request) -> Response:
-    """The end of what a start printed."""
+    """The end of an invocation's output."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     asked = request.path_params
     ordinal, results = number(asked["ordinal"]), desk.results(snapshot)
@@ -488,7 +481,7 @@ async def log(request: Request) -> Response:
 
 
 async def build_log(request: Request) -> Response:
-    """The end of what a build printed."""
+    """The end of a build's output."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     record = await desk.ask(lambda store: store.build(request.path_params["key"]))
     if record is None or isinstance(record.outcome, Prepared):
@@ -503,7 +496,7 @@ def _plain(text: str | None) -> Response:
 
 
 async def compare(request: Request) -> Response:
-    """Any subject against any other, in every figure that both have."""
+    """Compare any two subjects in every metric that both have."""
     desk, snapshot = desk_of(request), await snapshot_of(request)
     subjects: tuple[Subject, Subject] | None = None
     wrong = ""
@@ -530,7 +523,7 @@ async def compare(request: Request) -> Response:
 
 
 async def compare_figure(request: Request) -> Response:
-    """The comparison of two subjects as what Vega draws."""
+    """The comparison of two subjects, as Vega's specification."""
     snapshot = await snapshot_of(request)
     subjects = asked_subjects(request, snapshot)
     if subjects is None:

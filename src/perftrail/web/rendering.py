@@ -1,7 +1,4 @@
-"""How values become pages: one place where templates are read, and everything in them is escaped.
-
-What pages are drawn and look like with: files of the package, and Vega, at addresses that change as they do.
-"""
+"""Render values as pages: the only place that reads templates, with escaping everywhere, and the static files."""
 
 from __future__ import annotations
 
@@ -41,16 +38,16 @@ KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "tx
 VEGA = "vega.js"
 
 KEPT = "public, max-age=31536000, immutable"
-"""How browsers keep what another address would have if it were another."""
+"""Cache header for files whose address changes with their content."""
 
 
 def address(name: str) -> str:
-    """Give where a file is to be had: elsewhere when it is another, so that no browser shows a page with an old one."""
+    """Return a file's address, which changes with its content, so that no browser uses an old one."""
     return f"/static/{name}?{_stamp(name)}"
 
 
 async def static(request: Request) -> Response:
-    """Give such a file."""
+    """Return a static file."""
     name = request.path_params["name"]
     if name not in (*_names(), VEGA):
         raise HTTPException(404, "there is no such file")
@@ -85,25 +82,25 @@ def _stamp(name: str) -> str:
 VISIT_DAYS = 1
 
 SHOWN_ROWS = 10
-"""So many rows of a long table stand on the overview, where another page has them all."""
+"""Rows of a long table on the overview, if another page has all rows."""
 
 OPEN_ROWS = 30
-"""A table of more rows, which no other page has, is folded."""
+"""Tables with more rows are folded if no other page has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Writes pages from templates."""
+    """Renders pages from templates."""
 
     environment: Environment
     visits: Visits
 
     def text(self, template: str, context: Mapping[str, object]) -> str:
-        """Write a part of a page."""
+        """Render a part of a page."""
         return self.environment.get_template(template).render(context)
 
     def page(self, request: Request, template: str, *, status: int = 200, **context: object) -> Response:
-        """Write a page for whoever asks, with what its forms must carry."""
+        """Render a page for a visitor, with the token of its forms."""
         visitor: Visitor = request.state.visitor
         visit = visitor.visit or self.visits.begin(None)
         whole = {
@@ -118,7 +115,7 @@ class Pages:
 
 
 def keep_visit(request: Request, response: Response, visit: str) -> None:
-    """Give a browser the cookie of its visit: no script reads it, no form of another site is sent with it."""
+    """Set the cookie of a visit: no script can read it, and no other site's form sends it."""
     response.set_cookie(
         COOKIE,
         visit,
@@ -130,7 +127,7 @@ def keep_visit(request: Request, response: Response, visit: str) -> None:
 
 
 def environment(*, asks: bool) -> Environment:
-    """Make the environment of all templates; `asks` says whether there is a way in and out."""
+    """Return the template environment; `asks` says whether there is a login."""
     made = Environment(
         loader=PackageLoader("perftrail.web"),
         autoescape=True,
@@ -172,7 +169,7 @@ def _moment(text: str) -> str:
 
 
 def _beside_id(revision: Revision) -> str:
-    """Say what a revision's id does not: its label and its message, where they are more than that."""
+    """Return a revision's label and message, if they say more than its id."""
     label = "" if revision.label in (revision.id, revision.short) else revision.label
     message = "" if revision.id in revision.summary else revision.summary
     return shown(f"{label} {message}".strip(), longest=300)
@@ -183,11 +180,11 @@ def _figure_words(point: Along, unit: str) -> str:
 
 
 def _times(found: Comparison) -> tuple[str, str]:
-    """Write a ratio and its interval with as many digits as that supports."""
+    """Format a ratio and its interval with the digits that the interval supports."""
     digits = decimals(found.effect, found.low, found.high)
     return f"× {found.effect:.{digits}f}", f"{found.low:.{digits}f} to {found.high:.{digits}f}"
 
 
 def _query(**values: object) -> str:
-    """Write the end of an address that says what is asked for."""
+    """Return the query part of an address."""
     return f"?{urlencode({name: value for name, value in values.items() if value not in (None, '')})}"

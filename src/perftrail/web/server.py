@@ -1,6 +1,6 @@
-"""Starts the server: on this machine's loopback unless somebody keeps the door, and with limits on everything.
+"""Start the server: on this machine's loopback address unless access is controlled, with limits on everything.
 
-The server's end of a connection, which gives up on who does not finish asking, or does not take the answer.
+`Impatient` closes connections that do not finish their request or do not accept the answer.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 ASKING_SECONDS = 10.0
-"""A request is here, its body too, so long after its first byte, or after the connection was made."""
+"""Time for a complete request with its body, after its first byte or after the connection."""
 
 TAKING_SECONDS = 30.0
-"""Who takes longer than this to take a piece of an answer has gone, or means no good."""
+"""Time to accept a piece of an answer; slower clients are gone or hostile."""
 
 
 class Impatient(H11Protocol):
-    """uvicorn's protocol with a time limit on each request as a whole, whatever dribbles in meanwhile.
+    """uvicorn's protocol with a time limit for each whole request, however slowly it arrives.
 
-    And with one on each piece of an answer: a connection that is closed while its other side takes nothing stays,
-    and counts, for as long as that side likes.
+    Each piece of an answer has a limit, too: otherwise a client that accepts nothing could keep a connection open
+    for ever.
     """
 
     seconds = ASKING_SECONDS
@@ -44,12 +44,12 @@ class Impatient(H11Protocol):
     _untaken: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Begin to wait for the first request."""
+        """Start waiting for the first request."""
         super().connection_made(transport)
         self._begin()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; stop waiting once a request is whole."""
+        """Accept data; stop waiting when a request is complete."""
         super().data_received(data)
         if self.conn.their_state in {h11.IDLE, h11.SEND_BODY}:
             self._begin()
@@ -63,7 +63,7 @@ class Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request as uvicorn does, for what is left of this one no longer."""
+        """Wait for the next request as uvicorn does, and not for the rest of this one."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
             self._begin()
@@ -71,12 +71,12 @@ class Impatient(H11Protocol):
             self._wait_for_taking()
 
     def pause_writing(self) -> None:
-        """Begin to wait for the other side to take what was sent."""
+        """Start waiting for the client to accept the answer."""
         super().pause_writing()
         self._wait_for_taking()
 
     def resume_writing(self) -> None:
-        """Stop waiting: it took nearly all."""
+        """Stop waiting: the client accepted nearly everything."""
         super().resume_writing()
         self._taken()
 
@@ -113,10 +113,10 @@ MOST_CONNECTIONS = 200
 HEAD_BYTES = 16_384
 IDLE_SECONDS = 15
 LAST_SECONDS = 3
-"""So long those who are being answered are waited for at the end."""
+"""Time for running answers when the server ends."""
 
 SWITCH_SECONDS = 0.0005
-"""So long a page waits for the interpreter beside what else computes, each of the dozens of times that it needs it."""
+"""Time that a page waits for the interpreter while other threads compute, each of the dozens of times it needs it."""
 
 
 def is_loopback(host: str) -> bool:
@@ -132,7 +132,7 @@ def is_loopback(host: str) -> bool:
 
 
 def own_names(host: str) -> frozenset[str]:
-    """Give the names that this server may be called by when it listens at a host, beside its numbers."""
+    """Return the valid names of this server at a host, in addition to its numbers."""
     names = {"localhost", host.lower()}
     if not is_loopback(host):
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
@@ -140,7 +140,7 @@ def own_names(host: str) -> frozenset[str]:
 
 
 def bind(host: str, port: int, access: Access) -> socket.socket:
-    """Take a port. Raises `UsageError` where it cannot be had, and where anybody could come in."""
+    """Bind a port. Raises `UsageError` if it is not available, or if everybody would have access."""
     if access.open and not is_loopback(host):
         raise UsageError(
             f"--host {host}: others than this machine's users could come in; keep the door with --token-file, "
@@ -157,9 +157,9 @@ def bind(host: str, port: int, access: Access) -> socket.socket:
 
 
 def make_server(app: Guard, *, protocol: type[Impatient] = Impatient) -> uvicorn.Server:
-    """Make what answers; it is given the port that it listens at when it is run.
+    """Return the server; it gets its port when it runs.
 
-    From then on the process's threads take turns more often than Python has it by itself.
+    From then on, the process's threads switch more often than by Python's default.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(

@@ -1,6 +1,6 @@
-"""Which studies are served, and under which names.
+"""The studies of the server, with the newest snapshot of each.
 
-One study as the dashboard keeps it: the newest snapshot of it, renewed beside the requests, seldom if costly.
+Snapshots are renewed in the background, and rarely if they are expensive.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 FIRST_WAIT_SECONDS = 0.1
-"""A page waits so long for the first snapshot, then says that it is being taken."""
+"""Time that a page waits for the first snapshot, before it says that one is being taken."""
 
 REST = 19.0
-"""After a snapshot it rests so many times as long as that took: it may be the measured machine that takes it."""
+"""Pause after a snapshot, as a multiple of its time: this machine may be the one that measures."""
 
 SHORTEST_REST_SECONDS = 2.0
 TROUBLE_SECONDS = 5.0
 
 OPEN_SECONDS = 30.0
-"""A store stays open so long; what takes its place, as a restored copy, is seen then."""
+"""Time that a store stays open; afterwards, for example, a restored copy is noticed."""
 
 LOOK_SECONDS = 1.0
-"""How often somebody who watches makes the store be looked at, however many they are."""
+"""Time between two checks of the store, for any number of watchers."""
 
 STILL_SECONDS = 5.0
-"""What was seen of a store that has not changed is looked at again after this: only that it waits may be new."""
+"""Time until an unchanged store is read again: only the lock's holder may be new."""
 
 KEEP_SECONDS = 15.0
-"""A watcher hears something at least so often, so that it is seen when one has gone."""
+"""Time between two messages to a watcher, so that lost ones are noticed."""
 
 AGED_SECONDS = 60.0
-"""Samples of other tools lie in files that nothing tells of: they are read again when they are older than this."""
+"""Imported samples are in files without notifications: they are read again after this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """A study at a glance: its question, whether anything measures it now, and what keeps it from being read."""
+    """A study at a glance: its question, whether it is being measured, and why it cannot be read."""
 
     title: str
     running: bool
@@ -73,7 +73,7 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """What was done to a study when it was looked at last: how far its store was then, and when that was."""
+    """The last observation of a study: the state of its store, and the time."""
 
     seen: tuple[Mark, Holder | None, str]
     at: float
@@ -81,9 +81,9 @@ class _Looked:
 
 
 class ServedStudy:
-    """A study by its file. `readers` is where snapshots are taken, one after the other whatever study they are of.
+    """A study by its file. `readers` is the executor of snapshots, one after the other for all studies.
 
-    `seconds` is the CPU time that the last one took, `trouble` why none can be taken, empty where one can.
+    `seconds` is the CPU time of the last snapshot, `trouble` why none is possible, or empty.
     """
 
     def __init__(self, name: str, file: str, *, store: str | None, readers: Executor) -> None:
@@ -109,21 +109,21 @@ class ServedStudy:
 
     @property
     def known(self) -> Snapshot | None:
-        """The newest snapshot as it is, however old; `None` before the first."""
+        """The newest snapshot, of any age; `None` before the first."""
         return self._snapshot
 
     @property
     def reading(self) -> bool:
-        """Whether another snapshot is being taken."""
+        """Whether a snapshot is being taken."""
         return self._task is not None
 
     @property
     def watchers(self) -> int:
-        """How many watch what is done to the study."""
+        """Number of watchers."""
         return self._watchers
 
     def about(self) -> About:
-        """Say what is known of the study without reading its store."""
+        """Return what is known of the study without reading its store."""
         try:
             study = studyfile.load(self.file, to_read=True)
             running = writer(study, store=self._store) is not None
@@ -132,7 +132,7 @@ class ServedStudy:
         return About(title=study.title, running=running, trouble=self.trouble)
 
     async def snapshot(self) -> Snapshot | None:
-        """Give the newest snapshot, and have another taken where the store has moved on; `None` before the first."""
+        """Return the newest snapshot, and start another one if the store has changed; `None` before the first."""
         rested = time.monotonic() >= self._resting_until
         if self._task is None and rested and await self._moved() and self._task is None:
             self._task = asyncio.create_task(self._renew())
@@ -181,14 +181,14 @@ class ServedStudy:
         return taken
 
     async def ask(self, question: Callable[[Store], Answer]) -> Answer:
-        """Ask the store something, beside the requests. Raises `StoreError` where it cannot be read."""
+        """Query the store, in parallel to requests. Raises `StoreError` if it cannot be read."""
         return await asyncio.to_thread(self._asked, question)
 
     def _asked(self, question: Callable[[Store], Answer]) -> Answer:
         return question(self._opened())
 
     def _opened(self) -> Store:
-        """Give the store; one in use stays open for a while, as opening takes longer than most questions."""
+        """Return the open store; it stays open for a while, because opening takes longer than most queries."""
         known = self._snapshot
         if known is not None and known.gathered.view.study.walked.kind == "samples":
             return known.gathered.view.store
@@ -204,12 +204,12 @@ class ServedStudy:
             return self._kept
 
     def close(self) -> None:
-        """Close the store; it is opened again when it is asked."""
+        """Close the store; the next query opens it again."""
         self._kept = None
         self._closing.close()
 
     async def add(self, note: RegressionNote) -> None:
-        """Keep what a person says of a regression. Raises `UsageError` or `StoreError` where that cannot be kept."""
+        """Store a note about a regression. Raises `UsageError` or `StoreError`."""
         await asyncio.to_thread(self._add, note)
 
     def _add(self, note: RegressionNote) -> None:
@@ -219,11 +219,11 @@ class ServedStudy:
             store.add_note(note)
 
     def results(self, snapshot: Snapshot) -> Path:
-        """Where the study's logs are."""
+        """Return the directory of the study's logs."""
         return results_directory(snapshot.gathered.view.study, self._store)
 
     async def live(self) -> Live | None:
-        """See what is done to the study now; `None` before the first snapshot."""
+        """Observe what runs on the study; `None` before the first snapshot."""
         snapshot = await self.snapshot()
         if snapshot is None:
             return None
@@ -240,7 +240,7 @@ class ServedStudy:
         return known.live
 
     async def watch(self) -> AsyncGenerator[Live | None]:
-        """Give what is done to the study as it changes, and `None` where nothing did for a while."""
+        """Yield what runs on the study whenever it changes, and `None` after a while without a change."""
         self._watchers += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._keep_looking())
@@ -254,7 +254,7 @@ class ServedStudy:
             self._watchers -= 1
 
     async def _other_than(self, known: Live | None) -> Live | None:
-        """Wait until what is done is another than is known, for a while; give it as it is then."""
+        """Wait a while until the observation differs from the known one; return the present one."""
         async with self._changed:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait_for(lambda: self._live is not known), KEEP_SECONDS)
@@ -276,13 +276,13 @@ class ServedStudy:
 
 
 DEEPEST = 3
-"""Studies lie so far below the directory that is named, at most."""
+"""Maximum depth of studies below the served directory."""
 
 MOST = 200
 
 
 def find_studies(named: str | None) -> tuple[str, ...]:
-    """Give the files of a study, or of every study below a directory. Raises `UsageError` where there is none."""
+    """Return the file of a study, or of every study below a directory. Raises `UsageError` if there is none."""
     if named is None:
         found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - a path as text, as the study file gives them
         if found is None:
@@ -304,7 +304,7 @@ def find_studies(named: str | None) -> tuple[str, ...]:
 
 
 def _below(directory: Path, depth: int) -> Iterator[Path]:
-    """Look for studies below a directory, but in no hidden one, nor below a study, whose results are its own."""
+    """Yield studies below a directory, except in hidden directories and below a study."""
     if depth == 0 or not directory.is_dir():
         return
     for each in directory.iterdir():
@@ -317,7 +317,7 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
 
 @contextmanager
 def desks(files: Sequence[str], *, store: str | None) -> Iterator[Mapping[str, ServedStudy]]:
-    """Give each study its place, by a name that is fit for an address; what they are read by ends on leaving."""
+    """Yield each study by a name that is valid in an address; their executor ends with the block."""
     found: dict[str, ServedStudy] = {}
     readers = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
     readers.submit(import_module, "ruptures")  # takes seconds, which are no part of the first snapshot
