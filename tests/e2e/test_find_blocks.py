@@ -51,5 +51,5 @@ def test_a_search_goes_on_after_a_reboot_by_a_reference_and_says_so(tmp_path: Pa
     assert told[first]["words"].startswith("the machine was rebooted; measured ")
     assert ids[0] in told[first]["action"]["order"], "the reference, which was sampled before the reboot"
     again = perftrail("find", study)
-    assert "The machine was started again on the way (2 boots)" in again.stdout
+    assert "The machine was rebooted during the search (2 boot sessions)" in again.stdout
     assert found(study) == answer

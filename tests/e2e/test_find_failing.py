@@ -114,4 +114,4 @@ def test_a_history_that_ends_broken_is_told_so(repository: Repository, tmp_path:
     [broken_ranges] = answer["broken_ranges"]
     assert (broken_ranges["stage"], broken_ranges["usable_after"]) == ("crash", None)
     assert broken_ranges["revisions"][1] == commits[9]
-    assert "is not seen to be usable again" in perftrail("find", study, expect=1).stdout
+    assert "and no later revision is usable" in perftrail("find", study, expect=1).stdout
