@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Recipe, Workplace
     from perftrail.model.measurement import Busy, Conditions, Machine, Outcome, Runnable, Samples
     from perftrail.model.process import Command, Ran
-    from perftrail.model.search_record import Json, Mark, RegressionNote, SearchRecord, StepRecord
+    from perftrail.model.search_record import (
+        ComparisonRecord,
+        Json,
+        Mark,
+        RegressionNote,
+        SearchRecord,
+        StepRecord,
+    )
     from perftrail.model.study import Phase
     from perftrail.model.subject import Merge, Revision, Subject
 
@@ -376,6 +383,14 @@ class Store(Protocol):
 
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
         """Return the steps of a search in order."""
+        ...
+
+    def add_comparison(self, record: ComparisonRecord) -> None:
+        """Store the result of a comparison. Raises `StoreError` if the store does not know the machine."""
+        ...
+
+    def comparisons(self) -> Sequence[ComparisonRecord]:
+        """Return the results of comparisons, the latest last."""
         ...
 
     def mark(self) -> Mark:

@@ -17,6 +17,7 @@ from perftrail.store import MemoryStore, open_store
 from tests.store.examples import (
     BUILD,
     BUILT,
+    COMPARISON,
     DRAW,
     FAILED_BUILD,
     LINK,
@@ -426,6 +427,23 @@ def test_steps_come_in_order_and_the_same_number_replaces(store: SqlStore | Memo
     assert store.steps(SEARCH.key, MACHINE.id) == [step(1), step(2, words="told again"), step(10)]
 
 
+def test_comparisons_come_in_the_order_of_their_ends(store: SqlStore | MemoryStore) -> None:
+    later = replace(
+        COMPARISON, machine=OTHER_MACHINE.id, finished="later \x00", result={"rows": [1, None, "é"]}
+    )
+    store.add_comparison(COMPARISON)
+    store.add_comparison(later)
+    assert store.comparisons() == [COMPARISON, replace(later, finished="later \\x00")]
+
+
+def test_a_comparison_needs_a_known_machine_and_plain_data(store: SqlStore | MemoryStore) -> None:
+    with pytest.raises(StoreError, match="machine 'unknown' is unknown; keep it with add_machine first"):
+        store.add_comparison(replace(COMPARISON, machine="unknown"))
+    with pytest.raises(StoreError, match=r"comparison: .*only plain data can be kept"):
+        store.add_comparison(replace(COMPARISON, result={"rows": object()}))  # type: ignore[dict-item] # not plain
+    assert store.comparisons() == []
+
+
 def test_a_search_that_was_never_begun_has_no_steps_and_no_answer(store: SqlStore | MemoryStore) -> None:
     with pytest.raises(StoreError, match="was never begun; open it with open_search first"):
         store.add_step(SEARCH.key, MACHINE.id, step(1))
@@ -487,6 +505,8 @@ def test_a_mark_differs_once_anything_was_added(store: SqlStore | MemoryStore) -
     store.add_step(SEARCH.key, MACHINE.id, step(1))
     seen.append(store.mark())
     store.close_search(SEARCH.key, MACHINE.id, {"verdict": "none"})
+    seen.append(store.mark())
+    store.add_comparison(COMPARISON)
     seen.append(store.mark())
     store.add_note(RegressionNote(regression="r", status="new", text="", author="", written=""))
     seen.append(store.mark())

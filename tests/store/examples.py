@@ -14,7 +14,7 @@ from perftrail.model.measurement import (
     Measurement,
     Runnable,
 )
-from perftrail.model.search_record import SearchRecord, StepRecord
+from perftrail.model.search_record import ComparisonRecord, SearchRecord, StepRecord
 
 if TYPE_CHECKING:
     from perftrail.model.measurement import Phase
@@ -60,6 +60,10 @@ FAILED_BUILD = BuildRecord(
     revision="1" * 40,
     variant="plain",
     outcome=Failure(stage="build", message="error: no such file", log="/logs/e2", seconds=1.25),
+)
+
+COMPARISON = ComparisonRecord(
+    machine=MACHINE.id, finished="2025-11-21T04:00:00Z", result={"base": "1" * 40, "rows": [{"low": 1.5}]}
 )
 
 SEARCH = SearchRecord(

@@ -20,6 +20,7 @@ from perftrail.store.databases import looked_at, to_write
 from tests.store.examples import (
     BUILD,
     BUILT,
+    COMPARISON,
     DRAW,
     FAILED_BUILD,
     MACHINE,
@@ -311,3 +312,14 @@ def beside(source: str, target: str, work: Callable[[Connection], object]) -> Co
         other.close()
     (done,) = found
     return done
+
+
+def test_a_comparison_is_copied_once(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    with open_store(one, access="write") as store:
+        acquaint(store)
+        store.add_comparison(COMPARISON)
+    assert copy_store(one, other).added["comparisons"] == 1
+    assert copy_store(one, other).there["comparisons"] == 1
+    with open_store(other, access="read") as store:
+        assert store.comparisons() == [COMPARISON]

@@ -21,6 +21,7 @@ from perftrail.store.migrations import Migration, shipped
 from perftrail.store.sqlite import open_to_read, open_to_write
 from tests.store.examples import (
     BUILD,
+    COMPARISON,
     DRAW,
     FAILED_BUILD,
     LINK,
@@ -197,7 +198,7 @@ def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Pat
 def test_what_was_drawn_is_read_from_a_store_that_has_it(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0005.sql").read_text())
+        database.executescript((FILES / "version-0006.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.outcomes([OTHER_RUNNABLE.key], MACHINE.id) == {OTHER_RUNNABLE.key: DRAWN}
 
@@ -205,11 +206,19 @@ def test_what_was_drawn_is_read_from_a_store_that_has_it(tmp_path: Path) -> None
 def test_origins_and_the_history_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0005.sql").read_text())
+        database.executescript((FILES / "version-0006.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.history() == list(HISTORY)
         assert store.runnables("st") == [replace(OTHER_RUNNABLE, origin=ORIGIN)]
         assert [each.origin for each in store.runnables("mt")] == [None, None]
+
+
+def test_comparisons_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0006.sql").read_text())
+    with open_store(str(path), access="read") as store:
+        assert store.comparisons() == [COMPARISON]
 
 
 def test_searches_of_older_versions_get_the_keys_of_today(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Records of the store for searches, notes on regressions, and its progress."""
+"""Records of the store for searches, comparisons, notes on regressions, and its progress."""
 
 from __future__ import annotations
 
@@ -35,6 +35,15 @@ class StepRecord:
     words: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRecord:
+    """One comparison of two revisions: its machine, when it ended (ISO 8601), and its result."""
+
+    machine: str
+    finished: str
+    result: Mapping[str, Json]
+
+
 Status = Literal["new", "acknowledged", "fixed"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -62,3 +71,4 @@ class Mark:
     answers: int
     steps: int
     notes: int
+    comparisons: int

@@ -142,7 +142,7 @@ def _contents(connection: Connection) -> dict[str, Iterable[object]]:
         .join(schema.machine)
     )
     machines = select(schema.machine.c.fingerprint, schema.machine.c.facts)
-    plain: dict[str, Iterable[object]] = {
+    return {
         "machines": (tuple(row) for row in connection.execute(machines)),
         "builds": _numbered_by_key(connection),
         "runnables": _without_id(connection, schema.stands_for),
@@ -150,9 +150,9 @@ def _contents(connection: Connection) -> dict[str, Iterable[object]]:
         "invocations": (each.content for batch in invocations(connection) for each in batch),
         "searches": _without_id(connection, schema.search),
         "steps": (tuple(row) for row in connection.execute(steps)),
+        "comparisons": _without_id(connection, schema.comparison),
+        "notes": _without_id(connection, schema.regression_note),
     }
-    notes = schema.metadata.tables.get("regression_note")
-    return plain if notes is None else plain | {"notes": _without_id(connection, notes)}
 
 
 def _without_id(connection: Connection, table: Table) -> Iterator[tuple[Cell, ...]]:

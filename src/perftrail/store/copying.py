@@ -198,7 +198,8 @@ class Copying:
         self._invocations()
         self._searches()
         self._steps()
-        self._notes()
+        self._appended("comparison", "comparisons")
+        self._appended("regression_note", "notes")
         return self.done
 
     def _put(self, work: Callable[[Connection, Copied], None]) -> None:
@@ -348,18 +349,16 @@ class Copying:
 
             self._put(put)
 
-    def _notes(self) -> None:
-        """Copy notes about regressions: rows without a key that are only appended."""
-        table = schema.metadata.tables.get("regression_note")
-        if table is None:
-            return
+    def _appended(self, name: str, title: str) -> None:
+        """Copy a table of rows without a key that are only appended; older stores lack it."""
+        table = schema.metadata.tables[name]
         rows = self._rows(table)
 
         def put(connection: Connection, part: Copied) -> None:
             there = [_named(row) for row in connection.execute(named_rows(table))]
             new = [row for row in rows if row not in there]
-            insert_many(connection, table, new)
-            part.count("notes", added=len(new), of=len(rows))
+            insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
+            part.count(title, added=len(new), of=len(rows))
 
         self._put(put)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
-    from perftrail.model.search_record import Json, RegressionNote, SearchRecord
+    from perftrail.model.search_record import ComparisonRecord, Json, RegressionNote, SearchRecord
     from perftrail.model.subject import Revision
 
 WHERE = "store in memory"
@@ -63,6 +63,7 @@ class MemoryStore:
         self._order: list[Outcome] = []
         self._builds_kept = 0
         self._notes: list[RegressionNote] = []
+        self._comparisons: list[ComparisonRecord] = []
 
     def __enter__(self) -> Self:
         return self
@@ -240,6 +241,18 @@ class MemoryStore:
         search = self._find(key, machine)
         return [] if search is None else [search.steps[number] for number in sorted(search.steps)]
 
+    def add_comparison(self, record: ComparisonRecord) -> None:
+        """Store the result of a comparison."""
+        self._write()
+        if record.machine not in self._machines:
+            raise unknown_machine(record.machine, WHERE)
+        result = _copy(dict(record.result), "comparison")
+        self._comparisons.append(replace(record, finished=storable(record.finished), result=result))
+
+    def comparisons(self) -> Sequence[ComparisonRecord]:
+        """Return the results of comparisons, the latest last."""
+        return list(self._comparisons)
+
     def mark(self) -> Mark:
         """Return how much the store contains."""
         return Mark(
@@ -249,6 +262,7 @@ class MemoryStore:
             answers=sum(search.record.answer is not None for search in self._searches),
             steps=sum(len(search.steps) for search in self._searches),
             notes=len(self._notes),
+            comparisons=len(self._comparisons),
         )
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:

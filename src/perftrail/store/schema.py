@@ -212,6 +212,17 @@ step = Table(
 )
 """The steps of a search; `action`, `news` and `belief` are JSON objects."""
 
+comparison = Table(
+    "comparison",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("finished", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("machine_id", ForeignKey("machine.id"), nullable=False),
+    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+)
+"""Results of comparisons, each as a JSON object. Only ever appended."""
+
 regression_note = Table(
     "regression_note",
     metadata,

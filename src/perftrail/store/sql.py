@@ -15,7 +15,7 @@ from perftrail._version import __version__
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Machine
-from perftrail.model.search_record import Mark, RegressionNote
+from perftrail.model.search_record import ComparisonRecord, Mark, RegressionNote
 from perftrail.store import outcomes as kept
 from perftrail.store import schema
 from perftrail.store.accepted import (
@@ -64,7 +64,13 @@ def read_mark(connection: Connection) -> Mark:
     """Return how much the store contains. Additions have the largest ids, so the last row suffices."""
     last = {
         table.name: select(func.coalesce(func.max(table.c.id), 0)).scalar_subquery()
-        for table in (schema.invocation, schema.build, schema.search, schema.regression_note)
+        for table in (
+            schema.invocation,
+            schema.build,
+            schema.search,
+            schema.regression_note,
+            schema.comparison,
+        )
     }
     row = connection.execute(
         select(
@@ -74,10 +80,17 @@ def read_mark(connection: Connection) -> Mark:
             select(func.count(schema.search.c.answer)).scalar_subquery(),
             select(func.count()).select_from(schema.step).scalar_subquery(),
             last["regression_note"],
+            last["comparison"],
         )
     ).one()
     return Mark(
-        invocations=row[0], builds=row[1], searches=row[2], answers=row[3], steps=row[4], notes=row[5]
+        invocations=row[0],
+        builds=row[1],
+        searches=row[2],
+        answers=row[3],
+        steps=row[4],
+        notes=row[5],
+        comparisons=row[6],
     )
 
 
@@ -129,6 +142,16 @@ def read_notes(connection: Connection) -> Sequence[RegressionNote]:
             written=row.written,
         )
         for row in connection.execute(select(table).order_by(table.c.id))
+    ]
+
+
+def read_comparisons(connection: Connection) -> Sequence[ComparisonRecord]:
+    """Return the results of comparisons, the latest last."""
+    table = schema.comparison
+    wanted = select(table, schema.machine.c.fingerprint).join_from(table, schema.machine)
+    return [
+        ComparisonRecord(machine=row.fingerprint, finished=row.finished, result=json.loads(row.result))
+        for row in connection.execute(wanted.order_by(table.c.id))
     ]
 
 
@@ -512,6 +535,28 @@ class SqlStore:
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
         """Return the steps of a search in order; none if the search does not exist."""
         return self._transactions.read(lambda connection: self._searches.steps(connection, key, machine))
+
+    def add_comparison(self, record: ComparisonRecord) -> None:
+        """Store the result of a comparison."""
+        finished = storable(record.finished)
+        result = to_json(dict(record.result), "comparison")
+
+        def put(connection: Connection) -> None:
+            machine, version = self._machine_id(connection, record.machine), self._version_id(connection)
+            row = insert(schema.comparison).values(finished=finished, result=result)
+            connection.execute(row.values(machine_id=machine, perftrail_id=version))
+
+        self._transactions.write(
+            put,
+            settled=lambda connection: any(
+                (each.machine, each.finished) == (record.machine, finished)
+                for each in read_comparisons(connection)
+            ),
+        )
+
+    def comparisons(self) -> Sequence[ComparisonRecord]:
+        """Return the results of comparisons, the latest last."""
+        return self._transactions.read(read_comparisons)
 
     def mark(self) -> Mark:
         """Return how much the store contains; cheap."""
