@@ -17,7 +17,7 @@ import pytest
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.curve import GivenUp, curve, speed_up
 from perftrail.charts.frame import COLOURS, MOST, MOST_DOTS, Palette, themed, thinned
-from perftrail.charts.history import Events, history
+from perftrail.charts.history import Events, Mark, history, label_rises
 from perftrail.charts.samples import MOST_ROWS, samples
 from tests.charts.drawn import HOSTILE, LABELS, PALETTE, along, examples, points
 
@@ -180,3 +180,12 @@ def test_of_very_many_pairs_those_of_every_point_are_drawn() -> None:
     dots = [each["value"] for each in next(layers(spec, "point"))["data"]["values"]]
     assert [dots.count(value) for value in (0.9, 1.0, 1.7)] == [MOST_DOTS // 3] * 3
     assert "At most 60 dots" in drawn.caption
+
+
+def test_labels_of_neighbouring_changes_do_not_overlap() -> None:
+    marks = [Mark(position=place, word="a1b2c3d4e5 Merge it") for place in (5, 31, 33, 35, 36, 58)]
+    rises = label_rises(marks, 60)
+    assert rises[0] == rises[-1] == 0
+    near = rises[1:5]
+    assert len({rise for rise in near if rise is not None}) == sum(rise is not None for rise in near) >= 2
+    assert None in near

@@ -35,6 +35,19 @@ def test_a_directory_of_studies_shows_each(client: Client) -> None:
     assert 'href="/s/beta"' in text
 
 
+def test_each_study_shows_its_answer_last_activity_sparkline_and_open_regressions(
+    client: Client, hostile: Hostile
+) -> None:
+    text = client.page("/").text
+    alpha = text[text.index('href="/s/alpha"') : text.index('href="/s/beta"')]
+    assert hostile.revisions[37].short in alpha
+    assert re.search(r'last activity <time datetime="[^"]+">\d{4}-\d\d-\d\d ', alpha)
+    path = re.search(r'<path d="(M[^"]+)"', alpha)
+    assert path is not None
+    assert path[1].count(" L") >= 30
+    assert re.search(r'href="/s/alpha/regressions">\d+ open regressions?<', alpha)
+
+
 def test_the_overview_answers_and_says_what_is_stored(client: Client, hostile: Hostile) -> None:
     text = client.page("/s/alpha").text
     assert hostile.revisions[37].short in text[: text.index("Right now")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from perftrail.charts.frame import (
     FOUND,
     MUTED,
+    WIDTH,
     Along,
     Figure,
     drawing,
@@ -134,7 +135,12 @@ def changes(events: Events) -> list[Spec]:
     """Return a line for each change, with its label above the chart."""
     if not events.changes:
         return []
-    data: Spec = {"values": [_marked(mark) for mark in events.changes]}
+    data: Spec = {
+        "values": [
+            {**_marked(mark), "rise": rise}
+            for mark, rise in zip(events.changes, label_rises(events.changes, events.length), strict=True)
+        ]
+    }
     return [
         {
             "data": data,
@@ -146,11 +152,13 @@ def changes(events: Events) -> list[Spec]:
         },
         {
             "data": data,
+            "transform": [{"filter": "datum.rise !== null"}],
             "mark": {
                 "type": "text",
                 # towards the side with more space, also in a zoomed chart
                 "align": {"expr": f"{RIGHT_HALF} ? 'right' : 'left'"},
                 "dx": {"expr": f"{RIGHT_HALF} ? -6 : 6"},
+                "dy": {"expr": "-datum.rise"},
                 "limit": {"expr": f"min(260, max({PLACE}, width - {PLACE}))"},
                 "baseline": "bottom",
                 "color": FOUND,
@@ -165,6 +173,35 @@ def changes(events: Events) -> list[Spec]:
             },
         },
     ]
+
+
+LETTER, LINE, MOST_LINES = 7, 14, 3
+"""Width of a bold letter and height of a line in pixels, and the number of lines for labels of changes."""
+
+
+def label_rises(marks: Sequence[Mark], length: int) -> list[int | None]:
+    """Return how many pixels each label of a change rises, so that no two overlap; `None` for no label.
+
+    A label without a place is left out: its line still shows it under the pointer, and the table has it.
+
+    >>> label_rises([Mark(position=10, word="aaaaaaaaaa"), Mark(position=12, word="bbbbbbbbbb")], 100)
+    [0, 14]
+    """
+    taken: list[list[tuple[float, float]]] = [[] for _ in range(MOST_LINES)]
+    rises: list[int | None] = []
+    for mark in marks:
+        place, width = WIDTH * mark.position / max(length, 1), LETTER * min(len(mark.word), LONGEST) + 6
+        label = (place - width, place) if place > WIDTH / 2 else (place, place + width)
+        free = (
+            line
+            for line, others in enumerate(taken)
+            if all(label[1] <= low or label[0] >= high for low, high in others)
+        )
+        line = next(free, None)
+        rises.append(None if line is None else line * LINE)
+        if line is not None:
+            taken[line].append(label)
+    return rises
 
 
 def failed(events: Events) -> list[Spec]:
@@ -233,6 +270,27 @@ def history(points: Sequence[Along], events: Events, *, labels: Labels, palette:
         caption=_caption(events, thin=thin),
         spec=drawing(layers, usermeta={"divisor": measured.divisor, "thinned": thin}),
     )
+
+
+SPARKLINE = (160, 32)
+"""Width and height of a sparkline, in pixels."""
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Return a line through some values as the path of an SVG, from left to right; empty for fewer than two.
+
+    >>> sparkline([1.0, 3.0, 2.0])
+    'M0,30 L80,2 L160,16'
+    """
+    if len(values) < 2:
+        return ""
+    (width, height), low = SPARKLINE, min(values)
+    span = max(values) - low or 1.0
+    points = (
+        f"{width * place / (len(values) - 1):.4g},{2.0 + (height - 4.0) * (1.0 - (value - low) / span):.4g}"
+        for place, value in enumerate(values)
+    )
+    return f"M{' L'.join(points)}"
 
 
 def plain(point: Along, divisor: float) -> Spec:

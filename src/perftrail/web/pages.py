@@ -7,7 +7,7 @@ logs; comparisons; login and errors.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
 
@@ -15,7 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from perftrail.charts.frame import config
-from perftrail.errors import PerftrailError
+from perftrail.charts.history import SPARKLINE
+from perftrail.errors import PerftrailError, StoreError
 from perftrail.measure.clock import now
 from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.search_record import STATUSES, RegressionNote
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Subject
     from perftrail.present.dashboard.snapshot import Snapshot
     from perftrail.present.page import Section
-    from perftrail.web.studies import ServedStudy
+    from perftrail.web.studies import About, ServedStudy
 
 
 MOST_STREAMS = 40
@@ -73,8 +74,22 @@ async def studies(request: Request) -> Response:
     desks = web(request).desks
     if len(desks) == 1:
         return RedirectResponse(f"/s/{next(iter(desks))}", 303)
-    cards = [(desk, await asyncio.to_thread(desk.about)) for desk in desks.values()]
-    return web(request).pages.page(request, "studies.html", cards=cards, desk=None)
+    cards = await asyncio.gather(*map(_card, desks.values()))
+    response = web(request).pages.page(request, "studies.html", cards=cards, size=SPARKLINE, desk=None)
+    if any(desk.reading for desk in desks.values()):
+        response.headers["Refresh"] = "2"
+    return response
+
+
+async def _card(desk: ServedStudy) -> tuple[ServedStudy, About, Snapshot | None, int]:
+    """Return a study with its newest snapshot, and the number of its regressions that are not fixed."""
+    about, snapshot = await asyncio.gather(asyncio.to_thread(desk.about), desk.snapshot())
+    open_regressions = 0
+    if snapshot is not None and snapshot.regressions:
+        with suppress(StoreError):
+            notes = await desk.ask(lambda store: store.notes())
+            open_regressions = sum(status_of(notes, each.key) != "fixed" for each in snapshot.regressions)
+    return desk, about, snapshot, open_regressions
 
 
 async def study(request: Request) -> Response:

@@ -11,11 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perftrail import studyfile
+from perftrail.charts.history import sparkline as path
 from perftrail.errors import NoAnswer
 from perftrail.measure.clock import now
 from perftrail.measure.session import stored_builds
 from perftrail.model.build import Built, Failure
 from perftrail.model.plan import cells, subjects
+from perftrail.model.quantity import quantity
 from perftrail.opening import open_view, results_directory
 from perftrail.present.dashboard.metric_history import Course, courses
 from perftrail.present.dashboard.regressions import regressions
@@ -139,12 +141,24 @@ def _lacks(rows: Sequence[Row], policy: MeasurePolicy) -> tuple[int, int]:
     return (max(1, least - done), max(1, most - done))
 
 
+MOST_IN_SPARKLINE = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sparkline:
+    """A small chart of a metric along the history: its title, the first and the last value, and an SVG path."""
+
+    title: str
+    ends: str
+    path: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """What a study's store said at `mark`, and when it was read. `page` is its report, `None` before there is any.
 
     The view that it was gathered through is closed: whoever wants more of the store opens that itself. `stored`
-    counts what is there of each kind, in words.
+    counts what is there of each kind, in words. `active` is the start of the last invocation, empty without one.
     """
 
     mark: Mark
@@ -154,6 +168,7 @@ class Snapshot:
     builds: Mapping[str, tuple[BuildRecord, ...]]
     remaining: Remaining
     stored: Mapping[str, int]
+    active: str
 
     @cached_property
     def courses(self) -> Mapping[str, Course]:
@@ -164,6 +179,19 @@ class Snapshot:
             name = slug(f"{followed.benchmark}-{followed.metric}-{followed.point}", found)
             found[name] = course
         return found
+
+    @cached_property
+    def sparkline(self) -> Sparkline | None:
+        """The metric that the study's question is about, along the history; `None` with fewer than two values."""
+        course = next(iter(self.courses.values()), None)
+        points = () if course is None else course.within(0, course.length - 1, most=MOST_IN_SPARKLINE)
+        last = points[-1].subject if points else ""
+        values = [point.value for point in points if point.subject == last]
+        if course is None or len(values) < 2:
+            return None
+        unit = course.followed.unit
+        ends = f"{quantity(values[0], unit)} to {quantity(values[-1], unit)}"
+        return Sparkline(title=course.title, ends=ends, path=path(values))
 
     @cached_property
     def regressions(self) -> tuple[Regression, ...]:
@@ -214,6 +242,7 @@ def take(file: str, *, store: str | None) -> Snapshot:
             taken=now(),
             gathered=gathered,
             page=_page(gathered),
+            active=next((each.started for _, each in view.store.recent(1)), ""),
             builds={revision: tuple(records) for revision, records in builds.items()},
             remaining=left,
             stored={
