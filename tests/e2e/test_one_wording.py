@@ -60,6 +60,11 @@ def test_every_output_has_the_sentence_of_the_terminal(study: Path, tmp_path: Pa
         perftrail("report", study, "-o", tmp_path / "again", "--json").stdout
     )
     assert first_words(printed["verdict"]) == said
+    [interval] = re.findall(r"× [0-9.]+, 95 % interval [0-9.]+ to [0-9.]+", said)
+    for text in (perftrail("show", study).stdout, markdown):
+        assert set(re.findall(r"× [0-9.]+, 95 % interval [0-9.]+ to [0-9.]+", " ".join(text.split()))) == {
+            interval
+        }
 
 
 def test_the_number_is_the_probability_of_everything_that_is_named(study: Path) -> None:

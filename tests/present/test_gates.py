@@ -11,11 +11,9 @@ import pytest
 
 from perftrail.model.benchmark import Point
 from perftrail.model.build import Failure
-from perftrail.model.expression import Reference
 from perftrail.model.measurement import Machine
 from perftrail.model.metrics import Better
 from perftrail.model.subject import Revision
-from perftrail.model.target import Target
 from perftrail.present.gate import (
     FORMATS,
     STRIP,
@@ -31,23 +29,22 @@ from perftrail.present.gate import (
     to_metrics,
     to_plain,
 )
-from perftrail.results.gate import FailOn, Gate, Lost, Row, SideName
+from perftrail.results.gate import ComparedMetric, FailOn, Gate, Lost, Row, SideName
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate
 
 HOSTILE = ']]>\x1b[31m</b>\n::error::x\n##[debug] @all <script>\u202e| `a` "%" # 1 $(x) www.a.b GH-1 !2 ~"z" %3 \ud800'
 
 
-def target(name: str = "wall", *, better: Better = "lower", unit: str = "s", value: str = "one") -> Target:
-    point = Point((("size", value),))
-    return Target(
+def target(
+    name: str = "wall", *, better: Better = "lower", unit: str = "s", value: str = "one"
+) -> ComparedMetric:
+    return ComparedMetric(
         text=name,
         name=f"work.{name}[size={value}]",
         benchmark="work",
         variant="plain",
-        expression=Reference(name, point),
-        points=(point,),
-        open_point=point,
+        point=Point((("size", value),)),
         better=better,
         unit=unit,
     )
@@ -58,7 +55,7 @@ def row(effect: float, verdict: Verdict, **of: object) -> Row:
         return Estimate(value=value, low=value * 0.99, high=value * 1.01, confidence=0.95, count=20)
 
     return Row(
-        target=target(**of),  # type: ignore[arg-type] # as the target's
+        metric=target(**of),  # type: ignore[arg-type] # as the target's
         base=lies(1.0),
         head=lies(effect),
         comparison=Comparison(
@@ -157,7 +154,7 @@ def test_more_is_worse_only_where_less_is_better() -> None:
             "gate passed: no change is sure, 1 of 1 unclear; a change of 1.1 %",
         ),
         (gate(), "no answer: nothing could be compared"),
-        (gate(Row(target=target(), one_build=True)), "gate passed: the same: both are one build"),
+        (gate(Row(metric=target(), one_build=True)), "gate passed: the same: both are one build"),
         (gate(row(1.2, Verdict.SLOWER), fail_on="never"), "1 of 1 worse"),
     ],
 )
@@ -271,7 +268,7 @@ def test_what_is_worse_for_sure_stands_before_what_only_may_be() -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (gate(Row(target=target(), one_build=True)), "equal builds need no measuring"),
+        (gate(Row(metric=target(), one_build=True)), "equal builds need no measuring"),
         (gate(lost=(lost("head"),)), "nothing was compared"),
         (gate(row(1.0, Verdict.SAME)), "count as none; a change of 1.1 % would have been seen"),
     ],

@@ -136,14 +136,14 @@ def test_the_worst_stands_first(tmp_path: Path) -> None:
     factors = {"a": 0.8, "b": 1.5, "c": 1.2}
     started = FakeStarter(seconds=lambda words: factors[words[1]] if number_of(words) else 1.0, noise=0.005)
     found = gate(session_of(tmp_path, started, asked=asked))
-    assert [row.target.benchmark for row in found.rows] == ["b", "c", "a"]
-    assert [row.target.benchmark for row in found.tripped] == ["b", "c"]
+    assert [row.metric.benchmark for row in found.rows] == ["b", "c", "a"]
+    assert [row.metric.benchmark for row in found.tripped] == ["b", "c"]
 
 
 def test_every_variant_is_compared(tmp_path: Path) -> None:
     variants = {"plain": Variant(), "other": Variant(rebuild=False, run=VariantRun(env={"MODE": "other"}))}
     found = gate(session_of(tmp_path, starter(1.0, 1.2), asked=study(variants=variants)))
-    assert {row.target.variant for row in found.rows} == {"plain", "other"}
+    assert {row.metric.variant for row in found.rows} == {"plain", "other"}
 
 
 def test_a_head_that_does_not_build_is_no_answer(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_figures_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
     choice = choose(asked, benchmarks=(), metrics=("one.wall[size=2]", "peak_memory"))
     started = starter(1.0, 1.0)
     found = gate(session_of(tmp_path, started, asked=asked), choice=choice)
-    names = {row.target.name for row in found.rows}
+    names = {row.metric.name for row in found.rows}
     assert names == {
         "one.wall[size=2]",
         "one.peak_memory[size=1]",
@@ -240,7 +240,7 @@ def test_figures_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
     narrow = choose(asked, benchmarks=("o*",), metrics=("wall[size=2]",))
     started = starter(1.0, 1.0)
     found = gate(session_of(tmp_path / "narrow", started, asked=asked), choice=narrow)
-    assert only(found).target.name == "one.wall[size=2]"
+    assert only(found).metric.name == "one.wall[size=2]"
     assert {words[1] for words in started.started} == {"2"}
 
 
@@ -302,7 +302,7 @@ def test_of_a_benchmark_that_declares_nothing_both_times_count(
     started = Times(seconds=lambda _: 1.0, noise=0.3)
     started.factor = factor
     found = gate(session_of(tmp_path, started), choice=Choice())
-    verdicts = {row.target.text: str(row.verdict) for row in found.rows}
+    verdicts = {row.metric.text: str(row.verdict) for row in found.rows}
     assert verdicts == {"wall": "unclear", "cpu": "slower" if factor > 1.0 else "same"}
     assert found.exit_code == code
     # once the one tells, the other is not measured on for; where it tells nothing, it is

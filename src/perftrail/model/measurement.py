@@ -8,6 +8,7 @@ disturbances of a sample, and `sift` chooses the samples of an estimate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from perftrail.model.build import Failure, Stage, content_key
 from perftrail.model.quantity import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 
 Phase = Literal["warmup", "sample"]

@@ -96,8 +96,8 @@ def _compared(gate: Gate) -> str:
 
 def name(row: Row) -> str:
     """Name a row's metric in full, with its variant where that is not the only one there may be."""
-    variant = "" if row.target.variant == PLAIN else f" ({row.target.variant})"
-    return f"{row.target.name}{variant}"
+    variant = "" if row.metric.variant == PLAIN else f" ({row.metric.variant})"
+    return f"{row.metric.name}{variant}"
 
 
 def effect(row: Row) -> str:
@@ -118,7 +118,7 @@ def effect(row: Row) -> str:
     return f"{value:+.{digits}f} % [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
-def figure(found: Estimate | None, unit: str) -> str:
+def value_words(found: Estimate | None, unit: str) -> str:
     """Write where a revision lies."""
     return "" if found is None else quantity(found.value, unit)
 
@@ -316,12 +316,12 @@ def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterat
     yield f"| {' | '.join(HEAD)} |"
     yield "| --- | :--- | ---: | ---: | :--- | :---: | :--- |"
     for row in rows:
-        unit = row.target.unit
+        unit = row.metric.unit
         cells = (
             SIGNS[row.verdict],
             inert(name(row)),
-            _unbroken(figure(row.base, unit)),
-            _unbroken(figure(row.head, unit)),
+            _unbroken(value_words(row.base, unit)),
+            _unbroken(value_words(row.head, unit)),
             _unbroken(effect(row)) if row.comparison is not None else inert(effect(row)),
             f"`{strip(row, ends)}`" if row.comparison is not None else "",
             inert(f"{row.word}, trips the gate" if gate.trips(row) else row.word),
@@ -374,8 +374,14 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield f"base {revision(gate.base)}"
     yield f"head {revision(gate.head)}"
     for row in gate.rows:
-        unit = row.target.unit
-        told = (name(row), effect(row), figure(row.base, unit), figure(row.head, unit), f"{row.pairs} pairs")
+        unit = row.metric.unit
+        told = (
+            name(row),
+            effect(row),
+            value_words(row.base, unit),
+            value_words(row.head, unit),
+            f"{row.pairs} pairs",
+        )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, told)])
     yield from (f"lost      {lost(each)}" for each in gate.lost)
     yield f"sure {sureness(gate)}"
@@ -440,8 +446,8 @@ def to_junit(gate: Gate) -> str:
     """Write the document; no text of others leaves its element."""
     root = ET.Element("testsuites")
     errors = _errors(gate)
-    for number, suite in enumerate(dict.fromkeys([*(row.target.benchmark for row in gate.rows), *errors])):
-        rows = [row for row in gate.rows if row.target.benchmark == suite]
+    for number, suite in enumerate(dict.fromkeys([*(row.metric.benchmark for row in gate.rows), *errors])):
+        rows = [row for row in gate.rows if row.metric.benchmark == suite]
         _suite(root, gate, suite, number=number, rows=rows, errors=errors.get(suite, []))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
@@ -499,7 +505,7 @@ def _suite(
 
 
 def _case(suite: ET.Element, gate: Gate, row: Row) -> None:
-    case = _named_case(suite, row.target.benchmark, name(row), seconds=row.seconds)
+    case = _named_case(suite, row.metric.benchmark, name(row), seconds=row.seconds)
     told = clean(f"{name(row)}: {row.word}, {effect(row)}")
     if gate.trips(row):
         ET.SubElement(case, "failure", {"type": str(row.verdict), "message": told}).text = told
@@ -562,13 +568,13 @@ def _metric_lines(gate: Gate) -> Iterator[str]:
 
 
 def _labels(row: Row) -> str:
-    target = row.target
+    metric = row.metric
     labels = {
-        "benchmark": target.benchmark,
-        "metric": target.text,
-        "point": str(target.open_point),
-        "unit": target.unit,
-        "variant": target.variant,
+        "benchmark": metric.benchmark,
+        "metric": metric.text,
+        "point": str(metric.point),
+        "unit": metric.unit,
+        "variant": metric.variant,
     }
     return ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items() if text)
 

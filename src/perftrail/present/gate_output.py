@@ -16,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.errors import UsageError
+from perftrail.model.quantity import counted
 from perftrail.present.console import output
 from perftrail.present.failures import telling
 from perftrail.present.gate import (
     effect,
     effort,
-    figure,
     headline,
     limits,
     name,
@@ -29,6 +29,7 @@ from perftrail.present.gate import (
     revision,
     strip,
     sureness,
+    value_words,
 )
 from perftrail.present.speech import plain
 from perftrail.stats.comparison import Verdict
@@ -179,6 +180,20 @@ def print_gate(gate: Gate) -> None:
         console.print(Text(f"Next: {plain(gate.hunt, longest=LONGEST)}    which change did it", style="dim"))
 
 
+MOST_COMPARISONS = 5
+
+
+def print_comparisons(comparisons: Sequence[Gate]) -> None:
+    """Print the answer of each of the latest stored comparisons in a line."""
+    console = output()
+    for gate in comparisons[:MOST_COMPARISONS]:
+        ends = f"{plain(gate.head.short)} compared with {plain(gate.base.short)}"
+        console.print(Text(f"{ends}: {plain(headline(gate), longest=LONGEST)}"))
+    if len(comparisons) > MOST_COMPARISONS:
+        left = counted(len(comparisons) - MOST_COMPARISONS, "older comparison")
+        console.print(Text(f"{left}: perftrail report", style="dim"))
+
+
 def _table(gate: Gate) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for head in ("metric", "base", "head", "change", "", "verdict"):
@@ -188,8 +203,8 @@ def _table(gate: Gate) -> Table:
         style = STYLES[row.verdict]
         table.add_row(
             Text(plain(name(row))),
-            Text(figure(row.base, row.target.unit)),
-            Text(figure(row.head, row.target.unit)),
+            Text(value_words(row.base, row.metric.unit)),
+            Text(value_words(row.head, row.metric.unit)),
             Text(plain(effect(row)), style=style),
             Text(strip(row, ends) if row.comparison is not None else "", style=style),
             Text(f"{row.word}{', trips the gate' if gate.trips(row) else ''}", style=style),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
@@ -12,13 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.local_engine import LocalEngine
+from perftrail.model.recipe import PLAIN
+from perftrail.model.target import TargetError, parse_metric, resolve
 from perftrail.results.rows import interval_json
 from perftrail.stats.changepoints import SampleColumns, changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.search_record import Json, SearchRecord
+    from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine, Pending
     from perftrail.results.rows import Row
@@ -203,6 +208,44 @@ def answers_of(record: SearchRecord) -> tuple[Mapping[str, Json], ...]:
     if isinstance(several, list):
         return tuple(each for each in several if isinstance(each, dict))
     return (record.answer,)
+
+
+def with_answers(found: HistoryChanges, study: Study, records: Sequence[SearchRecord]) -> HistoryChanges:
+    """Return changes with the effects that searches certified, where the last search of a metric names the change.
+
+    So one change has one effect and one interval in every output.
+    """
+    effects = dict(_effects(study, records))
+    return replace(found, points=tuple(_certified(each, effects) for each in found.points))
+
+
+Named = tuple[str, str, str, "Point"]
+"""The variant, benchmark, metric and point of a series."""
+
+
+def _effects(study: Study, records: Sequence[SearchRecord]) -> Iterator[tuple[Named, Mapping[str, Json]]]:
+    """Yield the answer of each search to a metric that the study still has, the latest last."""
+    for record in records:
+        for answer in answers_of(record):
+            variant, text = str(answer.get("variant", PLAIN)), str(answer.get("metric", ""))
+            with suppress(TargetError):
+                target = resolve(study, text, variant)
+                yield (variant, target.benchmark, parse_metric(text).name, target.open_point), answer
+
+
+def _certified(each: HistoryChange, effects: Mapping[Named, Mapping[str, Json]]) -> HistoryChange:
+    row = each.row
+    answer = effects.get((row.subject.variant, row.benchmark, row.metric, row.point), {})
+    changes = answer.get("changes")
+    for change in changes if isinstance(changes, list) else ():
+        if isinstance(change, dict) and change.get("revisions") == [
+            revision.id for revision in each.candidates
+        ]:
+            effect = change.get("effect")
+            if isinstance(effect, dict):
+                value, low, high = (float(str(effect[name])) for name in ("value", "low", "high"))
+                return replace(each, point=replace(each.point, effect=value, low=low, high=high))
+    return each
 
 
 def culprit_ids(records: Iterable[SearchRecord]) -> frozenset[str]:

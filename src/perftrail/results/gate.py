@@ -1,21 +1,32 @@
-"""Result of comparing two revisions: a verdict on each metric, and whether the gate fails."""
+"""Result of comparing two revisions: a verdict on each metric, and whether the gate fails.
+
+`stored_comparisons` reads the results that `compare` stored.
+"""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from perftrail.stats.comparison import Verdict
+# cattrs reads the annotations at run time, so these imports must not be in TYPE_CHECKING.
+from perftrail.model.benchmark import Point
+from perftrail.model.build import Failure
+from perftrail.model.measurement import Machine
+from perftrail.model.metrics import Better
+from perftrail.model.plain import from_plain
+from perftrail.model.subject import Revision
+from perftrail.stats.comparison import Comparison, LayoutNoise, Verdict
+from perftrail.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from perftrail.model.build import Failure
-    from perftrail.model.measurement import Machine
+    from collections.abc import Sequence
+
+    from perftrail.measure.session import View
     from perftrail.model.search_record import Json
-    from perftrail.model.subject import Revision
+    from perftrail.model.subject import Subject
     from perftrail.model.target import Target
-    from perftrail.stats.comparison import Comparison, LayoutNoise
-    from perftrail.stats.estimate import Estimate
 
 FailOn = Literal["never", "slower", "unclear", "any"]
 """What trips the gate: nothing; a worse metric; also an unclear one; any difference."""
@@ -29,6 +40,32 @@ SideName = Literal["base", "head"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedMetric:
+    """A metric of a benchmark in one variant at one point, with the names of a `Target`."""
+
+    text: str
+    name: str
+    benchmark: str
+    variant: str
+    point: Point
+    unit: str
+    better: Better
+
+    @classmethod
+    def of(cls, target: Target) -> ComparedMetric:
+        """Return the metric that a target names."""
+        return cls(
+            text=target.text,
+            name=target.name,
+            benchmark=target.benchmark,
+            variant=target.variant,
+            point=target.open_point,
+            unit=target.unit,
+            better=target.better,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One metric at one point: its estimates at both revisions, and the comparison of head with base.
 
@@ -39,7 +76,7 @@ class Row:
     head/base of each pair, or of each layout's mean. All the starts took `seconds`.
     """
 
-    target: Target
+    metric: ComparedMetric
     base: Estimate | None = None
     head: Estimate | None = None
     comparison: Comparison | None = None
@@ -62,13 +99,13 @@ class Row:
         found = self.comparison
         if found.verdict in (Verdict.SAME, Verdict.UNCLEAR):
             return found.verdict
-        worse = (found.effect > 1.0) == (self.target.better == "lower")
+        worse = (found.effect > 1.0) == (self.metric.better == "lower")
         return Verdict.SLOWER if worse else Verdict.FASTER
 
     @property
     def word(self) -> str:
         """The verdict in the words of this metric: memory is not slower, it is worse."""
-        if self.target.unit == "s" and self.target.better == "lower":
+        if self.metric.unit == "s" and self.metric.better == "lower":
             return str(self.verdict)
         return {"slower": "worse", "faster": "better"}.get(str(self.verdict), str(self.verdict))
 
@@ -78,7 +115,7 @@ class Row:
         if self.comparison is None:
             return 0.0
         worse = math.log(self.comparison.effect)
-        return worse if self.target.better == "lower" else -worse
+        return worse if self.metric.better == "lower" else -worse
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -256,13 +293,13 @@ class Gate:
     def _row(self, row: Row) -> dict[str, Json]:
         found = row.comparison
         return {
-            "metric": row.target.text,
-            "name": row.target.name,
-            "benchmark": row.target.benchmark,
-            "variant": row.target.variant,
-            "point": dict(row.target.open_point.values),
-            "unit": row.target.unit,
-            "better": row.target.better,
+            "metric": row.metric.text,
+            "name": row.metric.name,
+            "benchmark": row.metric.benchmark,
+            "variant": row.metric.variant,
+            "point": dict(row.metric.point.values),
+            "unit": row.metric.unit,
+            "better": row.metric.better,
             "base": _estimate(row.base),
             "head": _estimate(row.head),
             "effect": None
@@ -290,3 +327,37 @@ def _estimate(found: Estimate | None) -> Json:
     if found is None:
         return None
     return {"value": found.value, "low": found.low, "high": found.high, "confidence": found.confidence}
+
+
+def stored_comparisons(view: View) -> tuple[Gate, ...]:
+    """Return the last comparison of each pair of revisions on this machine, the latest first.
+
+    Results that another version of perftrail stored in another form are left out: `compare` repeats them.
+    """
+    found: dict[tuple[str, str], Gate] = {}
+    for record in reversed(view.store.comparisons()):
+        if record.machine == view.machine.id:
+            with suppress(ValueError):
+                gate = from_plain(Gate, record.result)
+                found.setdefault((gate.base.id, gate.head.id), gate)
+    return tuple(found.values())
+
+
+def decided(
+    comparisons: Sequence[Gate], base: Subject, head: Subject, *, benchmark: str, metric: str, point: Point
+) -> Row | None:
+    """Return what the latest comparison of two subjects says about a metric at a point; `None` without one."""
+    if base.variant != head.variant:
+        return None
+    return next(
+        (
+            row
+            for each in comparisons
+            if (each.base.id, each.head.id) == (base.revision.id, head.revision.id)
+            for row in each.rows
+            if row.comparison is not None
+            and (row.metric.benchmark, row.metric.variant) == (benchmark, base.variant)
+            and (row.metric.text, row.metric.point) == (metric, point)
+        ),
+        None,
+    )

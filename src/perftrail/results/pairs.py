@@ -112,7 +112,7 @@ class Shift:
         if not self.decides:
             return BUSY
         if found.minimum_detectable is None:
-            return f"unclear: too few pairs; needs {found.needed_pairs}"
+            return too_few(found, "pairs", needed=found.needed_pairs)
         return f"{self.verdict}; {percent(found.minimum_detectable)} would have been seen"
 
     def as_json(self) -> dict[str, Json]:
@@ -127,6 +127,19 @@ class Shift:
             "verdict": str(self.verdict),
             "minimum_detectable": found.minimum_detectable,
         }
+
+
+def too_few(found: Comparison, counted: str, *, needed: int) -> str:
+    """Say how many pairs or values a verdict needs, and if all of them agree so far.
+
+    >>> from perftrail.stats.ratios import compare_unpaired
+    >>> too_few(compare_unpaired([1.0, 1.1, 1.2], [9.8, 9.9, 10.1], level=0.01), "values", needed=5)
+    'unclear: more in all 3 values, a verdict needs 5'
+    """
+    side = "more" if found.low > 1.0 else "less" if found.high < 1.0 else ""
+    if side and found.pairs > 1:
+        return f"unclear: {side} in all {found.pairs} {counted}, a verdict needs {needed}"
+    return f"unclear: {found.pairs} {counted}, a verdict needs {needed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

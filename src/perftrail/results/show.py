@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.results.changes import history_changes, worth_telling
+from perftrail.results.changes import history_changes, with_answers, worth_telling
 from perftrail.results.growth import growth_along
 from perftrail.results.measured import MeasuredHere, uncollected
 from perftrail.results.pairs import by_benchmark
@@ -93,7 +93,7 @@ def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
         view=view,
         measured=measured,
         rows=found,
-        changes=history_changes(measured.history, found),
+        changes=with_answers(history_changes(measured.history, found), view.study, searches(view)),
         growths=growth_along(view, found, metrics=metrics, measured=measured),
         pins=view.pins,
     )

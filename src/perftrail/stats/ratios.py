@@ -14,6 +14,7 @@ their noise (Student's t over independent runs, one error for the whole report).
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from dataclasses import dataclass, replace
@@ -208,6 +209,15 @@ def compare_unpaired(
         verdict=verdict if left_out else Verdict.UNCLEAR,
         settled=True,
     )
+
+
+def needed_values(level: float) -> int:
+    """Return the fewest values of each sample for a verdict of `compare_unpaired`, if the samples do not overlap.
+
+    >>> needed_values(0.05), needed_values(0.01)
+    (4, 5)
+    """
+    return next(size for size in itertools.count(2) if _left_out(size, size, level) > 0)
 
 
 def _thinned(sample: Sequence[float]) -> Floats:

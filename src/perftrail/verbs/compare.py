@@ -20,11 +20,13 @@ from perftrail.measure.pairs import Clock, Comparisons, InterleavedPairs, rule_f
 from perftrail.measure.target_value import logarithm
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Measurement
+from perftrail.model.plain import to_plain
 from perftrail.model.plan import cells
 from perftrail.model.quantity import counted
+from perftrail.model.search_record import ComparisonRecord
 from perftrail.model.subject import Subject
 from perftrail.ports import Edited
-from perftrail.results.gate import Gate, Lost, Row
+from perftrail.results.gate import ComparedMetric, Gate, Lost, Row
 from perftrail.results.selection import TIMES, Choice
 from perftrail.stats.comparison import FAMILY_ERROR, Verdict, layout_noise
 from perftrail.stats.estimate import estimate
@@ -117,14 +119,15 @@ class ComparedBenchmark:
         return self._comparisons.read(target, rule, one="base", other="head")
 
     def _row(self, target: Target, rule: Rule) -> Row:
+        metric = ComparedMetric.of(target)
         if self.one_build:
-            return Row(target=target, one_build=True)
+            return Row(metric=metric, one_build=True)
         found = self._read(target, rule)
         if found is None:
-            return Row(target=target, note=self._units.why_nothing(target))
+            return Row(metric=metric, note=self._units.why_nothing(target))
         base, head = ([unit.logs[side] for unit in found.units] for side in self._units.sides)
         return Row(
-            target=target,
+            metric=metric,
             base=estimate([math.exp(value) for value in base]),
             head=estimate([math.exp(value) for value in head]),
             comparison=found.comparison,
@@ -241,8 +244,7 @@ class Compare:
         self._notes += self._skipped(apart)
         self._notes += [words for duel in apart if (words := duel.turns.unlinked_words)]
         rows = sorted((row for duel in duels for row in duel.rows(rule)), key=lambda row: row.rank)
-        of_builds = next((row.target for row in rows if row.basis == "builds"), None)
-        return Gate(
+        gate = Gate(
             title=self._session.study.title,
             file=self._session.study.file,
             base=base,
@@ -257,9 +259,20 @@ class Compare:
             fresh=self._session.bench.started,
             seconds=self._clock() - began,
             taken=now(),
-            layout_noise=None if of_builds is None else neighbours_noise(self._session, of_builds),
+            layout_noise=self._layout_noise(duels, rows),
             notes=tuple(self._notes),
         )
+        self._session.store.add_comparison(
+            ComparisonRecord(machine=gate.machine.id, finished=gate.taken, result=to_plain(gate))
+        )
+        return gate
+
+    def _layout_noise(self, duels: Sequence[ComparedBenchmark], rows: Sequence[Row]) -> LayoutNoise | None:
+        """Return the noise of the first metric that differs between these two builds for sure."""
+        differs = next((row.metric for row in rows if row.basis == "builds"), None)
+        named = (target for duel in duels for target in duel.targets)
+        found = next((target for target in named if ComparedMetric.of(target) == differs), None)
+        return None if found is None else neighbours_noise(self._session, found)
 
     def _revisions(self) -> tuple[Revision, Revision]:
         study, source = self._session.study, self._session.source

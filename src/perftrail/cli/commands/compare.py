@@ -184,8 +184,8 @@ def _with_commands(gate: Gate, named: str | None, asked: Asked, walking: Walking
     ):
         if value is not None:
             words += [option, str(value)]
-    worst = [row.target for row in gate.rows if str(row.verdict) == "slower"][:1]
-    hunted = [word for target in worst for word in ("--metric", target.name)]
+    worst = [row.metric for row in gate.rows if str(row.verdict) == "slower"][:1]
+    hunted = [word for metric in worst for word in ("--metric", metric.name)]
     if worst and worst[0].variant != "plain":
         hunted += ["--variant", worst[0].variant]
     ends = (gate.base.short, gate.head.short)

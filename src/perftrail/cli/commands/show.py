@@ -86,10 +86,12 @@ def command(
 def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> None:
     from perftrail.measure.session import missing_builds
     from perftrail.present.failures import print_not_had
+    from perftrail.present.gate_output import print_comparisons
     from perftrail.present.growth import print_growth
     from perftrail.present.scaling import print_scalings
     from perftrail.present.tables import print_by_benchmark, print_changes, print_notes, print_rows
     from perftrail.present.validity import sample_notes
+    from perftrail.results.gate import stored_comparisons
     from perftrail.results.show import show
 
     shown = show(view, metrics=metrics or None)
@@ -106,6 +108,7 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
     if not shown.rows:
         raise NoAnswer(NOTHING_MEASURED)
     print_notes(sample_notes(view, shown.measured))
+    print_comparisons(stored_comparisons(view))
 
 
 def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from perftrail.present.report.side_by_side import (
     beside_of,
     comparable,
     pairs_in,
+    stored_row,
     taken_in_turns,
 )
 from perftrail.present.report.words import row_figure, row_metric, shown
@@ -155,7 +156,7 @@ def _why_not(one: Row, other: Row) -> str:
     """Say why two rows cannot be compared; nothing where they can."""
     if one.runnables == other.runnables:
         return "the same: their artefacts are equal, and were measured once"
-    return "" if comparable(one, other) else "too few values to say"
+    return "" if comparable(one, other) else "not compared: a comparison needs two values of each"
 
 
 def compared_figure(found: Sequence[Compared], first: Subject, second: Subject) -> Figure | None:
@@ -198,6 +199,10 @@ def _common(
 
 
 def _told(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> SideBySide:
+    found = stored_row(gathered, one, other)
+    if found is not None and found.comparison is not None:
+        own = apart_of(gathered, one, other, comparisons=comparisons)
+        return replace(own, comparison=found.comparison, ratios=found.ratios, in_turns=True)
     in_turns = gathered.search is None or one.subject.revision == other.subject.revision
     if in_turns and gathered.view.study.walked.kind != "samples":
         taken = taken_in_turns(gathered, [(one, other)])

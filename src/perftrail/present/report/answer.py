@@ -22,6 +22,7 @@ from perftrail.model.quantity import counted, decimals, duration, number, percen
 from perftrail.model.subject import Revision
 from perftrail.model.wording import listed
 from perftrail.present.page import Fact, Section, Table, Verdict
+from perftrail.present.report.compared import compared_verdict
 from perftrail.present.report.history import culprits, records
 from perftrail.present.report.words import (
     certainty_words,
@@ -110,7 +111,7 @@ def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tup
     where = " everywhere" if len(about) > 1 else ""
     bound = f"{percent(max(known, default=0.0))} would have been seen{where}"
     if len(known) < len(seen):
-        bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} to say"
+        bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} for a verdict"
     which = "No difference" if same else "No difference could be told"
     if any(each.points > 1 for each in about):
         which += " on the whole"
@@ -248,6 +249,8 @@ def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
     """Say the answer: of the search where one has ended, else what the figures say."""
     if gathered.answers:
         return _searched(gathered)
+    if gathered.comparisons:
+        return compared_verdict(gathered.comparisons[0])
     if gathered.largest_change is not None and len(gathered.variants) == 1:
         return _changed(gathered, gathered.largest_change)
     if beside:

@@ -19,7 +19,7 @@ from perftrail.model.quantity import change, decimals, format_duration, format_s
 from perftrail.model.subject import Subject
 from perftrail.present.page import Section, Table
 from perftrail.present.report.gathered import MEMORY
-from perftrail.present.report.side_by_side import comparable, compare_rows
+from perftrail.present.report.side_by_side import comparable, compare_rows, stored_row
 from perftrail.present.report.words import revision_mark, row_figure, shown, slug
 from perftrail.results.pairs import Shift, Shifts, shifts, sides
 from perftrail.results.rows import by_round
@@ -267,10 +267,11 @@ class Line:
 def heat_section(gathered: Gathered) -> Section | None:
     """Draw every benchmark at every point, subject by subject, where there are several of both."""
     rows = [row for row in gathered.compared_rows if row.metric != MEMORY]
-    opposite = list(sides(rows, gathered.variants))
-    places = {(row.benchmark, row.metric, row.point) for row in rows}
-    if len(places) < 2 or not opposite:
+    opposite = [pair for pair in sides(rows, gathered.variants) if not _answered(gathered, *pair)]
+    places = {(row.benchmark, row.metric, row.point) for _, row in opposite}
+    if len(places) < 2:
         return None
+    rows = [row for row in rows if (row.benchmark, row.metric, row.point) in places]
     found = _apart(gathered, opposite) if _lacks_turns(gathered) else _in_turns(gathered, opposite)
     lines = list(_lines(gathered, rows, found))
     columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))
@@ -289,6 +290,15 @@ def heat_section(gathered: Gathered) -> Section | None:
         figure=figure,
         tables=tuple(_tables(lines)),
     )
+
+
+def _answered(gathered: Gathered, first: Row, row: Row) -> bool:
+    """Whether the report's answer has this metric already, from `find` or `compare`."""
+    searched = (
+        {str(answer.get("metric")) for answer in gathered.answers} if len(gathered.variants) < 2 else ()
+    )
+    named = (row.metric, f"{row.benchmark}.{row.metric}")
+    return any(name in searched for name in named) or stored_row(gathered, first, row) is not None
 
 
 def _lacks_turns(gathered: Gathered) -> bool:

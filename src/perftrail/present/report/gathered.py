@@ -13,7 +13,8 @@ from perftrail.local_engine import LocalEngine
 from perftrail.measure.session import missing_builds
 from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
 from perftrail.present.report.words import revision_mark, shown
-from perftrail.results.changes import answers_of, looked_for
+from perftrail.results.changes import answers_of, looked_for, with_answers
+from perftrail.results.gate import stored_comparisons
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.rows import in_order, rows_by_benchmark
 from perftrail.results.show import searches, steps
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine, Pending
     from perftrail.results.changes import HistoryChange, HistoryChanges
+    from perftrail.results.gate import Gate
     from perftrail.results.rows import Row
 
 MEMORY = "peak_memory"
@@ -82,6 +84,7 @@ class Gathered:
     rows: tuple[Row, ...]
     looking: Pending[HistoryChanges]
     lacking: Missing
+    comparisons: tuple[Gate, ...]
     searches: tuple[SearchRecord, ...]
     search: SearchRecord | None
     steps: Sequence[StepRecord]
@@ -89,7 +92,7 @@ class Gathered:
     @cached_property
     def along_history(self) -> HistoryChanges:
         """Every change along the history of every metric but memory."""
-        return self.looking.outcome()
+        return with_answers(self.looking.outcome(), self.view.study, self.searches)
 
     @cached_property
     def changes(self) -> tuple[HistoryChange, ...]:
@@ -266,6 +269,7 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
         rows=in_order(measured, found),
         looking=looking,
         lacking=missing_builds(view, measured.history),
+        comparisons=stored_comparisons(view),
         searches=known,
         search=chosen,
         steps=() if chosen is None else steps(view, chosen),

@@ -10,6 +10,7 @@ from perftrail.errors import NOTHING_MEASURED, NoAnswer
 from perftrail.present.page import Fact, Page
 from perftrail.present.report.about import about_sections
 from perftrail.present.report.answer import claims_section, search_section, verdict
+from perftrail.present.report.compared import compared_sections
 from perftrail.present.report.curves import curve_sections, heat_section, samples_section
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
@@ -62,7 +63,7 @@ def report_of(
     beside, curves = compare_subjects(gathered), curve_sections(gathered)
     others = [beside_section(gathered, beside), heat_section(gathered), samples_section(gathered)]
     drawn = [section for section in others if section is not None]
-    first = _by_question(gathered, histories, curves, drawn)
+    first = [*compared_sections(gathered.comparisons), *_by_question(gathered, histories, curves, drawn)]
     claims = claims_section(gathered)
     search = search_section(gathered)
     lead = first[0] if first else None

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 from perftrail.charts.comparison import Against, against
 from perftrail.model.quantity import decimals, percent
 from perftrail.present.page import Section, Table
-from perftrail.results.pairs import BUSY, decides, paired, sides, telling_over, values_of
+from perftrail.results.gate import decided
+from perftrail.results.pairs import BUSY, decides, paired, sides, telling_over, too_few, values_of
 from perftrail.results.rows import by_block
 from perftrail.stats.comparison import FAMILY_ERROR, Verdict
-from perftrail.stats.ratios import compare_over, compare_unpaired
+from perftrail.stats.ratios import compare_over, compare_unpaired, needed_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.metrics import Better
     from perftrail.present.report.gathered import Gathered
+    from perftrail.results.gate import Row as StoredRow
     from perftrail.results.pairs import Pair
     from perftrail.results.rows import Row
     from perftrail.stats.comparison import Comparison
@@ -109,7 +111,8 @@ class SideBySide:
         if not self.decides:
             return BUSY
         if found.minimum_detectable is None:
-            return f"too few {self.counted} to say"
+            needed = found.needed_pairs if self.in_turns else needed_values(found.level)
+            return too_few(found, self.counted, needed=needed)
         return f"{self.verdict}; {percent(found.minimum_detectable)} would have been seen"
 
 
@@ -146,7 +149,10 @@ def most_telling(found: Sequence[SideBySide]) -> list[SideBySide]:
 
 
 def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
-    """Each figure of each subject with its points; what the question is about first, and its own point alone."""
+    """Return each metric of each subject with its points, without those that `compare` has compared.
+
+    The metric of the study's question comes first, with its own point alone.
+    """
     asked = gathered.asked
     own: dict[str, list[tuple[Row, Row]]] = {}
     found: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
@@ -155,7 +161,25 @@ def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
         found.setdefault((second.benchmark, second.metric, name), []).append((first, second))
         if asked is not None and asked.is_of(second):
             own.setdefault(name, []).append((first, second))
-    return [*own.values(), *(points for points in found.values() if points not in own.values())]
+    groups = [*own.values(), *(points for points in found.values() if points not in own.values())]
+    return [group for group in groups if not _decided(gathered, group)]
+
+
+def _decided(gathered: Gathered, group: Sequence[tuple[Row, Row]]) -> bool:
+    """Whether `compare` has compared the same subjects in the same metric at every point: its result counts."""
+    return all(stored_row(gathered, first, second) is not None for first, second in group)
+
+
+def stored_row(gathered: Gathered, first: Row, second: Row) -> StoredRow | None:
+    """Return the result of `compare` for two rows; `None` without one."""
+    return decided(
+        gathered.comparisons,
+        first.subject,
+        second.subject,
+        benchmark=second.benchmark,
+        metric=second.metric,
+        point=second.point,
+    )
 
 
 def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[SideBySide, ...]:
