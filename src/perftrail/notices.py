@@ -28,7 +28,7 @@ import requests
 
 from perftrail._version import __version__
 from perftrail.errors import NoticeFailed
-from perftrail.model.wording import quoted
+from perftrail.model.wording import escaped, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,18 +76,11 @@ class Message:
 
     def body(self) -> bytes:
         """Give all of it as JSON. What a chat would show calls nobody; in `data` everything is as it was."""
-        words = {"subject": _quiet(line(self.subject)), "text": _quiet(lines(self.text))}
+        words = {
+            "subject": _quiet(escaped(self.subject, longest=None)),
+            "text": _quiet(escaped(self.text, longest=None, kept="\n")),
+        }
         return json.dumps({"id": self.id, **words, **self.data}, sort_keys=True).encode()
-
-
-def line(text: str) -> str:
-    """One line that prints, whatever others wrote into it."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def lines(text: str) -> str:
-    """Lines that print, whatever others wrote into them."""
-    return "".join(letter if letter == "\n" or letter.isprintable() else "?" for letter in text)
 
 
 def _quiet(text: str) -> str:
@@ -157,13 +150,13 @@ def _connected(server: MailServer) -> smtplib.SMTP:
 
 def _mail(message: Message, receiver: str, server: MailServer) -> EmailMessage:
     mail = EmailMessage()
-    mail["Subject"] = line(message.subject)[:LONGEST_SUBJECT]
+    mail["Subject"] = escaped(message.subject, longest=LONGEST_SUBJECT)
     mail["From"] = server.sender
     mail["To"] = receiver
     mail["Date"] = localtime()
     mail["Message-ID"] = f"<{message.id}@perftrail.invalid>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(lines(message.text))
+    mail.set_content(escaped(message.text, longest=None, kept="\n"))
     return mail
 
 

@@ -38,8 +38,8 @@ def test_what_a_chat_shows_of_a_post_calls_nobody_and_the_data_is_as_it_was() ->
     subject = "slower \x1b[31m<!channel>"
     message = replace(MESSAGE, subject=subject, text="@all\n<https://evil|click>\x07\n", data={"by": "@all"})
     told = json.loads(message.body())
-    assert told["subject"] == "slower  [31m<\u200b!channel>"
-    assert told["text"] == "@\u200ball\n<\u200bhttps://evil|click>?\n"
+    assert told["subject"] == "slower \\x1b[31m<\u200b!channel>"
+    assert told["text"] == "@\u200ball\n<\u200bhttps://evil|click>\\x07\n"
     assert told["by"] == "@all"
 
 

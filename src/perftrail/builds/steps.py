@@ -26,6 +26,7 @@ from perftrail.model.process import (
     TimedOut,
 )
 from perftrail.model.study import with_refusals
+from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,8 +93,7 @@ def _by_kind(lines: Sequence[str]) -> list[list[str]]:
 def _clean(line: str) -> str:
     """Remove terminal colours and control characters, and shorten the line."""
     plain = _ESCAPES.sub("", line).replace("\t", " ").rstrip()
-    plain = "".join(character if character.isprintable() else "�" for character in plain)
-    return plain if len(plain) <= LONGEST_LINE else plain[: LONGEST_LINE - 1] + "…"
+    return escaped(plain, longest=LONGEST_LINE)
 
 
 MOST_OUTPUT_BYTES = 64 << 20

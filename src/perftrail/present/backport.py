@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.model.quantity import change, counted, decimals, number, percent, quantity
+from perftrail.model.wording import escaped
 from perftrail.present.console import output
 from perftrail.present.failures import telling
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import change_words, plain
+from perftrail.present.speech import change_words
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.result import Role
 
@@ -38,7 +39,7 @@ LONGEST_PATH = 100
 
 def told_obstacle(obstacle: Obstacle, *, old: str) -> Iterator[str]:
     """Say of one file what clashes and who made it so, line by line."""
-    path = plain(obstacle.path, longest=LONGEST_PATH)
+    path = escaped(obstacle.path, longest=LONGEST_PATH)
     match obstacle.clash:
         case "absent":
             yield f"{path}: {old} has no such file"
@@ -109,8 +110,8 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
     for line in _notes(report, shown):
         console.print(Text(line))
     if file is not None:
-        console.print(Text(f"Patch: {plain(file, longest=1000)}"))
-        told = f"Next: git apply {shlex.quote(file)}    in a checkout of {plain(onto.label or onto.short)}"
+        console.print(Text(f"Patch: {escaped(file, longest=1000)}"))
+        told = f"Next: git apply {shlex.quote(file)}    in a checkout of {escaped(onto.label or onto.short)}"
         console.print(Text(told, style="dim"))
 
 
@@ -118,7 +119,7 @@ def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
     """Print why a change does not apply: files, lines and who touched them; what to carry first; how to go on."""
     console = output()
     conflict, onto = blocked.conflict, blocked.onto
-    old = plain(onto.label or onto.short)
+    old = escaped(onto.label or onto.short)
     what = "the patch" if blocked.fix is None else revision_name(blocked.fix)
     console.print(Text(f"conflict: {what} does not apply to {old}", style="bold"))
     for obstacle in conflict.obstacles:
@@ -136,7 +137,7 @@ def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
         if len(conflict.first) > MOST_NAMED:
             console.print(Text(f"    and {len(conflict.first) - MOST_NAMED} more; --json names all"))
     left = ", as you left it" if conflict.kept else ", with what does apply"
-    console.print(Text(f"The tree of {old}{left}: {plain(conflict.directory, longest=1000)}"))
+    console.print(Text(f"The tree of {old}{left}: {escaped(conflict.directory, longest=1000)}"))
     fix = f" {blocked.fix.short}" if blocked.fix is not None else ""
     if kind == "git":
         tree = shlex.quote(conflict.directory)
@@ -157,7 +158,7 @@ def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
 def _what(carriage: Carriage) -> str:
     """Say what was carried onto what, and what it was measured against."""
     base = carriage.patched.base
-    onto = f"onto {plain(base.label or base.short)}"
+    onto = f"onto {escaped(base.label or base.short)}"
     if carriage.fix is None:
         return f"the patch {onto}"
     name = revision_name(carriage.fix)
@@ -276,7 +277,7 @@ def _effect(stand: MetricResult) -> Text:
     """One comparison with the old one: direction by word and colour, and the ratio with its interval."""
     got = stand.got
     if got is None:
-        return Text(plain(stand.note), style="dim")
+        return Text(escaped(stand.note), style="dim")
     judged = stand.judged(got)
     if judged == "same":
         return Text(f"same, to within {percent(_bound(got))}" if _bound(got) > EXACT else "same each time")
@@ -328,7 +329,7 @@ def _moved(stand: MetricResult) -> bool:
 
 def _name(stand: MetricResult, *, variants: bool = False) -> str:
     """Name a metric with its point, and its variant where there are several."""
-    point = f" at {plain(str(stand.target.open_point))}" if stand.target.open_point.values else ""
+    point = f" at {escaped(str(stand.target.open_point))}" if stand.target.open_point.values else ""
     return f"{stand.target.text}{point}{f' ({stand.target.variant})' if variants else ''}"
 
 

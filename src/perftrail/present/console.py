@@ -27,9 +27,8 @@ from perftrail.measure.events import (
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.quantity import counted, duration, number
-from perftrail.model.wording import listed
+from perftrail.model.wording import escaped, listed
 from perftrail.present.failures import left_out_words, telling
-from perftrail.present.speech import plain
 from perftrail.present.terminal import settings
 from perftrail.present.validity import outdated_words
 from perftrail.store import Away, Back, Holder
@@ -105,8 +104,8 @@ class Watcher:
                 )
             case Away():
                 self._say(
-                    f"{what.where} does not answer ({plain(what.why)}); waiting up to {duration(what.seconds)} for it "
-                    "(Ctrl-C stops; all samples are stored)",
+                    f"{what.where} does not answer ({escaped(what.why)}); waiting up to {duration(what.seconds)} "
+                    "for it (Ctrl-C stops; all samples are stored)",
                     style=WARNING,
                 )
             case Back():

@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.model.quantity import change, quantity
+from perftrail.model.wording import escaped
 from perftrail.present.console import output
 from perftrail.present.failures import telling
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import change_words, plain
+from perftrail.present.speech import change_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ def print_explained(explained: Explained, *, named: str | None) -> None:
     for name, failure in explained.failures:
         console.print(Text(f"{name}: {failure.stage}: {telling(failure)} (log: {failure.log})"))
     for each in explained.unavailable:
-        console.print(Text(f"Cannot be had here: {each.what}: {plain(each.why, longest=200)}", style="dim"))
+        console.print(Text(f"Cannot be had here: {each.what}: {escaped(each.why, longest=200)}", style="dim"))
     where = f" {shlex.quote(named)}" if named else ""
     fix = explained.culprit.short
     console.print(
@@ -75,7 +76,7 @@ def _print_cell(cell: CellReport) -> None:
     console = output()
     variant = "" if cell.cell.subject.variant == "plain" else f" ({cell.cell.subject.variant})"
     console.print(
-        Text(f"{cell.cell.benchmark}{variant} {plain(str(cell.cell.point))}".rstrip(), style="bold")
+        Text(f"{cell.cell.benchmark}{variant} {escaped(str(cell.cell.point))}".rstrip(), style="bold")
     )
     if cell.equal:
         console.print(Text("  one build: nothing differs"))
@@ -92,7 +93,7 @@ def _print_cell(cell: CellReport) -> None:
         more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
         console.print(Text(f"  no difference seen: {', '.join(names[:MOST_ALIKE])}{more}", style="dim"))
     for each in cell.unavailable:
-        console.print(Text(f"  {each.what} not had: {plain(each.why, longest=200)}", style="dim"))
+        console.print(Text(f"  {each.what} not had: {escaped(each.why, longest=200)}", style="dim"))
 
 
 def _table(figures: Sequence[Figured]) -> Table:
@@ -124,7 +125,7 @@ def _files(files: Sequence[FileChange]) -> Table:
         bar = Text("+" * math.ceil((each.added or 0) * scale), style="green")
         bar.append("-" * math.ceil((each.removed or 0) * scale), style="red")
         count = "no text" if each.added is None else f"+{each.added} −{each.removed}"
-        table.add_row("", Text(plain(each.path)), Text(count), bar)
+        table.add_row("", Text(escaped(each.path)), Text(count), bar)
     if len(files) > MOST_FILES:
         table.add_row("", Text(f"and {len(files) - MOST_FILES} more files"), Text(""), Text(""))
     return table
@@ -136,7 +137,7 @@ def _value(value: float, unit: str) -> str:
 
 
 def _name(figured: Figured) -> str:
-    return plain(figured.name, longest=LONGEST_NAME)
+    return escaped(figured.name, longest=LONGEST_NAME)
 
 
 def _change(figured: Figured) -> str:
@@ -154,4 +155,4 @@ def _method(figured: Figured) -> str:
 
 
 def _at(cell: CellReport) -> str:
-    return f" at {plain(str(cell.cell.point))}" if cell.cell.point.values else ""
+    return f" at {escaped(str(cell.cell.point))}" if cell.cell.point.values else ""

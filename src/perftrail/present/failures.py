@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.present.speech import first_line, plain
+from perftrail.model.wording import escaped
+from perftrail.present.speech import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ def trouble_lines(trouble: Trouble) -> Iterator[str]:
     names = ", ".join(str(subject) for subject in trouble.subjects[:MOST_NAMED])
     more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
     log = f"; log: {trouble.failure.log}" if trouble.failure.log else ""
-    yield f"    {_line(names)}{more}{plain(log, longest=LONGEST_PATH)}"
+    yield f"    {_line(names)}{more}{escaped(log, longest=LONGEST_PATH)}"
 
 
 def remedy_lines(stretch: BrokenRange, remedies: Sequence[Remedy]) -> Iterator[str]:
@@ -100,4 +101,4 @@ def _ends(stretch: BrokenRange) -> str:
 
 
 def _line(text: str) -> str:
-    return plain(text, longest=LONGEST_LINE)
+    return escaped(text, longest=LONGEST_LINE)

@@ -19,7 +19,7 @@ from perftrail.model.quantity import counted, decimals, duration, probability, q
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
-from perftrail.model.wording import listed
+from perftrail.model.wording import escaped, listed
 from perftrail.present.console import output
 from perftrail.present.failures import left_out_words, more_lines, telling, trouble_lines
 from perftrail.present.sentence import (
@@ -31,7 +31,7 @@ from perftrail.present.sentence import (
     headline_of,
     revision_name,
 )
-from perftrail.present.speech import after, plain
+from perftrail.present.speech import after
 from perftrail.search import words
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def cost(answer: FindAnswer | FindTable) -> str:
 def pins_words(pins: Pins) -> Iterator[str]:
     """Say which of several sources was walked and where the others were held; nothing where there is one."""
     if told := str(pins):
-        yield plain(told, longest=LONGEST_LINE)
+        yield escaped(told, longest=LONGEST_LINE)
 
 
 def noise_words(answer: FindAnswer) -> Iterator[str]:
@@ -192,7 +192,7 @@ def block_words(answer: FindAnswer) -> Iterator[str]:
             f"the machine was rebooted during the search ({len(answer.boots)} boot sessions); levels are compared only "
             "through revisions measured in both"
         )
-    yield from (plain(each, longest=LONGEST_LINE) for each in answer.other_machines)
+    yield from (escaped(each, longest=LONGEST_LINE) for each in answer.other_machines)
 
 
 def note_words(answer: FindAnswer, change: Change) -> str:
@@ -201,7 +201,7 @@ def note_words(answer: FindAnswer, change: Change) -> str:
     if len(change.positions) > 1 or not noted:
         return ""
     ((revision, word),) = noted.items()
-    return f"its message mentions performance ({plain(word)}): “{plain(revision.summary)}”"
+    return f"its message mentions performance ({escaped(word)}): “{escaped(revision.summary)}”"
 
 
 def failure_words(failure: Failure) -> str:
@@ -354,10 +354,10 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
 def _disagreement(found: Disagreement) -> str:
     """Say which subjects gave which answer, where all should have given the same."""
     given = (
-        f"{value:.17g} ({plain(listed(map(str, subjects), 'and'))})"
+        f"{value:.17g} ({escaped(listed(map(str, subjects), 'and'))})"
         for value, subjects in found.given.items()
     )
-    at = f" at {plain(str(found.point))}" if found.point.values else ""
+    at = f" at {escaped(str(found.point))}" if found.point.values else ""
     return f"{found.benchmark}.{found.metric}{at} should be the same and is not: {', '.join(given)}"
 
 

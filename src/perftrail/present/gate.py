@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import content_key
 from perftrail.model.quantity import change, counted, decimals, percent, quantity
 from perftrail.model.recipe import PLAIN
+from perftrail.model.wording import escaped
 from perftrail.present.page import inert
 from perftrail.stats.comparison import Verdict
 
@@ -355,7 +356,7 @@ def _lost(gate: Gate) -> Iterator[str]:
 def _command(title: str, command: str) -> Iterator[str]:
     """A command in a block that none of its letters can end, and that no runner takes for one of its own."""
     if command:
-        flat = "".join(letter if letter.isprintable() else "?" for letter in command).replace("##[", "# #[")
+        flat = escaped(command, longest=None).replace("##[", "# #[")
         yield ""
         yield f"{title}:"
         yield ""
@@ -395,8 +396,7 @@ def _lines(gate: Gate) -> Iterator[str]:
 
 def _flat(line: str) -> str:
     """One line that prints, whatever others wrote into it; none that a runner takes for a command of its own."""
-    told = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
-    return told.replace("##[", "## [").replace("##vso", "## vso")
+    return escaped(line, longest=None).replace("##[", "## [").replace("##vso", "## vso")
 
 
 MOST = 10
@@ -529,9 +529,7 @@ def clean(text: str) -> str:
     >>> print(clean("a\x1b[31m" + chr(0xd800)))
     a\x1b[31m\ud800
     """
-    return "".join(
-        letter if letter in "\t\n" or letter.isprintable() else ascii(letter)[1:-1] for letter in text
-    )
+    return escaped(text, longest=None, kept="\t\n")
 
 
 FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
@@ -585,8 +583,7 @@ def _escaped(text: str) -> str:
     >>> print(_escaped('a"b\\' + chr(10)))
     a\"b\\\\n
     """
-    flat = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
-    return flat.replace("\\", "\\\\").replace('"', '\\"')
+    return escaped(text, longest=None).replace("\\", "\\\\").replace('"', '\\"')
 
 
 FORMATS: Mapping[str, Callable[[Gate], str]] = {

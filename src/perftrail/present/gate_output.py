@@ -17,6 +17,7 @@ from rich.text import Text
 
 from perftrail.errors import UsageError
 from perftrail.model.quantity import counted
+from perftrail.model.wording import escaped
 from perftrail.present.console import output
 from perftrail.present.failures import telling
 from perftrail.present.gate import (
@@ -31,7 +32,6 @@ from perftrail.present.gate import (
     sureness,
     value_words,
 )
-from perftrail.present.speech import plain
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
@@ -158,26 +158,28 @@ MOST_LOST = 10
 def print_gate(gate: Gate) -> None:
     """Print the answer in a line, every figure, what cannot be checked out, how sure it is, and what to do next."""
     console = output()
-    console.print(Text(plain(headline(gate), longest=LONGEST), style="bold"))
-    console.print(Text(f"base {plain(revision(gate.base))}"))
-    console.print(Text(f"head {plain(revision(gate.head))}"))
+    console.print(Text(escaped(headline(gate), longest=LONGEST), style="bold"))
+    console.print(Text(f"base {escaped(revision(gate.base))}"))
+    console.print(Text(f"head {escaped(revision(gate.head))}"))
     if gate.rows:
         console.print()
         console.print(_table(gate))
         console.print()
     for lost in gate.lost[:MOST_LOST]:
         why = f"{lost.failure.stage}: {telling(lost.failure)} (log: {lost.failure.log})"
-        console.print(Text(f"{f'{lost.side} {plain(lost.place)}'.strip()}: {why}", style="yellow"))
+        console.print(Text(f"{f'{lost.side} {escaped(lost.place)}'.strip()}: {why}", style="yellow"))
     if len(gate.lost) > MOST_LOST:
         console.print(Text(f"and {len(gate.lost) - MOST_LOST} more; --json names all", style="yellow"))
     sure = sureness(gate)
     console.print(Text(f"{sure[:1].upper()}{sure[1:]}"))
     told = effort(gate)
-    console.print(Text(f"{told[:1].upper()}{told[1:]}; machine {plain(gate.machine.id)}"))
+    console.print(Text(f"{told[:1].upper()}{told[1:]}; machine {escaped(gate.machine.id)}"))
     for text in limits(gate):
-        console.print(Text(plain(f"{text[:1].upper()}{text[1:]}", longest=LONGEST)))
+        console.print(Text(escaped(f"{text[:1].upper()}{text[1:]}", longest=LONGEST)))
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        console.print(Text(f"Next: {plain(gate.hunt, longest=LONGEST)}    which change did it", style="dim"))
+        console.print(
+            Text(f"Next: {escaped(gate.hunt, longest=LONGEST)}    which change did it", style="dim")
+        )
 
 
 MOST_COMPARISONS = 5
@@ -187,8 +189,8 @@ def print_comparisons(comparisons: Sequence[Gate]) -> None:
     """Print the answer of each of the latest stored comparisons in a line."""
     console = output()
     for gate in comparisons[:MOST_COMPARISONS]:
-        ends = f"{plain(gate.head.short)} compared with {plain(gate.base.short)}"
-        console.print(Text(f"{ends}: {plain(headline(gate), longest=LONGEST)}"))
+        ends = f"{escaped(gate.head.short)} compared with {escaped(gate.base.short)}"
+        console.print(Text(f"{ends}: {escaped(headline(gate), longest=LONGEST)}"))
     if len(comparisons) > MOST_COMPARISONS:
         left = counted(len(comparisons) - MOST_COMPARISONS, "older comparison")
         console.print(Text(f"{left}: perftrail report", style="dim"))
@@ -202,10 +204,10 @@ def _table(gate: Gate) -> Table:
     for row in gate.rows:
         style = STYLES[row.verdict]
         table.add_row(
-            Text(plain(name(row))),
+            Text(escaped(name(row))),
             Text(value_words(row.base, row.metric.unit)),
             Text(value_words(row.head, row.metric.unit)),
-            Text(plain(effect(row)), style=style),
+            Text(escaped(effect(row)), style=style),
             Text(strip(row, ends) if row.comparison is not None else "", style=style),
             Text(f"{row.word}{', trips the gate' if gate.trips(row) else ''}", style=style),
         )

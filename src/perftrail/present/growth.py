@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from perftrail.model.quantity import number, percent, probability, quantity
-from perftrail.model.wording import listed
+from perftrail.model.wording import escaped, listed
 from perftrail.present.console import output
 from perftrail.present.scaling import told_of_words
-from perftrail.present.speech import plain
 from perftrail.stats.growth import Order
 from perftrail.stats.memory import Leak
 
@@ -44,7 +43,7 @@ def print_growth(found: Growths, told: Sequence[Revision]) -> None:
 
 def curve_words(along: Along) -> Iterator[str]:
     """Say what one curve tells, a sentence each."""
-    axis = plain(along.axis)
+    axis = escaped(along.axis)
     if along.growth is not None:
         yield from _growth(along.growth, along, axis)
     elif along.unit_cost is None and along.leak is None:
@@ -65,18 +64,18 @@ def curve_words(along: Along) -> Iterator[str]:
 
 def rival_words(rivals: Rivals) -> Iterator[str]:
     """Say which of two subjects is lower where, and where they cross."""
-    names = (plain(rivals.first.subject.variant), plain(rivals.second.subject.variant))
+    names = (escaped(rivals.first.subject.variant), escaped(rivals.second.subject.variant))
     first = rivals.first
     title = f"{first.host.benchmark}.{first.metric}, {names[0]} and {names[1]}"
     parts = [_stretch(each, names) for each in rivals.comparison.stretches]
-    yield f"{title}: {'; '.join(parts)} ({plain(first.axis)})"
+    yield f"{title}: {'; '.join(parts)} ({escaped(first.axis)})"
     for crossing in rivals.comparison.crossings:
-        yield f"{title}: {_crossing(crossing, names, plain(first.axis))}"
+        yield f"{title}: {_crossing(crossing, names, escaped(first.axis))}"
 
 
 def _name(along: Along) -> str:
-    fixed = f" at {plain(str(along.fixed))}" if along.fixed.values else ""
-    return f"{along.subject} {along.host.benchmark}.{along.metric}{fixed} along {plain(along.axis)}"
+    fixed = f" at {escaped(str(along.fixed))}" if along.fixed.values else ""
+    return f"{along.subject} {along.host.benchmark}.{along.metric}{fixed} along {escaped(along.axis)}"
 
 
 def _growth(found: Growth, along: Along, axis: str) -> Iterator[str]:

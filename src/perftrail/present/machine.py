@@ -10,8 +10,8 @@ import click
 from rich.text import Text
 
 from perftrail.model.quantity import number, quantity
+from perftrail.model.wording import escaped
 from perftrail.present.console import errors, output
-from perftrail.present.speech import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ def tell_put_back(changes: Sequence[Change]) -> None:
 
 def _told(change: Change, *, back: bool = False) -> str:
     was, now = (change.wanted, change.was) if back else (change.was, change.wanted)
-    return f"{plain(change.file, longest=LONGEST)}: {plain(was)} → {plain(now)}"
+    return f"{escaped(change.file, longest=LONGEST)}: {escaped(was)} → {escaped(now)}"
 
 
 def _headline(counts: dict[Grade, int]) -> str:
@@ -108,7 +108,7 @@ def _lines(finding: Finding, *, width: int) -> Text:
     text.append(f"{finding.grade:<{INDENT}}", style=STYLES[finding.grade])
     text.append(finding.name, style="bold")
     room = width - INDENT
-    text.append(_hung(f"{finding.name}: {plain(finding.here, longest=LONGEST)}", room)[len(finding.name) :])
+    text.append(_hung(f"{finding.name}: {escaped(finding.here, longest=LONGEST)}", room)[len(finding.name) :])
     if finding.cost:
         text.append(f"\n{' ' * INDENT}{_hung(f'cost: {finding.cost} ({finding.source})', room)}", style="dim")
     if finding.remedy:

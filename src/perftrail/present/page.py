@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perftrail.errors import UsageError
+from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -133,8 +134,7 @@ def inert(text: str) -> str:
     >>> inert("[x](y) by @all")
     '\\[x\\]\\(y\\) by @\u200ball'
     """
-    cut = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-    flat = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in cut)
+    flat = escaped(text, longest=LONGEST)
     broken = _CALLS.sub(lambda found: f"\u200b{found[0]}" if found[0] == "//" else f"{found[0]}\u200b", flat)
     return "".join(f"\\{letter}" if letter in _ESCAPED else letter for letter in broken)
 
@@ -187,8 +187,13 @@ def _table(table: Table) -> Iterator[str]:
 
 def _tag_safe(text: str) -> str:
     """Inside an HTML tag Markdown's escapes do not count."""
-    flat = "".join(letter if letter.isprintable() else " " for letter in text)
-    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@\u200b")
+    return (
+        escaped(text, longest=None)
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace("@", "@\u200b")
+    )
 
 
 PAGE, MARKDOWN, IMAGES = "index.html", "report.md", "figures"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.model.quantity import duration
+from perftrail.model.wording import escaped
 from perftrail.present.failures import left_out_words, remedy_lines, trouble_lines
-from perftrail.present.speech import after, plain
+from perftrail.present.speech import after
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,11 +55,11 @@ def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
         ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
         ("time left", _time(plan)),
     ]
-    click.echo(click.style(plain(plan.title), bold=True))
+    click.echo(click.style(escaped(plan.title), bold=True))
     for name, text in lines:
-        click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
+        click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
     for warning in plan.warnings:
-        click.echo(click.style(f"{'warning':<12} {plain(warning, longest=LONGEST_LINE)}", fg="yellow"))
+        click.echo(click.style(f"{'warning':<12} {escaped(warning, longest=LONGEST_LINE)}", fg="yellow"))
     for trouble in plan.troubles:
         for line in trouble_lines(trouble):
             click.echo(line)
@@ -110,7 +111,7 @@ def print_begun(begun: Begun) -> None:
     if begun.lacking:
         lines.append(("note", f"not installed here: {', '.join(begun.lacking)}"))
     for name, text in lines:
-        click.echo(f"{name:<12} {plain(text, longest=LONGEST_LINE)}")
+        click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
     _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),))
 
 
@@ -121,7 +122,7 @@ def _next(study: Study, repeat: Sequence[str]) -> None:
 def _say_next(command: str, repeat: Sequence[str], *, first: str = "") -> None:
     where = after(repeat)
     verb, *options = command.split(" ", 1)
-    text = f"Next: {first}perftrail {' '.join([verb + plain(where, longest=LONGEST_LINE), *options])}"
+    text = f"Next: {first}perftrail {' '.join([verb + escaped(where, longest=LONGEST_LINE), *options])}"
     click.echo(click.style(text, dim=True))
 
 

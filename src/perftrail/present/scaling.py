@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from perftrail.model.quantity import decimals, number, percent
-from perftrail.model.wording import listed
+from perftrail.model.wording import escaped, listed
 from perftrail.present.console import output
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import plain
 from perftrail.stats.contention import Cause, Outcome
 from perftrail.stats.scaling import Law
 
@@ -99,7 +98,7 @@ def told_of_words(what: str, *, told: int, measured: int) -> str:
 
 def _title(each: ThreadScaling) -> str:
     others = each.point.without([each.axis])
-    where = f" at {plain(str(others))}" if others.values else ""
+    where = f" at {escaped(str(others))}" if others.values else ""
     variant = "" if each.subject.variant == "plain" else f" ({each.subject.variant})"
     return (
         f"Scaling of {each.benchmark}.{each.scaling.metric}{where} with {each.axis}: "

@@ -15,8 +15,7 @@ from perftrail.model.quantity import counted, decimals, probability
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
 from perftrail.model.target import WORKS, Working
-from perftrail.model.wording import listed
-from perftrail.present.speech import plain
+from perftrail.model.wording import escaped, listed
 from perftrail.search import Effect, Kind
 
 if TYPE_CHECKING:
@@ -129,9 +128,9 @@ def effect_of(change: ChangeFound) -> str:
 
 def revision_name(revision: Revision) -> str:
     """Name a revision for people: short id, label, and what its message says."""
-    label = f" ({plain(revision.label)})" if revision.label and revision.label != revision.id else ""
+    label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
     told = revision.summary and revision.id not in revision.summary
-    summary = f" “{plain(revision.summary)}”" if told else ""
+    summary = f" “{escaped(revision.summary)}”" if told else ""
     return f"{revision.short}{label}{summary}"
 
 

@@ -22,13 +22,14 @@ from perftrail.model.quantity import change, decimals, quantity
 from perftrail.model.quantity import change as relative
 from perftrail.model.source import ALONE, pins_asked
 from perftrail.model.subject import Revision
+from perftrail.model.wording import escaped
 from perftrail.present.console import output
 from perftrail.present.finding import LONGEST_LINE, pins_words
 from perftrail.present.page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
 from perftrail.present.report.words import correlation_words, size_words
 from perftrail.present.sentence import headline_of, revision_name, stored_answers
-from perftrail.present.speech import plain, sentence
+from perftrail.present.speech import sentence
 from perftrail.results.claims import ClaimVerdict
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def side_by_side(rows: Sequence[Row]) -> Table | None:
     for variant in variants:
         table.add_column(variant, no_wrap=True)
     for (benchmark, point, metric), found in places.items():
-        named = [*([benchmark] if several else []), plain(str(point)), metric]
+        named = [*([benchmark] if several else []), escaped(str(point)), metric]
         cells = [_cell(variant, found, variants[0]) for variant in variants]
         table.add_row(*map(Text, (*named, *cells)))
     return table
@@ -174,7 +175,7 @@ def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
             (f"{record.question['metric']}, {first} to {last}", *pins_words(pins_asked(record.question)))
         )
         line = f"{number:>3}  {record.started[:16].replace('T', ' ')}  {asked}: {_verdicts(record.answer)}"
-        console.print(Text(plain(line, longest=LONGEST_LINE), style="bold" if number == shown else ""))
+        console.print(Text(escaped(line, longest=LONGEST_LINE), style="bold" if number == shown else ""))
     console.print()
 
 
@@ -192,7 +193,7 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
         console.print(Text("not ended; perftrail find goes on from here", style="dim"))
         return
     found = stored_answers(record.answer, {revision.id: revision for revision in revisions})
-    console.print(Text(plain(headline_of(found), longest=LONGEST_LINE * 2), style="bold"))
+    console.print(Text(escaped(headline_of(found), longest=LONGEST_LINE * 2), style="bold"))
     for line in _reasons(record.answer):
         console.print(Text(line))
 
@@ -232,10 +233,10 @@ def _row_texts(row: Row) -> dict[str, str]:
     found = row.estimate
     label = row.subject.revision.label
     return {
-        "revision": f"{row.subject.revision.short}{f' {plain(label)}' if label else ''}",
+        "revision": f"{row.subject.revision.short}{f' {escaped(label)}' if label else ''}",
         "variant": row.subject.variant,
         "benchmark": row.benchmark,
-        "point": plain(str(row.point)),
+        "point": escaped(str(row.point)),
         "metric": row.metric,
         "median [95 % interval]": _estimate(row),
         "n": str(found.count if found else 0),
@@ -245,7 +246,7 @@ def _row_texts(row: Row) -> dict[str, str]:
 
 def _changed_metric(row: Row) -> str:
     variant = "" if row.subject.variant == "plain" else f" ({row.subject.variant})"
-    point = f" at {plain(str(row.point))}" if row.point.values else ""
+    point = f" at {escaped(str(row.point))}" if row.point.values else ""
     return f"{row.benchmark}.{row.metric}{variant}{point}"
 
 

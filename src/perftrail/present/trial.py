@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from perftrail.model.quantity import duration, number, percent, quantity
+from perftrail.model.wording import escaped
 from perftrail.present.console import output
-from perftrail.present.speech import plain
 from perftrail.present.trial_files import ratio
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Why
@@ -153,7 +153,7 @@ def progress_words(event: Tried, trial: Trial) -> str:
     """Say what is measured now and how much is left: between the next look and the most."""
     outlook = event.outlook
     shell = event.taken.entry == len(trial.entries)
-    name = "the shell" if shell else plain(trial.entries[event.taken.entry].name, longest=30)
+    name = "the shell" if shell else escaped(trial.entries[event.taken.entry].name, longest=30)
     least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
     span = least if least == most else f"{least} to {most}"
     left = f", {span} left" if outlook.starts_most else ""
@@ -331,7 +331,7 @@ def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
 def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str]]:
     indent = "   " if letter else "  "
     head = textwrap.wrap(
-        plain(result.entry.name, longest=400),
+        escaped(result.entry.name, longest=400),
         WIDTH,
         initial_indent=f"{letter}  " if letter else "",
         subsequent_indent=indent,
@@ -339,7 +339,7 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
     )
     block = [(line, "bold") for line in head or [letter]]
     if result.entry.name != result.entry.command:
-        block.append((f"{indent}{plain(result.entry.command, longest=WIDTH - 4)}", "dim"))
+        block.append((f"{indent}{escaped(result.entry.command, longest=WIDTH - 4)}", "dim"))
     for metric, shown in SHOWN.items():
         if figure := result.figures.get(metric):
             block.append((f"{indent}{shown:<13}{interval(figure)}", ""))
@@ -474,7 +474,7 @@ def _numeric_axis(found: Findings) -> str | None:
 def _shell(shell: Finding) -> list[str]:
     wall = shell.figures["wall"]
     text = (
-        f"The shell alone takes {interval(wall)} ({shell.runs} runs of {plain(shell.entry.command)!r} in"
+        f"The shell alone takes {interval(wall)} ({shell.runs} runs of {escaped(shell.entry.command)!r} in"
         " between). That is in every wall time above; nothing was subtracted."
     )
     return _wrapped(text, 0)
@@ -493,8 +493,8 @@ def _varied(found: Findings) -> bool:
 
 def _labels(found: Findings) -> list[str]:
     if _common_command(found):
-        return [plain(str(result.entry.point)) for result in found.results]
-    return [plain(result.entry.name, longest=400) for result in found.results]
+        return [escaped(str(result.entry.point)) for result in found.results]
+    return [escaped(result.entry.name, longest=400) for result in found.results]
 
 
 def _common_command(found: Findings) -> str:
@@ -503,7 +503,7 @@ def _common_command(found: Findings) -> str:
     if own_names or not _varied(found):
         return ""
     written = {result.entry.written for result in found.results}
-    return plain(written.pop(), longest=WIDTH) if len(written) == 1 else ""
+    return escaped(written.pop(), longest=WIDTH) if len(written) == 1 else ""
 
 
 def _letters(count: int) -> list[str]:

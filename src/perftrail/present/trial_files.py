@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.quantity import decimals, quantity
 from perftrail.model.trial import SPLIT, UNITS
+from perftrail.model.wording import escaped
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Contrast
 
@@ -193,7 +194,7 @@ def _verdict(found: Comparison | None) -> str:
 
 def _code(text: str) -> str:
     """Write text as code that stays one cell: no character of it ends the cell, the code or the line."""
-    flat = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    flat = escaped(text, longest=None)
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", flat)), default=0))
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
     return f"{fence}{pad}{flat}{pad}{fence}".replace("|", "\\|")

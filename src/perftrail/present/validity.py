@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import OLDER_RECIPE, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
 from perftrail.model.quantity import counted
-from perftrail.present.speech import plain
+from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,4 +62,4 @@ def _change(found: Difference) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f"\u201c{plain(text, longest=LONGEST)}\u201d"
+    return f"\u201c{escaped(text, longest=LONGEST)}\u201d"

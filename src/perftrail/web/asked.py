@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 
 from perftrail.errors import UsageError
 from perftrail.model.subject import Subject
+from perftrail.model.wording import escaped
 from perftrail.present.dashboard.subjects import named_revision, usual_variants
-from perftrail.present.report.words import shown
 from perftrail.web.guard import LONGEST_NUMBER, Pace
 
 if TYPE_CHECKING:
@@ -194,5 +194,5 @@ def _revision(snapshot: Snapshot, text: str) -> Revision:
 
 def _subject(snapshot: Snapshot, revision: Revision, variant: str) -> Subject:
     if variant not in snapshot.gathered.variants:
-        raise HTTPException(404, f"{shown(variant, longest=60)}: no variant of this study is called so")
+        raise HTTPException(404, f"{escaped(variant, longest=60)}: no variant of this study is called so")
     return Subject(revision=revision, variant=variant)

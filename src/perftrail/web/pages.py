@@ -20,6 +20,7 @@ from perftrail.errors import PerftrailError, StoreError
 from perftrail.measure.clock import now
 from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.search_record import STATUSES, RegressionNote
+from perftrail.model.wording import escaped
 from perftrail.present.dashboard.live import search_told
 from perftrail.present.dashboard.regressions import status_of
 from perftrail.present.dashboard.subjects import (
@@ -33,7 +34,7 @@ from perftrail.present.dashboard.subjects import (
     value_words,
 )
 from perftrail.present.page import log_end
-from perftrail.present.report.words import row_figure, row_metric, shown
+from perftrail.present.report.words import row_figure, row_metric
 from perftrail.web.asked import (
     NotYetError,
     asked_subjects,
@@ -287,8 +288,8 @@ async def keep(request: Request, desk: ServedStudy, said: dict[str, str]) -> Reg
     note = RegressionNote(
         regression=key,
         status=status,
-        text=shown(text, longest=LONGEST_NOTE * 8, kept=LINES),
-        author=shown(author),
+        text=escaped(text, longest=LONGEST_NOTE * 8, kept=LINES),
+        author=escaped(author),
         written=now(),
     )
     await desk.add(note)
@@ -436,7 +437,7 @@ def _came(record: BuildRecord) -> str:
     """Describe the outcome of a build."""
     match record.outcome:
         case Failure(stage=stage, message=message):
-            return f"{stage}: {shown(message, longest=300)}"
+            return f"{stage}: {escaped(message, longest=300)}"
         case Built(layout=0):
             return "built"
         case Built(layout=layout):

@@ -18,9 +18,10 @@ from starlette.responses import HTMLResponse, Response
 
 from perftrail._version import __version__
 from perftrail.model.quantity import counted, decimals, quantity
+from perftrail.model.wording import escaped
 from perftrail.present.page_html import tied
 from perftrail.present.page_images import bundle, bundle_name
-from perftrail.present.report.words import effect_words, shown
+from perftrail.present.report.words import effect_words
 from perftrail.web.guard import COOKIE
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def environment(*, asks: bool) -> Environment:
     )
     made.filters["tied"] = tied
     made.filters["part"] = lambda text: quote(str(text), safe="")
-    made.filters["shown"] = lambda text: shown(str(text), longest=300)
+    made.filters["shown"] = lambda text: escaped(str(text), longest=300)
     made.filters["counted"] = counted
     made.filters["moment"] = _moment
     made.filters["beside_id"] = _beside_id
@@ -165,14 +166,14 @@ def _moment(text: str) -> str:
         at = datetime.fromisoformat(text)
         return (at.astimezone(UTC) if at.tzinfo else at).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):
-        return shown(text, longest=40)
+        return escaped(text, longest=40)
 
 
 def _beside_id(revision: Revision) -> str:
     """Return a revision's label and message, if they say more than its id."""
     label = "" if revision.label in (revision.id, revision.short) else revision.label
     message = "" if revision.id in revision.summary else revision.summary
-    return shown(f"{label} {message}".strip(), longest=300)
+    return escaped(f"{label} {message}".strip(), longest=300)
 
 
 def _figure_words(point: Along, unit: str) -> str:

@@ -6,14 +6,13 @@ import pytest
 
 from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
+from perftrail.model.wording import LONGEST, escaped
 from perftrail.present.report.words import (
-    LONGEST,
     effect_words,
     revision_mark,
     revision_title,
     row_figure,
     row_metric,
-    shown,
     slug,
 )
 from perftrail.results.rows import Row
@@ -35,22 +34,22 @@ def row(*values: float, point: Point = NOWHERE) -> Row:
 
 
 def test_plain_text_stays_as_it_is() -> None:
-    assert shown("Größe × 2 <b>") == "Größe × 2 <b>"
+    assert escaped("Größe × 2 <b>") == "Größe × 2 <b>"
 
 
 @pytest.mark.parametrize("letter", ["\x1b", "\u202e", "\u2066", "\n", "\x00"])
 def test_characters_that_steer_are_spelt_out(letter: str) -> None:
-    told = shown(f"a{letter}b")
+    told = escaped(f"a{letter}b")
     assert letter not in told
     assert told.startswith("a\\")
 
 
 def test_characters_may_be_kept_where_text_has_lines() -> None:
-    assert shown("a\nb\x07", kept="\n") == "a\nb\\x07"
+    assert escaped("a\nb\x07", kept="\n") == "a\nb\\x07"
 
 
 def test_long_text_is_cut_and_says_so() -> None:
-    told = shown("x" * 1000)
+    told = escaped("x" * 1000)
     assert len(told) == LONGEST
     assert told.endswith("…")
 

@@ -17,10 +17,11 @@ from perftrail.cli.options import again, json_option, study_argument, walking_op
 from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure
 from perftrail.model.quantity import duration
+from perftrail.model.wording import escaped
 from perftrail.present.console import errors, output
 from perftrail.present.failures import telling_lines
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import after, plain
+from perftrail.present.speech import after
 from perftrail.verbs.build import script_of
 
 if TYPE_CHECKING:
@@ -125,14 +126,14 @@ def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
     lines.append(("log", outcome.log))
     if report.skipped:
         lines.append(
-            ("skipped", f"{plain(report.skipped, longest=LONGEST_STEP)}: other commands leave it out")
+            ("skipped", f"{escaped(report.skipped, longest=LONGEST_STEP)}: other commands leave it out")
         )
     for name, text in lines:
-        console.print(Text(f"{name:<12} {plain(text, longest=4096)}"))
+        console.print(Text(f"{name:<12} {escaped(text, longest=4096)}"))
     asked = [report.subject.revision.short, *repeat]
     asked += [] if report.subject.variant == "plain" else ["--variant", report.subject.variant]
     end = f"Next: perftrail build{after(asked)} --shell    go through its recipe by hand"
-    console.print(Text(plain(end, longest=4096), style="dim"))
+    console.print(Text(escaped(end, longest=4096), style="dim"))
 
 
 def print_laid_out(subject: Subject, place: Workplace) -> None:
@@ -147,7 +148,7 @@ def print_laid_out(subject: Subject, place: Workplace) -> None:
     console.print(Text(f"{'here':<12} {place.directory}"))
     for number, line in enumerate(place.lines, start=1):
         name = "steps" if number == 1 else ""
-        console.print(Text(f"{name:<12} {number}  {plain(line, longest=LONGEST_STEP)}"))
+        console.print(Text(f"{name:<12} {number}  {escaped(line, longest=LONGEST_STEP)}"))
     if place.lines:
         console.print(Text(f"{'all of them':<12} sh {shlex.quote(str(script_of(place)))}"))
     click.echo(err=True)

@@ -22,10 +22,9 @@ from perftrail.cli.help import Group
 from perftrail.cli.options import json_option, load_study, store_option, study_argument
 from perftrail.errors import UsageError
 from perftrail.model.quantity import quantity
-from perftrail.model.wording import quoted
+from perftrail.model.wording import escaped, quoted
 from perftrail.opening import DATABASE, RESULTS, results_database
 from perftrail.present.console import errors, output
-from perftrail.present.speech import plain
 from perftrail.store import server_of, shown
 
 if TYPE_CHECKING:
@@ -295,7 +294,7 @@ def forgotten_words(gone: Forgetting) -> str:
     verb = "were taken away" if gone.done else "would be taken away"
     what = f"{gone.invocations:,} invocations with {gone.values:,} values from before {gone.before}"
     parts = (
-        f"  machine {plain(part.name)}: {part.invocations:,}, from {plain(part.oldest)} to {plain(part.newest)}"
+        f"  machine {escaped(part.name)}: {part.invocations:,}, from {escaped(part.oldest)} to {escaped(part.newest)}"
         for part in gone.machines
     )
     return "\n".join((f"{gone.where}: {what} {verb}", *parts))
@@ -338,7 +337,7 @@ def _print_parts(kind: str, parts: Sequence[Part]) -> None:
         table.add_column(name, no_wrap=True)
     for part in parts:
         numbers = (part.invocations, part.samples, part.failures)
-        times = (plain(part.oldest[:19]), plain(part.newest[:19]))
-        table.add_row(Text(plain(part.name)), *(f"{number:,}" for number in numbers), *map(Text, times))
+        times = (escaped(part.oldest[:19]), escaped(part.newest[:19]))
+        table.add_row(Text(escaped(part.name)), *(f"{number:,}" for number in numbers), *map(Text, times))
     output().print()
     output().print(table)

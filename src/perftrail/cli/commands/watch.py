@@ -20,7 +20,8 @@ from perftrail.cli.options import (
 )
 from perftrail.errors import PerftrailError, StudyError, UsageError
 from perftrail.file_tree import alone
-from perftrail.present.speech import after, plain
+from perftrail.model.wording import escaped
+from perftrail.present.speech import after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +91,7 @@ def command(
                 never_seen = not _file(loaded, policy, writing).exists()  # and may be misspelt
                 if once or never_seen:
                     raise
-                click.echo(f"{plain(str(error), longest=LONGEST)}; looked at again later", err=True)
+                click.echo(f"{escaped(str(error), longest=LONGEST)}; looked at again later", err=True)
             _tell(loaded, policy, writing, once=once, stop=stop)
             if once:
                 return
@@ -142,11 +143,11 @@ def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, st
     except PerftrailError as error:
         if once:
             raise
-        click.echo(f"{plain(str(error), longest=LONGEST)}; told later", err=True)
+        click.echo(f"{escaped(str(error), longest=LONGEST)}; told later", err=True)
         return
     for pending in state.pending:
-        who = ", ".join(plain(shown(each)) for each in pending.left)
-        why = plain(pending.failed or "another message was not taken", longest=LONGEST)
+        who = ", ".join(escaped(shown(each)) for each in pending.left)
+        why = escaped(pending.failed or "another message was not taken", longest=LONGEST)
         click.echo(f"not told yet: {who}: {why}; tried again later", err=True)
 
 
@@ -188,7 +189,7 @@ def _policy(study: Study, **asked: Unpack[Asked]) -> WatchPolicy:
         raise UsageError(f"--every {asked['every']}: must be above 0")
     branch = asked["branch"] if asked["branch"] is not None else policy.branch
     if branch is not None and (wrong := revision_wrong(branch)):
-        raise UsageError(f"--branch {plain(branch)}: {wrong}")
+        raise UsageError(f"--branch {escaped(branch)}: {wrong}")
     return replace(
         policy, branch=branch, every_seconds=every, notify=_with_receivers(policy.notify, asked["notify"])
     )
@@ -206,7 +207,7 @@ def _with_receivers(notify: Receivers, added: Sequence[str]) -> Receivers:
         kind = "mail" if text.startswith("mailto:") else "webhook" if _ADDRESS.match(text) else "command"
         where = text.removeprefix("mailto:")
         if wrong := receiver_wrong(kind, where):
-            raise UsageError(f"--notify {plain(shown(f'{kind} {where}'))}: {wrong}")
+            raise UsageError(f"--notify {escaped(shown(f'{kind} {where}'))}: {wrong}")
         kinds[kind].append(where)
     return replace(
         notify,

@@ -16,9 +16,10 @@ from perftrail.model.measurement import FailedInvocation, Measurement
 from perftrail.model.quantity import counted, duration, probability, quantity
 from perftrail.model.subject import Revision
 from perftrail.model.target import TargetError, parse_metric
+from perftrail.model.wording import escaped
 from perftrail.present.dashboard.subjects import units
 from perftrail.present.report.answer import search_section
-from perftrail.present.report.words import revision_mark, shown
+from perftrail.present.report.words import revision_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -173,7 +174,7 @@ def look(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
 def _command(holder: Holder) -> str:
     """Say what runs: the command alone, for its other words may be anything."""
     words = [word for word in holder.command[1:] if not word.startswith("-")]
-    return f"perftrail {shown(words[0], longest=20)}" if words else "perftrail"
+    return f"perftrail {escaped(words[0], longest=20)}" if words else "perftrail"
 
 
 def _elsewhere(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], at: datetime) -> str:
@@ -182,7 +183,7 @@ def _elsewhere(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], a
     for _, outcome in recent[:1]:
         ended = _ended(outcome)
         if outcome.key.machine != here and ended is not None and at.timestamp() - ended < LATELY_SECONDS:
-            return f"A measurement on machine {shown(outcome.key.machine, longest=12)}"
+            return f"A measurement on machine {escaped(outcome.key.machine, longest=12)}"
     return ""
 
 
@@ -198,10 +199,10 @@ def _latest(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> Latest:
     warm = ", to warm up" if outcome.key.phase == "warmup" else ""
     ended = _ended(outcome)
     return Latest(
-        what=f"{revision_mark(revision)}{variant} {shown(runnable.benchmark)}{shown(point)}{warm}",
+        what=f"{revision_mark(revision)}{variant} {escaped(runnable.benchmark)}{escaped(point)}{warm}",
         key=runnable.key,
         figure=_figure(snapshot, runnable, outcome),
-        flags=tuple(shown(flag) for flag in outcome.flags) if isinstance(outcome, Measurement) else (),
+        flags=tuple(escaped(flag) for flag in outcome.flags) if isinstance(outcome, Measurement) else (),
         failed=isinstance(outcome, FailedInvocation),
         ended="" if ended is None else _time(ended),
     )
@@ -209,14 +210,14 @@ def _latest(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> Latest:
 
 def _figure(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> str:
     if isinstance(outcome, FailedInvocation):
-        return f"{outcome.failure.stage}: {shown(outcome.failure.message)}"
+        return f"{outcome.failure.stage}: {escaped(outcome.failure.message)}"
     study = snapshot.gathered.view.study
     known = study.benchmarks.get(runnable.benchmark)
     names = (*_asked(study), *(known.leading if known else ()), "wall")
     lead = next((name for name in names if name in outcome.values), None)
     if lead is None:
         return ""
-    return f"{shown(lead)} {quantity(outcome.values[lead], units(study, runnable.benchmark).get(lead, ''))}"
+    return f"{escaped(lead)} {quantity(outcome.values[lead], units(study, runnable.benchmark).get(lead, ''))}"
 
 
 def _asked(study: Study) -> Iterator[str]:
@@ -291,9 +292,9 @@ def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> Searc
     steps = store.steps(open_[-1].key, here)
     return Searching(
         key=open_[-1].key,
-        metric=shown(str(open_[-1].question["metric"])),
+        metric=escaped(str(open_[-1].question["metric"])),
         steps=len(steps),
-        words=shown(steps[-1].words, longest=400) if steps else "the first revision is made",
+        words=escaped(steps[-1].words, longest=400) if steps else "the first revision is made",
         believed=_believed(steps),
         section=search_told(snapshot, open_[-1], steps),
     )

@@ -9,6 +9,7 @@ from perftrail.model.build import content_key
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import quantity
 from perftrail.model.target import TargetError, parse_metric
+from perftrail.model.wording import escaped
 from perftrail.present.report.answer import (
     answer_effect,
     answer_figure,
@@ -17,7 +18,7 @@ from perftrail.present.report.answer import (
     answer_sure,
     answer_tone,
 )
-from perftrail.present.report.words import certainty_words, effect_words, revision_mark, row_metric, shown
+from perftrail.present.report.words import certainty_words, effect_words, revision_mark, row_metric
 from perftrail.present.sentence import stored_change
 from perftrail.results.changes import answers_of
 
@@ -116,7 +117,7 @@ def _of_answer(
     size = answer_figure(effect["value"])
     yield Regression(
         key=_key(str(answer["benchmark"]), metric, str(answer["variant"]), ids[-1]),
-        figure=shown(str(answer["metric"])),
+        figure=escaped(str(answer["metric"])),
         benchmark=str(answer["benchmark"]),
         metric=metric,
         variant=str(answer["variant"]),

@@ -14,6 +14,7 @@ from perftrail.errors import UsageError
 from perftrail.model.measurement import FailedInvocation, Measurement
 from perftrail.model.quantity import quantity
 from perftrail.model.subject import Subject
+from perftrail.model.wording import escaped
 from perftrail.present.page import log_end
 from perftrail.present.report.side_by_side import (
     LEAST_PAIRS,
@@ -24,7 +25,7 @@ from perftrail.present.report.side_by_side import (
     stored_row,
     taken_in_turns,
 )
-from perftrail.present.report.words import row_figure, row_metric, shown
+from perftrail.present.report.words import row_figure, row_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -105,7 +106,7 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
         return found[0]
     many = f"{len(found)} revisions begin so" if found else "no revision of this study is called so"
     raise UsageError(
-        f"{shown(wanted, longest=60) or 'nothing'}: {many}; give an id of at least {SHORTEST} letters, a label, "
+        f"{escaped(wanted, longest=60) or 'nothing'}: {many}; give an id of at least {SHORTEST} letters, a label, "
         "or a place in the history as #12"
     )
 
@@ -252,7 +253,7 @@ def value_words(outcome: Outcome, metric: str, unit: str) -> str:
     if not isinstance(outcome, Measurement) or metric not in outcome.values:
         return ""
     method = outcome.methods.get(metric)
-    return quantity(outcome.values[metric], unit) + (f" ({shown(method)})" if method else "")
+    return quantity(outcome.values[metric], unit) + (f" ({escaped(method)})" if method else "")
 
 
 def kept_log(outcome: Outcome) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from perftrail._version import __version__
 from perftrail.model.measurement import NOISE
 from perftrail.model.quantity import format_duration
+from perftrail.model.wording import LONGEST, escaped
 from perftrail.present.page import Listing, Section, Table, log_end, study_text
-from perftrail.present.report.words import LONGEST, revision_title, shown
+from perftrail.present.report.words import revision_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ def _measured(gathered: Gathered) -> Section:
         return _imported(gathered)
     study, policy = view.study, view.study.measure
     known = view.store.machines().get(view.machine.id, view.machine)
-    facts = tuple((shown(name.replace("_", " ")), shown(text)) for name, text in known.facts.items())
+    facts = tuple((escaped(name.replace("_", " ")), escaped(text)) for name, text in known.facts.items())
     sandbox = "in a sandbox without network" if study.sandbox.always else "without a sandbox"
     least, most = policy.invocations.least, policy.invocations.most
     return Section(
@@ -52,7 +53,7 @@ def _measured(gathered: Gathered) -> Section:
             "Samples of different machines are never pooled; these are of one:",
         ),
         tables=(
-            Table(name="machine", head=("machine", shown(view.machine.id)), rows=facts),
+            Table(name="machine", head=("machine", escaped(view.machine.id)), rows=facts),
             *_other_searches(gathered),
         ),
     )
@@ -61,21 +62,21 @@ def _measured(gathered: Gathered) -> Section:
 def _imported(gathered: Gathered) -> Section:
     """Say that the samples are others', and what their files say of where they are from."""
     view = gathered.view
-    facts = tuple((shown(name), shown(text, longest=300)) for name, text in view.machine.facts.items())
+    facts = tuple((escaped(name), escaped(text, longest=300)) for name, text in view.machine.facts.items())
     return Section(
         name="measured",
         title="Where the samples are from",
         paragraphs=(
             f"perftrail measured none of this: {len(gathered.measured)} revisions were imported from other tools. "
-            f"Variants: {shown(', '.join(view.study.variants))}. "
-            f"Benchmarks: {shown(', '.join(view.study.benchmarks), longest=300)}.",
+            f"Variants: {escaped(', '.join(view.study.variants))}. "
+            f"Benchmarks: {escaped(', '.join(view.study.benchmarks), longest=300)}.",
             "What was warmed up, in which order it ran and what else the machine did is not known. A figure is the "
             "median; its interval assumes that the values are independent. Where a file keeps only a mean or a median "
             "it is marked summary, stands for one value and has no interval.",
             *_flags(gathered),
             "Samples of different machines are never pooled, nor with those that perftrail takes:",
         ),
-        tables=(Table(name="machine", head=("samples", shown(view.machine.id)), rows=facts),),
+        tables=(Table(name="machine", head=("samples", escaped(view.machine.id)), rows=facts),),
     )
 
 
@@ -87,7 +88,7 @@ def _timeouts(gathered: Gathered) -> str:
 def _flags(gathered: Gathered) -> Iterator[str]:
     marks = Counter(flag for row in gathered.rows for flag in row.flags)
     if marks:
-        told = ", ".join(f"{shown(flag)} ({count} figures)" for flag, count in marks.most_common())
+        told = ", ".join(f"{escaped(flag)} ({count} figures)" for flag, count in marks.most_common())
         what = (
             " Others used the machine while they were taken." if any(flag in NOISE for flag in marks) else ""
         )
@@ -103,10 +104,10 @@ def _other_searches(gathered: Gathered) -> Iterator[Table]:
             rows=tuple(
                 (
                     each.started[:16].replace("T", " "),
-                    *(shown(str(each.question[name])) for name in ("metric", "first", "last")),
+                    *(escaped(str(each.question[name])) for name in ("metric", "first", "last")),
                     "not ended"
                     if each.answer is None
-                    else shown(str(each.answer.get("verdict", "several metrics"))),
+                    else escaped(str(each.answer.get("verdict", "several metrics"))),
                 )
                 for each in gathered.searches
             ),
@@ -122,13 +123,13 @@ def _failures(gathered: Gathered) -> Section | None:
         (
             str(len(trouble.subjects)),
             trouble.failure.stage,
-            shown(trouble.line, longest=300),
-            shown(", ".join(str(subject) for subject in trouble.subjects[:6]), longest=200),
+            escaped(trouble.line, longest=300),
+            escaped(", ".join(str(subject) for subject in trouble.subjects[:6]), longest=200),
         )
         for trouble in troubles
     )
     skipped = tuple(
-        (str(len(each.revisions)), "skipped", shown(each.reason, longest=300), each.revisions[0].short)
+        (str(len(each.revisions)), "skipped", escaped(each.reason, longest=300), each.revisions[0].short)
         for each in left_out
     )
     table = Table(
@@ -145,15 +146,15 @@ def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:
     text = log_end(trouble.failure.log, gathered.results) or trouble.failure.message
     if text.strip():
         yield Listing(
-            title=f"Log of {revision_title(trouble.subjects[0].revision)}: {shown(trouble.line, longest=LONGEST)}",
-            text=shown(text, longest=8_000, kept=LINES),
+            title=f"Log of {revision_title(trouble.subjects[0].revision)}: {escaped(trouble.line, longest=LONGEST)}",
+            text=escaped(text, longest=8_000, kept=LINES),
             folded=True,
         )
 
 
 def _named(revision: Revision) -> str:
     """Name a revision so that it can be had again, with its label where that is another name."""
-    return shown(" ".join(dict.fromkeys(each for each in (revision.id, revision.label) if each)))
+    return escaped(" ".join(dict.fromkeys(each for each in (revision.id, revision.label) if each)))
 
 
 def _repeat(gathered: Gathered) -> Section:
@@ -176,7 +177,7 @@ def _repeat(gathered: Gathered) -> Section:
             ),
             Listing(
                 title=f"Study file {PurePath(study.file).name}",
-                text=shown(study_text(study.file), longest=70_000, kept=LINES),
+                text=escaped(study_text(study.file), longest=70_000, kept=LINES),
                 folded=True,
             ),
         ),

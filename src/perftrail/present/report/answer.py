@@ -20,7 +20,7 @@ from perftrail.find.answer import noisy_words
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import counted, decimals, duration, number, percent, probability, quantity
 from perftrail.model.subject import Revision
-from perftrail.model.wording import listed
+from perftrail.model.wording import escaped, listed
 from perftrail.present.page import Fact, Section, Table, Verdict
 from perftrail.present.report.compared import compared_verdict
 from perftrail.present.report.history import culprits, records
@@ -30,7 +30,6 @@ from perftrail.present.report.words import (
     revision_title,
     row_figure,
     row_metric,
-    shown,
 )
 from perftrail.present.sentence import (
     change_sentence,
@@ -265,7 +264,7 @@ def _searched(gathered: Gathered) -> Verdict:
     assert gathered.search.answer is not None
     known = gathered.by_id
     found = stored_answers(gathered.search.answer, known)
-    said = shown(sentence(headline_of(found)), longest=LONGEST_ANSWER)
+    said = escaped(sentence(headline_of(found)), longest=LONGEST_ANSWER)
     answers = sorted(gathered.answers, key=lambda each: not each.get("changes"))
     told = [
         (answer, change)
@@ -304,7 +303,7 @@ def _searched(gathered: Gathered) -> Verdict:
             *(f"{_said(each)}." for each in answer_certificate(change)[1:]),
             *filter(None, [answer_also(change)]),
             *(
-                f"Also: {shown(change_sentence(stored_change(other, each, known)), longest=LONGEST_ANSWER)}."
+                f"Also: {escaped(change_sentence(stored_change(other, each, known)), longest=LONGEST_ANSWER)}."
                 for other, each in told[1:MOST_NAMED]
             ),
             *_reservations(answers),
@@ -404,7 +403,10 @@ def search_section(gathered: Gathered) -> Section | None:
     return Section(
         name="search",
         title="How the search went",
-        paragraphs=(shown(asked, longest=400), *(f"{str(each).capitalize()}." for each in _priors(question))),
+        paragraphs=(
+            escaped(asked, longest=400),
+            *(f"{str(each).capitalize()}." for each in _priors(question)),
+        ),
         figure=belief(believed, length=len(gathered.revisions), culprits=culprits(gathered))
         if drawn
         else None,
@@ -412,7 +414,7 @@ def search_section(gathered: Gathered) -> Section | None:
             Table(
                 name="search-steps",
                 head=("step", "what it did and what was believed then"),
-                rows=tuple((str(step.number), shown(step.words, longest=400)) for step in gathered.steps),
+                rows=tuple((str(step.number), escaped(step.words, longest=400)) for step in gathered.steps),
                 numbers=frozenset({0}),
             ),
         ),
@@ -431,7 +433,7 @@ def _believed(gathered: Gathered, step: StepRecord) -> Believed | None:
     return Believed(
         number=step.number,
         position=gathered.positions[id_],
-        words=shown(step.words, longest=200),
+        words=escaped(step.words, longest=200),
         changed=tuple(
             (gathered.positions[str(each["revision"])], share)
             for each in built
@@ -447,7 +449,10 @@ def _priors(question: Mapping[str, Json]) -> list[str]:
     if isinstance(confidence, float) and isinstance(threshold, float):
         told.append(f"asked for changes of {threshold:.0%} or more, to be {probability(confidence)} sure")
     priors = question.get("priors")
-    return [*told, *(shown(str(each), longest=300) for each in (priors if isinstance(priors, list) else []))]
+    return [
+        *told,
+        *(escaped(str(each), longest=300) for each in (priors if isinstance(priors, list) else [])),
+    ]
 
 
 LONGEST_SENTENCE = 400
@@ -469,7 +474,7 @@ def claims_section(gathered: Gathered) -> Section | None:
 
 def claim_words(judged: Judgement) -> str:
     """The claim's own sentence."""
-    return shown(judged.claim.says, longest=LONGEST_SENTENCE)
+    return escaped(judged.claim.says, longest=LONGEST_SENTENCE)
 
 
 def found_words(judged: Judgement) -> str:
@@ -477,7 +482,7 @@ def found_words(judged: Judgement) -> str:
     claim, found = judged.claim, judged.evidence
     match found:
         case None:
-            return shown(judged.reason, longest=LONGEST_SENTENCE)
+            return escaped(judged.reason, longest=LONGEST_SENTENCE)
         case Ratio(comparison=effect):
             digits = decimals(effect.effect, effect.low, effect.high)
             few = "" if effect.pairs >= effect.needed_pairs else f", {effect.needed_pairs} are needed"
@@ -515,6 +520,6 @@ def _points(points: Sequence[Point]) -> str:
     for point in points:
         for name, value in point.values:
             values.setdefault(name, {})[str(value)] = None
-    return shown(
+    return escaped(
         "; ".join(f"{name} {listed(each, 'and')}" for name, each in values.items()), longest=LONGEST_SENTENCE
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
+from perftrail.model.wording import escaped
 from perftrail.present.gate import (
     effect,
     effort,
@@ -18,7 +19,6 @@ from perftrail.present.gate import (
     value_words,
 )
 from perftrail.present.page import Fact, Section, Table, Verdict
-from perftrail.present.report.words import shown
 from perftrail.present.speech import sentence
 from perftrail.stats.comparison import Verdict as Compared
 
@@ -43,15 +43,15 @@ TONES: dict[Compared, Tone] = {
 def compared_verdict(gate: Gate) -> Verdict:
     """Return a comparison as the answer of a report, in the words of `compare`."""
     return Verdict(
-        sentence=shown(sentence(headline(gate)), longest=LONGEST),
+        sentence=escaped(sentence(headline(gate)), longest=LONGEST),
         tone=TONES.get(gate.verdict, "plain"),
         facts=(
-            Fact(label="Base", text=shown(revision(gate.base), longest=LONGEST)),
-            Fact(label="Head", text=shown(revision(gate.head), longest=LONGEST)),
+            Fact(label="Base", text=escaped(revision(gate.base), longest=LONGEST)),
+            Fact(label="Head", text=escaped(revision(gate.head), longest=LONGEST)),
             Fact(label="Certainty", text=sentence(sureness(gate))),
             Fact(label="Measured", text=sentence(f"{effort(gate)}, {gate.taken[:10]}")),
         ),
-        notes=tuple(shown(sentence(text), longest=LONGEST) for text in limits(gate)),
+        notes=tuple(escaped(sentence(text), longest=LONGEST) for text in limits(gate)),
     )
 
 
@@ -67,7 +67,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
         yield Section(
             name=f"compared-{number}",
             title=f"{gate.head.short} compared with {gate.base.short}, {gate.taken[:10]}",
-            paragraphs=(shown(sentence(headline(gate)), longest=LONGEST), *more),
+            paragraphs=(escaped(sentence(headline(gate)), longest=LONGEST), *more),
             figure=_chart(gate, name=f"compared-{number}"),
             tables=(
                 Table(
@@ -75,10 +75,10 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
                     head=("metric", "base", "head", "change", "pairs", "verdict"),
                     rows=tuple(
                         (
-                            shown(name(row)),
+                            escaped(name(row)),
                             value_words(row.base, row.metric.unit),
                             value_words(row.head, row.metric.unit),
-                            shown(effect(row), longest=LONGEST),
+                            escaped(effect(row), longest=LONGEST),
                             str(row.pairs),
                             row.word,
                         )
@@ -93,7 +93,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
 
 def _failures(gate: Gate, number: int) -> Iterator[Table]:
     if gate.lost:
-        rows = tuple((shown(lost(each), longest=LONGEST),) for each in gate.lost)
+        rows = tuple((escaped(lost(each), longest=LONGEST),) for each in gate.lost)
         yield Table(name=f"compared-{number}-failed", head=("failed",), rows=rows)
 
 
@@ -102,7 +102,7 @@ def _chart(gate: Gate, *, name: str) -> Figure | None:
     head = gate.head.short
     rows = [
         Against(
-            row=shown(row.metric.name),
+            row=escaped(row.metric.name),
             subject=head,
             ratios=row.ratios,
             effect=row.comparison.effect,

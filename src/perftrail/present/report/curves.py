@@ -17,10 +17,11 @@ from perftrail.model.measurement import FailedInvocation, enough_quiet, weight
 from perftrail.model.plan import cells
 from perftrail.model.quantity import change, decimals, format_duration, format_size
 from perftrail.model.subject import Subject
+from perftrail.model.wording import escaped
 from perftrail.present.page import Section, Table
 from perftrail.present.report.gathered import MEMORY
 from perftrail.present.report.side_by_side import comparable, compare_rows, stored_row
-from perftrail.present.report.words import revision_mark, row_figure, shown, slug
+from perftrail.present.report.words import revision_mark, row_figure, slug
 from perftrail.results.pairs import Shift, Shifts, shifts, sides
 from perftrail.results.rows import by_round
 
@@ -51,7 +52,7 @@ class _Family:
 
     @property
     def title(self) -> str:
-        beside = f" at {shown(str(self.fixed))}" if self.fixed.values else ""
+        beside = f" at {escaped(str(self.fixed))}" if self.fixed.values else ""
         return f"{self.benchmark}.{self.metric} against {self.axis}{beside}"
 
 
@@ -364,7 +365,7 @@ def _lines(gathered: Gathered, rows: Sequence[Row], found: Shifts) -> Iterator[L
 
 
 def _label(text: str) -> str:
-    return shown(text.strip(), longest=LONGEST_LABEL)
+    return escaped(text.strip(), longest=LONGEST_LABEL)
 
 
 def _point_name(point: Point) -> str:

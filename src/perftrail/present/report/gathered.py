@@ -12,7 +12,8 @@ from perftrail.charts.frame import Palette
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.session import missing_builds
 from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
-from perftrail.present.report.words import revision_mark, shown
+from perftrail.model.wording import escaped
+from perftrail.present.report.words import revision_mark
 from perftrail.results.changes import answers_of, looked_for, with_answers
 from perftrail.results.gate import stored_comparisons
 from perftrail.results.measured import MeasuredHere
@@ -113,7 +114,7 @@ class Gathered:
     def revision_texts(self) -> Mapping[str, tuple[str, str, str]]:
         """How each revision stands in a table: its place in the history, its name, its message."""
         return {
-            each.id: (str(position), revision_mark(each), shown(each.summary))
+            each.id: (str(position), revision_mark(each), escaped(each.summary))
             for position, each in enumerate(self.revisions)
         }
 

@@ -15,6 +15,7 @@ from perftrail.charts.curve import Labels
 from perftrail.charts.frame import MOST, Along
 from perftrail.charts.history import Events, Gap, Mark, history
 from perftrail.model.quantity import change, counted, quantity
+from perftrail.model.wording import escaped
 from perftrail.present.page import Section, Table
 from perftrail.present.report.words import (
     correlation_words,
@@ -22,7 +23,6 @@ from perftrail.present.report.words import (
     revision_mark,
     revision_title,
     row_figure,
-    shown,
     size_words,
     slug,
 )
@@ -88,7 +88,7 @@ def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
     before = ""
     for position, revision in enumerate(revisions):
         if revision.label not in {"", before, revision.id}:
-            yield Mark(position=position, word=shown(revision.label, longest=24))
+            yield Mark(position=position, word=escaped(revision.label, longest=24))
             before = revision.label
 
 
@@ -110,7 +110,7 @@ def _gaps(gathered: Gathered) -> Iterator[Gap]:
                 yield Gap(first=first, last=last, why=f"{each['stage']}, {each['tried']} tried")
     for left_out in gathered.lacking.left_out:
         places = sorted(gathered.positions[revision.id] for revision in left_out.revisions)
-        yield from _runs(places, f"skipped: {shown(left_out.reason)}")
+        yield from _runs(places, f"skipped: {escaped(left_out.reason)}")
 
 
 def _runs(places: Sequence[int], why: str) -> Iterator[Gap]:
@@ -200,7 +200,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
         last = changes[-1] if changes else None
         rows.append(
             (
-                shown(f"{followed.benchmark}.{followed.metric} {followed.point}".strip()),
+                escaped(f"{followed.benchmark}.{followed.metric} {followed.point}".strip()),
                 row_figure(found[-1]) if found else "no value",
                 str(len(changes)),
                 ""
@@ -224,7 +224,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
 
 
 def _figure(gathered: Gathered, followed: Followed, points: Sequence[Along], name: str) -> Figure:
-    point = f" at {shown(str(followed.point))}" if followed.point.values else ""
+    point = f" at {escaped(str(followed.point))}" if followed.point.values else ""
     title = f"{followed.benchmark}.{followed.metric}{point} along the history"
     labels = Labels(
         name=name, title=title, axis="position in the history", metric=followed.metric, unit=followed.unit

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
 from perftrail.errors import NOTHING_MEASURED, NoAnswer
+from perftrail.model.wording import escaped
 from perftrail.present.page import Fact, Page
 from perftrail.present.report.about import about_sections
 from perftrail.present.report.answer import claims_section, search_section, verdict
@@ -15,7 +16,6 @@ from perftrail.present.report.curves import curve_sections, heat_section, sample
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
 from perftrail.present.report.side_by_side import beside_section, compare_subjects
-from perftrail.present.report.words import shown
 from perftrail.present.speech import sentence
 from perftrail.present.validity import sample_notes
 from perftrail.results.measured import uncollected
@@ -68,7 +68,7 @@ def report_of(
     search = search_section(gathered)
     lead = first[0] if first else None
     return Page(
-        question=shown(gathered.view.study.title or "What does it cost?", longest=200),
+        question=escaped(gathered.view.study.title or "What does it cost?", longest=200),
         verdict=_answer(gathered, beside, claims),
         lead=lead,
         sections=(

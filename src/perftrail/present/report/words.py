@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import decimals, quantity
+from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -15,39 +16,23 @@ if TYPE_CHECKING:
     from perftrail.results.rows import Row
     from perftrail.stats.changepoints import ChangePoint, Correlation
 
-LONGEST = 100
-
-
-def shown(text: str, *, longest: int = LONGEST, kept: str = "") -> str:
-    r"""Write hostile text without control and direction characters, but those in `kept`; length cut.
-
-    >>> shown("right" + chr(0x202e) + "left")
-    'right\\u202eleft'
-    """
-    safe = text if text.isprintable() else "".join(_safe(letter, kept) for letter in text)
-    return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
-
-
-def _safe(letter: str, kept: str) -> str:
-    return letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1]
-
 
 def revision_title(revision: Revision) -> str:
     """Name a revision in a sentence: short id, label, and what its message says."""
-    label = f" ({shown(revision.label)})" if revision.label and revision.label != revision.id else ""
+    label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
     told = revision.summary and revision.id not in revision.summary
-    return f"{revision.short}{label}{f' “{shown(revision.summary)}”' if told else ''}"
+    return f"{revision.short}{label}{f' “{escaped(revision.summary)}”' if told else ''}"
 
 
 def revision_mark(revision: Revision) -> str:
     """Name a revision where there is little room: its label and its short id."""
     label = revision.label if revision.label != revision.id else ""
-    return shown(f"{revision.short} {label}".strip(), longest=40)
+    return escaped(f"{revision.short} {label}".strip(), longest=40)
 
 
 def row_metric(row: Row) -> str:
     """Name what a row measures: benchmark, metric, point."""
-    point = f" at {shown(str(row.point))}" if row.point.values else ""
+    point = f" at {escaped(str(row.point))}" if row.point.values else ""
     return f"{row.benchmark}.{row.metric}{point}"
 
 

@@ -12,7 +12,7 @@ from perftrail.errors import SourceError, UsageError
 from perftrail.file_tree import alone
 from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, Patch, Patched
-from perftrail.model.wording import quoted
+from perftrail.model.wording import escaped, quoted
 from perftrail.opening import results_directory
 from perftrail.process.launcher import Launcher
 from perftrail.sources import open_patches, open_source
@@ -156,4 +156,4 @@ def _one_line(revision: Revision) -> str:
     """Return a revision in one line of text, whatever its message contains."""
     label = f" {revision.label}" if revision.label and revision.label != revision.id else ""
     line = f"{revision.id}{label} {revision.summary}"
-    return "".join(letter if letter.isprintable() else " " for letter in line).strip()
+    return escaped(line, longest=None).strip()
