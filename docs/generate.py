@@ -19,8 +19,8 @@ from perftrail.cli.main import COMMANDS, cli
 from perftrail.notebook import OpenedStudy, ShownFigure
 from perftrail.notebook.tables import ANSWERS, CHANGES, COMPARISONS, EACH, ESTIMATES, KINDS, SAMPLES, Column
 from perftrail.studyfile.reference import reference
+from perftrail.web.api import document
 from perftrail.web.app import DESCRIBED, OPERATIONS
-from perftrail.web.openapi import document
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"

@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.find import Find
-from perftrail.measure.clock import now
+from perftrail.measure.events import now
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
 from perftrail.model.search_record import StepRecord

@@ -15,7 +15,7 @@ from perftrail import studyfile
 from perftrail.model.measurement import Draw, InvocationKey, Machine, Measurement, Runnable, weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
-from perftrail.notebook.samples import Standing, samples_table
+from perftrail.notebook.opened import Standing, samples_table
 from perftrail.store import columns, open_store
 from tests.notebook.example import write_study
 from tests.store.examples import failed

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.find.loop import warm_prior
-from perftrail.measure.clock import now
+from perftrail.measure.events import now
 from perftrail.measure.session import Session
 from perftrail.model.plan import Cell
 from perftrail.model.study import Invocations, MeasurePolicy, Study

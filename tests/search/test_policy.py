@@ -7,7 +7,7 @@ import pytest
 
 from perftrail.search import Built, Measure, Question, Search, Unusable, policy
 from perftrail.search.evidence import Evidence
-from perftrail.search.forecast import Breakage, Costs
+from perftrail.search.policy import Breakage, Costs
 from tests.search.oracle import batch
 from tests.search.test_posterior import search_of
 

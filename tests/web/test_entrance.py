@@ -12,9 +12,8 @@ import pytest
 
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens, read_tokens
-from perftrail.web.app import API, ROUTES
+from perftrail.web.app import API, ROUTES, bind
 from perftrail.web.guard import COOKIE, SAFE, Pace
-from perftrail.web.server import bind
 from tests.web.conftest import READ, WRITE, Client, served
 from tests.web.studies import Hostile
 from tests.web.test_pages import WORSE, form_token

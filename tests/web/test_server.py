@@ -19,8 +19,7 @@ import uvicorn
 from benchmarks.web.serving import serving
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens
-from perftrail.web.app import make_app
-from perftrail.web.server import HEAD_BYTES, Impatient, bind, make_server
+from perftrail.web.app import HEAD_BYTES, Impatient, bind, make_app, make_server
 from perftrail.web.studies import ServedStudy, desks, find_studies
 from tests.starting import start
 from tests.web.studies import Hostile

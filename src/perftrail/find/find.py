@@ -15,8 +15,7 @@ from perftrail.find.loop import Loop, gaps, warm_prior, witnesses
 from perftrail.find.other_metrics import also_changed
 from perftrail.find.priors import RevisionPriors, weigh, with_measured, with_notes
 from perftrail.find.sampler import Sampler
-from perftrail.measure.clock import now
-from perftrail.measure.events import HistoryRead, Skipped
+from perftrail.measure.events import HistoryRead, Skipped, now
 from perftrail.model.build import Built, content_key
 from perftrail.model.measurement import seed_of
 from perftrail.model.plan import same_everywhere

@@ -18,7 +18,7 @@ from perftrail.find import step_record
 from perftrail.find.answer import FindTable
 from perftrail.measure.events import BuilderSaid
 from perftrail.measure.invoker import NO_INPUT
-from perftrail.measure.target_value import logarithm
+from perftrail.measure.units import logarithm
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift
 from perftrail.model.placeholders import names

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.find.journal import NOWHERE
 from perftrail.measure.subjects import Ready, Start
-from perftrail.measure.target_value import logarithm
+from perftrail.measure.units import logarithm
 from perftrail.model.build import Failure, content_key
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
 from perftrail.model.plan import Cell

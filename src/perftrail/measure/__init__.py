@@ -2,7 +2,7 @@
 
 - `session`, `sources`, `subjects`, `build_workers`, `sandboxes`: open a study, and build its subjects.
 - `bench`, `invoker`, `noise`, `events`: plan invocations, run them, watch the machine, report events.
-- `pairs`, `units`, `target_value`: measure interleaved pairs and evaluate a target in each.
+- `pairs`, `units`: measure interleaved pairs, and evaluate a target in each.
 - `entries`, `trial`: commands and runs of `perftrail measure`.
-- `agreement`, `troubles`: compare answers, and group failures with their remedies.
+- `troubles`: group failures with their remedies.
 """

@@ -1,7 +1,7 @@
 """Run planned invocations once each, and record their outcomes.
 
 `Bench` performs invocations that the store does not hold yet. `Standing` says which invocation a runnable
-needs next.
+needs next. `Disagreement` is a difference in metrics that must be equal for all variants and revisions at a point.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.invoker import Invoker
     from perftrail.measure.subjects import Ready
+    from perftrail.model.benchmark import Point
     from perftrail.model.measurement import Draw, Machine, Outcome, Phase
-    from perftrail.model.study import MeasurePolicy
+    from perftrail.model.plan import Cell
+    from perftrail.model.search_record import Json
+    from perftrail.model.study import MeasurePolicy, Study
+    from perftrail.model.subject import Subject
     from perftrail.ports import Engine, Pending, Store
 
 
@@ -220,3 +224,49 @@ def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[
         for each in measurements
         if metric in each.values
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """A metric whose values differ at a point, with the subjects that gave each value."""
+
+    benchmark: str
+    metric: str
+    point: Point
+    given: Mapping[float, tuple[Subject, ...]]
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the disagreement as `run --json` prints it."""
+        return {
+            "benchmark": self.benchmark,
+            "metric": self.metric,
+            "point": dict(self.point.values),
+            "values": [
+                {"value": value, "subjects": [str(subject) for subject in subjects]}
+                for value, subjects in self.given.items()
+            ],
+        }
+
+
+def disagreements(
+    study: Study, measured: Iterable[tuple[Cell, Sequence[Outcome]]]
+) -> tuple[Disagreement, ...]:
+    """Return the disagreements of metrics declared as ``same``, over all invocations, warm-ups included."""
+    found: dict[tuple[str, str, Point], dict[float, dict[Subject, None]]] = {}
+    for cell, outcomes in measured:
+        metrics = study.benchmarks[cell.benchmark].metrics
+        for name in (name for name, metric in metrics.items() if metric.same):
+            given = found.setdefault((cell.benchmark, name, cell.point), {})
+            for outcome in outcomes:
+                if isinstance(outcome, Measurement):
+                    given.setdefault(outcome.values[name], {})[cell.subject] = None
+    return tuple(
+        Disagreement(
+            benchmark=benchmark,
+            metric=metric,
+            point=point,
+            given={value: tuple(subjects) for value, subjects in given.items()},
+        )
+        for (benchmark, metric, point), given in found.items()
+        if len(given) > 1
+    )

@@ -1,7 +1,8 @@
-"""Events that workflows yield, for the console, the dashboard and the tests to render."""
+"""Events of building and measuring, for the console, the dashboard and the tests; and the time of day."""
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -152,3 +153,8 @@ Event = (
     | Progress
     | Stepped
 )
+
+
+def now() -> str:
+    """Return the current UTC time to the millisecond, ISO 8601."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.file_tree import empty_directory
 from perftrail.formats.printed import read_metrics
-from perftrail.measure.clock import now
+from perftrail.measure.events import now
 from perftrail.measure.noise import NoiseObserver
 from perftrail.model.build import Failure
 from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, circumstances, seed_of

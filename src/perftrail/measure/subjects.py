@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 from perftrail.builds.artefact import content_of_files
 from perftrail.builds.repairs import repairs_key
 from perftrail.errors import StaleBuilds
-from perftrail.measure.clock import now
 from perftrail.measure.events import (
     BuilderSaid,
     BuildFinished,
@@ -24,6 +23,7 @@ from perftrail.measure.events import (
     LinkFailed,
     Relinked,
     RelinkedAlike,
+    now,
 )
 from perftrail.measure.sources import eras_of
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared, content_key

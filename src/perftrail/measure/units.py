@@ -3,18 +3,19 @@
 One pair is a block: each subject starts once at each point, directly after another, with one draw. Other
 samples in the store, of a search or of another run, are not pairs. Without relinking, a pair is a unit. With
 relinking, all pairs of a layout are one unit: more of them give information about that layout, not about the
-change.
+change. `logarithm` evaluates a target from one measurement at each point that it needs.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from perftrail.measure.target_value import logarithm
 from perftrail.model.build import Failure
+from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import FailedInvocation, Measurement, weight
 
 if TYPE_CHECKING:
@@ -23,9 +24,31 @@ if TYPE_CHECKING:
     from perftrail.measure.bench import Bench
     from perftrail.measure.subjects import Ready
     from perftrail.model.benchmark import Point
+    from perftrail.model.expression import Reference
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Rule
+
+
+def logarithm(target: Target, found: Mapping[Point, Measurement]) -> float | Failure:
+    """Return the natural logarithm of a target, from one measurement at each of its points."""
+
+    def lookup(reference: Reference) -> float:
+        values = found[reference.point].values
+        if reference.name not in values:
+            raise ExpressionError(0, f"no value of {reference.name} is available")
+        return values[reference.name]
+
+    try:
+        value = evaluate(target.expression, lookup)
+    except ExpressionError as error:
+        return Failure(stage="metric", message=f"{target.text}: {error}")
+    if not (math.isfinite(value) and value > 0.0):
+        return Failure(
+            stage="metric", message=f"{target.text} is {value}: only values above zero can be compared"
+        )
+    return math.log(value)
+
 
 PATIENCE = 6
 """Number of pairs after which perftrail decides whether the machine is always noisy."""

@@ -1,7 +1,4 @@
-"""What a back-port came to, for people: how much of the gain it carries and costs, or what stands in its way.
-
-Why a change does not fit an old revision, file by file, for people.
-"""
+"""The result of a back-port for people: retained gain and cost, or the files that prevent it."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ LONGEST_PATH = 100
 
 
 def told_obstacle(obstacle: Obstacle, *, old: str) -> Iterator[str]:
-    """Say of one file what clashes and who made it so, line by line."""
+    """Return the conflicts in one file and the commits that caused them, line by line."""
     path = escaped(obstacle.path, longest=LONGEST_PATH)
     match obstacle.clash:
         case "absent":
@@ -90,13 +87,13 @@ BUILDS_DIFFER = (
 )
 
 EXACT = 1e-9
-"""An interval narrower than this is of figures that came out alike each time."""
+"""A narrower interval means that all samples are equal."""
 
 STYLES: dict[Judgement, str] = {"better": "green", "worse": "red", "same": "", "unclear": "dim"}
 
 
 def print_report(report: BackportReport, *, file: str | None) -> None:
-    """Print the answer in a line, then every declared metric, what else moved, what failed, and what to do next."""
+    """Print the answer, every declared metric, other changes, failures, and the next command."""
     console = output()
     carriage = report.carriage
     onto = carriage.patched.base
@@ -116,7 +113,7 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
 
 
 def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
-    """Print why a change does not apply: files, lines and who touched them; what to carry first; how to go on."""
+    """Print why a change does not apply: files, lines and their commits; prerequisites; the next command."""
     console = output()
     conflict, onto = blocked.conflict, blocked.onto
     old = escaped(onto.label or onto.short)
@@ -156,7 +153,7 @@ def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
 
 
 def _what(carriage: Carriage) -> str:
-    """Say what was carried onto what, and what it was measured against."""
+    """Return what was back-ported to what, and the compared revision."""
     base = carriage.patched.base
     onto = f"onto {escaped(base.label or base.short)}"
     if carriage.fix is None:
@@ -166,7 +163,7 @@ def _what(carriage: Carriage) -> str:
 
 
 def headline(report: BackportReport) -> str:
-    """Say the answer in one line: the share of the gain that is carried, and what is paid for it."""
+    """Return the answer in one line: the retained gain, and its cost."""
     if not report.measured:
         return f"no answer: {_why_failed(report)}"
     costs = _costs(report)
@@ -181,7 +178,7 @@ def headline(report: BackportReport) -> str:
 
 
 def share(found: Carried) -> str:
-    """Write the share of a gain in percent with its interval, no finer than the interval supports."""
+    """Return the retained share in percent with its interval, with as many digits as the interval supports."""
     value, low, high = (100.0 * each for each in (found.value, found.low, found.high))
     if not (math.isfinite(low) and math.isfinite(high)) or high - low < EXACT:
         return f"{value:.0f} %"
@@ -204,7 +201,7 @@ def _share_words(head: MetricResult) -> str:
 
 
 def _patched_words(report: BackportReport) -> str:
-    """Say what a patch without a fix to measure against does to the declared metrics."""
+    """Return the effect of a patch on the declared metrics, without a fix to compare with."""
     better = [stand for stand in report.stands if stand.judged(stand.got) == "better"]
     leading = [stand for stand in better if stand.leading] or better
     if not leading or leading[0].got is None:
@@ -225,7 +222,7 @@ def _costs(report: BackportReport) -> str:
 
 
 def _unseen(report: BackportReport) -> str:
-    """Say of the metric that the answer would be about what would have been seen."""
+    """Return the minimum detectable change of the answer's metric."""
     compared = [stand for stand in report.stands if stand.leading and stand.gain is not None]
     wanted = [stand for stand in compared if report.is_wanted(stand)]
     chosen = (wanted or compared)[:1]
@@ -274,7 +271,7 @@ def _figure(stand: MetricResult, role: Role) -> str:
 
 
 def _effect(stand: MetricResult) -> Text:
-    """One comparison with the old one: direction by word and colour, and the ratio with its interval."""
+    """Return a comparison with the old revision: direction by word and colour, ratio and interval."""
     got = stand.got
     if got is None:
         return Text(escaped(stand.note), style="dim")
@@ -328,7 +325,7 @@ def _moved(stand: MetricResult) -> bool:
 
 
 def _name(stand: MetricResult, *, variants: bool = False) -> str:
-    """Name a metric with its point, and its variant where there are several."""
+    """Return a metric with its point, and its variant if there are several."""
     point = f" at {escaped(str(stand.target.open_point))}" if stand.target.open_point.values else ""
     return f"{stand.target.text}{point}{f' ({stand.target.variant})' if variants else ''}"
 

@@ -1,4 +1,4 @@
-"""Events, rendered for people on stderr: a line for what matters, a status that moves where it can."""
+"""Print events for people on stderr: a line for what matters, and a status line on a terminal."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 WARNING = "yellow"
-"""Style of warnings, which --quiet prints, too."""
+"""Style of warnings, which --quiet also prints."""
 
 FEW = 3
-"""Lines of one kind in a row that are said one by one; beyond them they are counted."""
+"""Number of similar lines in a row that are printed; further ones are counted."""
 
 UNBOUNDED = 1000
-"""Columns of a file or a pipe: nothing is cut to fit."""
+"""Width of a file or a pipe in columns: nothing is cut."""
 
 
 class Watcher:
-    """Renders a workflow's events as they come and gives back its result.
+    """Prints a workflow's events as they come, and returns its result.
 
-    Everything goes to stderr, so that stdout is data. The status line appears only on a terminal.
+    Everything goes to stderr, so that stdout has only data. Only a terminal has a status line.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Watcher:
             self._status.stop()
 
     def follow(self, workflow: Generator[Event, None, Result]) -> Result:
-        """Render every event of a workflow; give what it returns."""
+        """Print every event of a workflow; return its result."""
         while True:
             try:
                 event = next(workflow)
@@ -95,7 +95,7 @@ class Watcher:
             self._render(event)
 
     def waiting(self, what: Holder | Away | Back) -> None:
-        """Say who holds the results, or that the server that keeps them is away, or back."""
+        """Print who has locked the results, or that a server does not answer, or answers again."""
         match what:
             case Holder():
                 self._say(
@@ -114,11 +114,11 @@ class Watcher:
                 assert_never(what)
 
     def left(self, left: MachineLeft) -> None:
-        """Say that the machine that measured has left."""
+        """Print that the measuring machine has left."""
         self._say(f"{left}. Continuing with the other machines", style=WARNING)
 
     def noisy(self, noise: Noise) -> None:
-        """Say that measuring waits for quiet."""
+        """Print that perftrail waits for a quiet machine."""
         self._say(
             f"other processes use {number(noise.cpus)} CPUs; waiting up to {duration(noise.seconds)} "
             "before each invocation until the machine is quiet",
@@ -158,7 +158,7 @@ class Watcher:
                 assert_never(event)
 
     def _known(self, event: HistoryRead | Skipped | Outdated) -> None:
-        """Say what is known before the first build."""
+        """Print what is known before the first build."""
         match event:
             case HistoryRead():
                 first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
@@ -243,7 +243,7 @@ class Watcher:
             self._console.print(Text(text, style=style))
 
     def _say_of_row(self, text: str, *, kind: str, style: str) -> None:
-        """Say a line that many of its kind may follow at once, as after a restart; beyond a few, count them."""
+        """Print a line of which many may follow, for example after a restart; after a few, count them."""
         if self._row[0] != kind:
             self._end_row()
         count = self._row[1] + 1
@@ -258,13 +258,13 @@ class Watcher:
 
 
 def output() -> Console:
-    """The console of answers: stdout; where that is no terminal, plain and as wide as its lines are."""
+    """Return the console of answers: stdout. If it is not a terminal, it is plain and has no width limit."""
     width = None if sys.stdout.isatty() else UNBOUNDED
     return _console(sys.stdout, width=width)
 
 
 def errors() -> Console:
-    """The console of progress and warnings: standard error."""
+    """Return the console of progress and warnings: stderr."""
     return _console(sys.stderr)
 
 

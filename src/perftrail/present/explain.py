@@ -1,4 +1,4 @@
-"""What differs between two revisions, for people: what differs most first, file by file and figure by figure."""
+"""Differences between two revisions for people, the largest first: files and metrics."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MOST_ALIKE = 6
 WIDEST_BAR = 20
 LONGEST_NAME = 48
 EFFECTS = ("wall", "cpu")
-"""What a difference elsewhere leads to; with what the benchmark prints, it is no explanation."""
+"""Metrics that show an effect and, next to the benchmark's own, explain nothing."""
 
 
 def print_explained(explained: Explained, *, named: str | None) -> None:
-    """Print the largest difference in a line, the files that differ, every point, and what cannot be checked out."""
+    """Print the largest difference, the changed files, every point, and the failures."""
     console = output()
     console.print(Text(headline(explained), style="bold"))
     against = revision_name(explained.against)
@@ -56,7 +56,7 @@ def print_explained(explained: Explained, *, named: str | None) -> None:
 
 
 def headline(explained: Explained) -> str:
-    """Say in one line what differs most, over all points."""
+    """Return the largest difference over all points in one line."""
     name = revision_name(explained.culprit)
     if not explained.seen:
         return f"no answer: {name} and the one before it could not both be measured"
@@ -117,7 +117,7 @@ def _table(figures: Sequence[Figured]) -> Table:
 
 
 def _files(files: Sequence[FileChange]) -> Table:
-    """The files that differ most, each with a bar of its lines."""
+    """Return the files with the most changed lines, each with a bar."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     most = max((each.lines for each in files), default=0) or 1
     for each in sorted(files, key=lambda file: -file.lines)[:MOST_FILES]:
@@ -132,7 +132,7 @@ def _files(files: Sequence[FileChange]) -> Table:
 
 
 def _value(value: float, unit: str) -> str:
-    """Write a count as it was counted, anything else as a figure."""
+    """Return a count exactly, any other value with its unit."""
     return f"{value:.0f}" if not unit and value.is_integer() else quantity(value, unit)
 
 
@@ -141,7 +141,7 @@ def _name(figured: Figured) -> str:
 
 
 def _change(figured: Figured) -> str:
-    """Say how a figure differs; one that was none before, or is none now, has no ratio."""
+    """Return a difference in words; values from or to zero have no ratio."""
     before, after = figured.difference.before, figured.difference.after
     if before <= 0.0:
         return "new"

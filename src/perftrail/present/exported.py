@@ -1,4 +1,4 @@
-"""What is imported and exported, said and put where it goes: to the terminal, into a file, below a directory."""
+"""Write exports to the terminal, a file or a directory; print what was imported."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NEXT = {
     "otava": "cd {place} && otava analyze --config-file otava.yaml --since 1990-01-01 NAME looks for changes in a test",
     "bmf": "bencher run --adapter json --file FILE sends one",
 }
-"""The next useful command of the tool that reads a format."""
+"""Next useful command of the tool that reads a format."""
 
 
 def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, told: bool) -> list[Json]:
-    """Write an export where it was asked for, and say where. Raises `UsageError` when that cannot be.
+    """Write an export to its destination, and print where it is. Raises `UsageError` if that fails.
 
-    `told`: the caller says what was written, so that nothing is printed here.
+    `told`: the caller prints the destination itself.
     """
     if not files:
         raise NoAnswer(f"nothing that was measured has a place in the format {form}; csv holds everything")
@@ -53,7 +53,7 @@ def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, told: 
 
 
 def show_held(study: Study, *, as_json: bool) -> None:
-    """Print what a study of samples holds, in the place of a plan."""
+    """Print the content of a study of samples, in place of a plan."""
     from perftrail.verbs.import_ import held
 
     found = held(study)
@@ -72,7 +72,7 @@ def _print(content: bytes) -> None:
 
 
 def _write(files: Mapping[str, bytes], place: Path) -> list[Path]:
-    """Write one file as it is named, or into the directory that is named; several below a directory."""
+    """Write one file to its own name or into a directory; several files into a directory."""
     single = len(files) == 1 and not place.is_dir()
     paths = [place] if single else [place / name for name in files]
     try:

@@ -1,4 +1,4 @@
-"""What cannot be checked out, for people: each cause once with its most telling lines and its log; what is left out."""
+"""Failed builds and skipped revisions for people: each cause once with its log excerpt and its log."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LONGEST_LINE = 300
 LONGEST_PATH = 4200
 MOST_NAMED = 6
 MOST_MORE = 2
-"""How many telling lines are shown after the first."""
+"""Number of excerpt lines after the first."""
 
 
 def trouble_lines(trouble: Trouble) -> Iterator[str]:
-    """Say what several subjects failed of: how many, the most telling lines, which, and the first one's log."""
+    """Return one cause of several failures: their number, the log excerpt, the subjects, and the first log."""
     count = len(trouble.subjects)
     what = "skipped" if trouble.failure.stage == "skipped" else f"failed at {trouble.failure.stage}"
     yield _line(f"{count} {what}: {trouble.line}")
@@ -38,7 +38,7 @@ def trouble_lines(trouble: Trouble) -> Iterator[str]:
 
 
 def remedy_lines(stretch: BrokenRange, remedies: Sequence[Remedy]) -> Iterator[str]:
-    """Say what may help a stretch of history, ready to be pasted."""
+    """Return a remedy for a range of the history, as text for the study file."""
     yield f"    only {_which(stretch)} like this: {_ends(stretch)}. One of these may help in the study file:"
     for remedy in remedies:
         yield ""
@@ -49,23 +49,23 @@ def remedy_lines(stretch: BrokenRange, remedies: Sequence[Remedy]) -> Iterator[s
 
 
 def telling_lines(failure: Failure) -> list[str]:
-    """All the telling lines of a failure, fit for a terminal."""
+    """Return the log excerpt of a failure, escaped."""
     return [telling(failure), *more_lines(failure, most=None)]
 
 
 def telling(failure: Failure) -> str:
-    """The most telling line of a failure, fit for a terminal and seldom cut."""
+    """Return the most relevant line of a failure, escaped."""
     return first_line(failure.message, longest=LONGEST_LINE)
 
 
 def more_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str]:
-    """The telling lines after the first, fit for a terminal; so many of them, or all."""
+    """Return the other lines of the log excerpt, escaped; at most a number of them."""
     lines = [line.strip() for line in failure.message.strip().splitlines()[1:] if line.strip()]
     return [_line(line) for line in lines[:most]]
 
 
 def print_not_had(lacking: Missing) -> None:
-    """Print which builds failed, each cause once, and what is left out; nothing where there is nothing."""
+    """Print failed builds, each cause once, and skipped revisions; nothing without any."""
     lines = [line for trouble in lacking.troubles for line in trouble_lines(trouble)]
     lines += [f"skipped {left_out_words(each)}" for each in lacking.left_out]
     if lines:
@@ -75,7 +75,7 @@ def print_not_had(lacking: Missing) -> None:
 
 
 def left_out_words(left_out: LeftOut) -> str:
-    """Say how many revisions the study leaves out, and why."""
+    """Return how many revisions the study skips, and why."""
     first, last = left_out.revisions[0], left_out.revisions[-1]
     count = len(left_out.revisions)
     which = first.short if count == 1 else f"{count} revisions, {first.short} to {last.short}"
@@ -91,7 +91,7 @@ def _which(stretch: BrokenRange) -> str:
 
 
 def _ends(stretch: BrokenRange) -> str:
-    """Say between which revisions the ends of a stretch lie."""
+    """Return the two ends of a range in words."""
     ends = []
     if stretch.before is not None:
         ends.append(f"begins after {stretch.before.short}")

@@ -1,9 +1,4 @@
-"""What a search found, in words: its verdict, each change, the merge behind it, what broke, what it cost.
-
-The answers about many metrics: which revision changed which of them, and by how much.
-
-Answers in plain words: the first line says it all, the rest says how it was got and what to do next.
-"""
+"""The details of a search's answer for people: changes, merges, failures, cost, next command; and those of a run."""
 
 from __future__ import annotations
 
@@ -38,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.find.answer import FindAnswer, InsideMerge
-    from perftrail.measure.agreement import Disagreement
+    from perftrail.measure.bench import Disagreement
     from perftrail.model.build import Failure
     from perftrail.model.source import Pins
     from perftrail.search import Change
@@ -51,12 +46,12 @@ LONGEST_LINE = 400
 
 
 def headline(answer: FindAnswer) -> str:
-    """Say the answer in one line: verdict, revision, probability, effect."""
+    """Return the answer in one line: verdict, revision, probability, effect."""
     return headline_of([answer_found(answer)])
 
 
 def certificate_words(answer: FindAnswer, number: int | None) -> Iterator[str]:
-    """Say what the certificate of a change rests on, or that of the answer that nothing changed."""
+    """Yield the evidence for a change, or for the answer that nothing changed."""
     found = answer.answer.certificate if number is None else answer.answer.changes[number].certificate
     if found is None:
         return
@@ -65,7 +60,7 @@ def certificate_words(answer: FindAnswer, number: int | None) -> Iterator[str]:
 
 
 def doubt_words(answer: FindAnswer) -> Iterator[str]:
-    """Say what was seen and is no change of the answer: one below the threshold, and those that are likely only."""
+    """Yield possible changes that are not in the answer: below the threshold, or only likely."""
     if answer.answer.below is not None:
         below = answer.answer.below
         digits = decimals(below.value, below.low, below.high)
@@ -78,9 +73,9 @@ def doubt_words(answer: FindAnswer) -> Iterator[str]:
 
 
 def also_words(answer: FindAnswer, number: int) -> str:
-    """Say in one line what else a change did; nothing where that is only what its own size explains.
+    """Return other metrics that a change affected, in one line; empty if its own size explains them.
 
-    A time that moves as much as the metric does says nothing new.
+    A time that changes as much as the metric does says nothing new.
     """
     own = answer.answer.changes[number].effect
     told = [
@@ -96,7 +91,7 @@ def also_words(answer: FindAnswer, number: int) -> str:
 
 
 def inside_words(inside: InsideMerge) -> Iterator[str]:
-    """Say where the change of a merge came from, merge by merge."""
+    """Yield the origin of a merge's change, merge by merge."""
     merge, sure = inside.merge.revision.short, probability(inside.confidence)
     match inside.origin:
         case "branch":
@@ -118,14 +113,14 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
 
 
 def judgement(answer: FindAnswer, change: Change) -> str:
-    """Say whether a change is an improvement, as the study has it; nothing where its size is unknown."""
+    """Return ``better`` or ``worse``, as the study defines it; empty for a change of unknown size."""
     if change.effect is None:
         return ""
     return "better" if (change.effect.value < 1.0) == (answer.target.better == "lower") else "worse"
 
 
 def levels(answer: FindAnswer, change: Change) -> str:
-    """Say the levels on both sides of a change; nothing where they are unknown."""
+    """Return the values on both sides of a change; empty if unknown."""
     if change.before is None or change.after is None:
         return ""
     if isinstance(answer.target, Working):
@@ -135,7 +130,7 @@ def levels(answer: FindAnswer, change: Change) -> str:
 
 
 def outlier_words(answer: FindAnswer) -> Iterator[str]:
-    """Name the builds that no change explains."""
+    """Return the outlier revisions, which no change explains."""
     unit = answer.target.unit
     for outlier in answer.answer.outliers:
         yield (
@@ -146,7 +141,7 @@ def outlier_words(answer: FindAnswer) -> Iterator[str]:
 
 
 def broken_ranges(answer: FindAnswer) -> Iterator[str]:
-    """Say where the history appears to be broken."""
+    """Yield the broken ranges of the history."""
     for stretch in answer.broken_ranges:
         first, last = answer.revisions[stretch.first], answer.revisions[stretch.last]
         where = first.short if first == last else f"{first.short} to {last.short}, {stretch.tried} tried"
@@ -164,7 +159,7 @@ def broken_ranges(answer: FindAnswer) -> Iterator[str]:
 
 
 def cost(answer: FindAnswer | FindTable) -> str:
-    """Say what a search cost."""
+    """Return the cost of a search."""
     failed = f", {answer.unusable_count} of them unusable" if answer.unusable_count else ""
     return (
         f"{answer.builds} of {len(answer.revisions)} revisions built{failed}, "
@@ -173,20 +168,20 @@ def cost(answer: FindAnswer | FindTable) -> str:
 
 
 def pins_words(pins: Pins) -> Iterator[str]:
-    """Say which of several sources was walked and where the others were held; nothing where there is one."""
+    """Return which of several sources was searched, and the pinned revisions of the others; empty for one source."""
     if told := str(pins):
         yield escaped(told, longest=LONGEST_LINE)
 
 
 def noise_words(answer: FindAnswer) -> Iterator[str]:
-    """Say what became of readings that noise marks."""
+    """Yield how noisy samples were treated."""
     if answer.discarded:
         yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}"
     yield from noisy_words(answer.noisy, none=answer.answer.verdict == "none")
 
 
 def block_words(answer: FindAnswer) -> Iterator[str]:
-    """Say that the machine was not one all the time, and what that means."""
+    """Yield that the machine was rebooted during the search, and what follows."""
     if len(answer.boots) > 1:
         yield (
             f"the machine was rebooted during the search ({len(answer.boots)} boot sessions); levels are compared only "
@@ -196,7 +191,7 @@ def block_words(answer: FindAnswer) -> Iterator[str]:
 
 
 def note_words(answer: FindAnswer, change: Change) -> str:
-    """Say that a culprit's own message speaks of speed, where that made it likelier; else nothing."""
+    """Return that the culprit's message mentions speed, if that raised its prior; else an empty text."""
     noted = answer.notes(change)
     if len(change.positions) > 1 or not noted:
         return ""
@@ -205,13 +200,13 @@ def note_words(answer: FindAnswer, change: Change) -> str:
 
 
 def failure_words(failure: Failure) -> str:
-    """Say a failure: its stage, the most telling line of what it said, its log."""
+    """Return a failure: its stage, its log excerpt, and its log."""
     log = f" (log: {failure.log})" if failure.log else ""
     return f"{failure.stage}: {telling(failure)}{log}"
 
 
 def unusable_words(answer: FindAnswer) -> str:
-    """Name the revisions that could not be used, by cause."""
+    """Yield the unusable revisions, by cause."""
     failures = {
         Subject(revision=each.revision, variant=PLAIN): each.failure
         for each in sorted(answer.unusable, key=lambda each: answer.revisions.index(each.revision))
@@ -228,7 +223,7 @@ COLUMNS = ("revision", "metric", "change", "", "levels", "probability")
 
 
 def print_table(table: FindTable) -> None:
-    """Print who changed what: a row for each change, those of one revision together; then what did not change."""
+    """Print a row for each change, grouped by revision; then the unchanged metrics."""
     console = output()
     gathered = by_culprit(table.answers)
     console.print(Text(table_headline(table), style="bold"))
@@ -257,12 +252,12 @@ def print_table(table: FindTable) -> None:
 
 
 def table_headline(table: FindTable) -> str:
-    """Say how many revisions changed how many metrics, and name them."""
+    """Return how many revisions changed how many metrics, and their names."""
     return headline_of([answer_found(answer) for answer in table.answers])
 
 
 def two_sided(changes: Sequence[tuple[FindAnswer, int]]) -> str | None:
-    """Say so when one revision made some metrics better and others worse."""
+    """Return a note if one revision made some metrics better and others worse."""
     said: dict[str, list[str]] = {"better": [], "worse": []}
     for answer, number in changes:
         word = judgement(answer, answer.answer.changes[number])
@@ -274,7 +269,7 @@ def two_sided(changes: Sequence[tuple[FindAnswer, int]]) -> str | None:
 
 
 def unchanged(table: FindTable) -> Iterator[str]:
-    """Name the metrics that did not change and those about which it is unclear."""
+    """Yield the metrics without a change, and those that are unclear."""
     none = [answer for answer in table.answers if answer.answer.verdict == "none"]
     if none:
         seen = max(answer.answer.minimum_detectable for answer in none)
@@ -302,7 +297,7 @@ def _culprit(answer: FindAnswer, number: int) -> str:
 
 
 def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[str]:
-    """Say where the changes of merges came from, once for each merge."""
+    """Yield the origin of the changes of merges, once for each merge."""
     said: set[str] = set()
     for changes in gathered:
         for answer, number in changes:
@@ -313,7 +308,7 @@ def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[st
 
 
 def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str]) -> None:
-    """Print what a search found: headline, levels, cost, what could not be tried, the next command."""
+    """Print the result of a search: answer, values, cost, unusable revisions, next command."""
     if isinstance(answer, FindTable):
         print_table(answer)
     else:
@@ -322,7 +317,7 @@ def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str]) -> None
 
 
 def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
-    """Print what a run left behind, and the next command."""
+    """Print the result of a run, and the next command."""
     console = output()
     skipped = (
         f", {report.skipped} skipped because a smaller point reached its limit" if report.skipped else ""
@@ -352,7 +347,7 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
 
 
 def _disagreement(found: Disagreement) -> str:
-    """Say which subjects gave which answer, where all should have given the same."""
+    """Yield which subjects gave which answer, if they should agree and do not."""
     given = (
         f"{value:.17g} ({escaped(listed(map(str, subjects), 'and'))})"
         for value, subjects in found.given.items()
@@ -383,7 +378,7 @@ def _print_answer(answer: FindAnswer) -> None:
 
 
 def _details(answer: FindAnswer, number: int) -> Iterator[str]:
-    """Say of one change what the first line does not: which of several, levels, candidates, its merge."""
+    """Yield the details of one change: its number, values, candidates and merge."""
     change = answer.answer.changes[number]
     if len(answer.answer.changes) > 1:
         yield f"{number + 1}. {change_sentence(change_found(answer, number))}"

@@ -1,19 +1,8 @@
-"""A comparison in words: its headline, each row's figures, how sure it is. Nothing is escaped here.
+"""A comparison in words, and in each format of `compare --format`. Only the formats escape.
 
-A comparison as a comment in Markdown, for a pull or merge request: answer, figure, table, how to go on.
-
-A comparison as plain lines, one for each figure, for the log of any CI.
-
-What a comparison tells GitHub's runner: workflow commands, of which no text of others can begin one.
-
-A comparison as JUnit's XML: a suite for each benchmark, a case for each figure; none passes without an answer.
-
-It keeps to the stricter of the schemas in use (that of Ant's JUnit task, as Windy Road wrote it down), so that readers
-of the laxer ones take it too.
-
-A comparison as OpenMetrics text, which GitLab shows as a metrics report of a merge request.
-
-The forms in which a comparison is written for others, by name.
+Formats: Markdown for a comment on a pull or merge request, plain lines for a CI log, workflow commands for GitHub,
+JUnit XML, and OpenMetrics text, which GitLab shows as a metrics report. The JUnit XML follows the stricter schema in
+use (of Ant's JUnit task), so that readers of the laxer ones accept it.
 """
 
 from __future__ import annotations
@@ -41,10 +30,10 @@ if TYPE_CHECKING:
 
 
 EXACT = 1e-9
-"""An interval narrower than this is of figures that came out alike each time."""
+"""A narrower interval means that all samples are equal."""
 
 STRIP = 21
-"""How many letters wide a row's figure is; odd, so that no change has a letter of its own."""
+"""Width of a row's chart in letters; odd, so that the middle letter means no change."""
 
 MACHINE = {
     "cpu": "{}",
@@ -53,16 +42,16 @@ MACHINE = {
     "kernel": "kernel {}",
     "virtualisation": "virtualisation {}",
 }
-"""What of a machine is told beside its id, and how; what is not known is not."""
+"""Facts of a machine to print beside its id, with their format; unknown facts are left out."""
 
 MOST_TOLD = 3
 
 SIDES = math.sqrt(2.0)
-"""Both of two builds scatter, so their difference scatters that many times as much as one."""
+"""Both builds vary, so their difference varies this many times as much as one build."""
 
 
 def headline(gate: Gate) -> str:
-    """Say the answer in a line: what is worse and by how much, or that nothing is, as far as could be seen."""
+    """Return the answer in a line: what is worse and by how much, or that nothing is, with the detectable change."""
     return f"{_outcome(gate)}{_compared(gate)}{_broken(gate)}"
 
 
@@ -96,13 +85,13 @@ def _compared(gate: Gate) -> str:
 
 
 def name(row: Row) -> str:
-    """Name a row's metric in full, with its variant where that is not the only one there may be."""
+    """Return the full name of a row's metric, with its variant unless it is the plain one."""
     variant = "" if row.metric.variant == PLAIN else f" ({row.metric.variant})"
     return f"{row.metric.name}{variant}"
 
 
 def effect(row: Row) -> str:
-    """Say a row's change with its interval: ``5.2 % more [4.1 %, 6.3 %]``."""
+    """Return a row's change with its interval: ``5.2 % more [4.1 %, 6.3 %]``."""
     found = row.comparison
     if row.one_build:
         return "one build"
@@ -120,14 +109,14 @@ def effect(row: Row) -> str:
 
 
 def value_words(found: Estimate | None, unit: str) -> str:
-    """Write where a revision lies."""
+    """Return an estimate's value with its unit; empty without one."""
     return "" if found is None else quantity(found.value, unit)
 
 
 def strip(row: Row, reach: float) -> str:
-    """Draw a row's change and its interval on a line of letters; `reach` is what lies at its ends, in logarithms.
+    """Draw a row's change and its interval as a line of letters; `reach` is the logarithm at its ends.
 
-    The middle is no change. What lies beyond an end is drawn as an arrow there.
+    The middle means no change. An arrow at an end stands for values beyond it.
     """
     letters = ["·"] * STRIP
     middle = STRIP // 2
@@ -149,9 +138,9 @@ def strip(row: Row, reach: float) -> str:
 
 
 def reach(gate: Gate) -> float:
-    """How far a line of letters goes to each side, in logarithms: to twice a typical change, four times the smallest.
+    """Return the logarithm at the ends of a line of letters: twice a typical change, or four thresholds.
 
-    What lies far beyond the others is an arrow, and leaves them room.
+    Changes far beyond are drawn as arrows.
     """
     sizes = [abs(row.size) for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
     typical = statistics.median_low(sizes) if sizes else 0.0
@@ -159,7 +148,7 @@ def reach(gate: Gate) -> float:
 
 
 def seen(gate: Gate) -> str:
-    """Say what change would have been seen."""
+    """Return the minimum detectable change in words."""
     told = [
         row.comparison.minimum_detectable
         for row in gate.rows
@@ -180,7 +169,7 @@ def seen(gate: Gate) -> str:
 
 
 def sureness(gate: Gate) -> str:
-    """Say how sure the verdicts are, and what change would have been seen."""
+    """Return how certain the verdicts are, and the minimum detectable change."""
     compared = sum(row.comparison is not None for row in gate.rows)
     if not compared:
         one_build = any(row.one_build for row in gate.rows)
@@ -193,7 +182,7 @@ def sureness(gate: Gate) -> str:
 
 
 def effort(gate: Gate) -> str:
-    """Say what it stands on."""
+    """Return the number of pairs and invocations behind the answer."""
     pairs = [row.pairs for row in gate.rows if row.pairs]
     if not pairs:
         return "no starts"
@@ -205,7 +194,7 @@ def effort(gate: Gate) -> str:
 
 
 def machine(gate: Gate) -> str:
-    """Name the machine with what matters of it."""
+    """Return the name of the machine with its most important facts."""
     facts = gate.machine.facts
     told = [
         how.format(facts[fact]) for fact, how in MACHINE.items() if facts.get(fact, "unknown") != "unknown"
@@ -214,20 +203,20 @@ def machine(gate: Gate) -> str:
 
 
 def revision(which: Revision) -> str:
-    """Name a revision: its label or its short id, and its message."""
+    """Return the name of a revision: its label or short id, and its message."""
     named = f"{which.label} ({which.short})" if which.label and which.label != which.short else which.short
     return f"{named} {which.summary}".strip()
 
 
 def lost(each: Lost) -> str:
-    """Say what cannot be checked out and why, in a line."""
+    """Return why a side cannot be measured, in a line."""
     lines = each.failure.message.strip().splitlines()
     where = f"{each.side} {each.place}".strip()
     return f"{where}: {each.failure.stage}: {lines[0] if lines else ''}"
 
 
 def limits(gate: Gate) -> Iterator[str]:
-    """Say what limits the answer."""
+    """Yield the limits of the answer."""
     yield from _builds_or_layouts(gate)
     if discarded := max((row.discarded for row in gate.rows), default=0):
         yield f"{counted(discarded, 'pair')} discarded and repeated, since others used the machine"
@@ -240,7 +229,7 @@ def limits(gate: Gate) -> Iterator[str]:
 
 
 def _builds_or_layouts(gate: Gate) -> Iterator[str]:
-    """Say of sure differences of two binaries what they are not evidence of, and how to get it."""
+    """Yield what a sure difference of two builds does not prove, and how to prove it."""
     told = [row for row in gate.rows if row.basis == "builds"]
     if not told:
         return
@@ -256,22 +245,22 @@ def _builds_or_layouts(gate: Gate) -> Iterator[str]:
 
 
 SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪", Verdict.SAME: "⚫"}
-"""Beside the word, never instead of it."""
+"""Signs, always printed together with the verdict's word."""
 
 HEAD = ("", "metric", "base", "head", "change", "figure", "verdict")
 MOST_ROWS, MOST_FOLDED = 100, 60
-"""So many rows that moved, and of each folded verdict; the rest is counted. A comment may have 65,536 letters."""
+"""Maximum number of changed rows, and of folded rows of each verdict. A comment can have 65,536 letters."""
 
 MOST_LOST = 20
 
 
 def to_markdown(gate: Gate) -> str:
-    """Write the comment. What others wrote stays text, and calls nobody."""
+    """Return the comparison as Markdown. Hostile texts stay text and mention nobody."""
     return "\n".join(_markdown_lines(gate)).rstrip() + "\n"
 
 
 def marker(gate: Gate) -> str:
-    """Give the line by which a later comparison of the same study finds its comment."""
+    """Return the line by which a later comparison of the same study finds its comment."""
     return f"<!-- perftrail compare {content_key(gate.title)[:16]} -->"
 
 
@@ -337,7 +326,7 @@ def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterat
 
 
 def _unbroken(text: str) -> str:
-    """Keep a number and its unit in one line of a narrow column."""
+    """Keep a number and its unit on one line of a narrow column."""
     return inert(text).replace(" ", "\u00a0")
 
 
@@ -354,7 +343,7 @@ def _lost(gate: Gate) -> Iterator[str]:
 
 
 def _command(title: str, command: str) -> Iterator[str]:
-    """A command in a block that none of its letters can end, and that no runner takes for one of its own."""
+    """Yield a command in a code block that the command cannot end and that no CI runner takes for its own."""
     if command:
         flat = escaped(command, longest=None).replace("##[", "# #[")
         yield ""
@@ -366,7 +355,7 @@ def _command(title: str, command: str) -> Iterator[str]:
 
 
 def to_plain(gate: Gate) -> str:
-    """Write the lines; the first is the answer, each of the others begins with what it is about."""
+    """Return the comparison as lines: the answer first; each other line begins with its subject."""
     return "".join(f"{_flat(line)}\n" for line in _lines(gate))
 
 
@@ -395,18 +384,18 @@ def _lines(gate: Gate) -> Iterator[str]:
 
 
 def _flat(line: str) -> str:
-    """One line that prints, whatever others wrote into it; none that a runner takes for a command of its own."""
+    """Return one printable line that no CI runner takes for a command of its own."""
     return escaped(line, longest=None).replace("##[", "## [").replace("##vso", "## vso")
 
 
 MOST = 10
-"""So many annotations of a kind does GitHub show for a step."""
+"""Maximum number of annotations of one kind that GitHub shows for a step."""
 
 
 def marks(gate: Gate, *, file: str) -> Iterator[str]:
-    """Give an error for each figure that trips the gate, for what is broken, or that there is no answer.
+    """Yield an error for each metric that trips the gate, for each broken side, or for a missing answer.
 
-    `file` is where they are shown.
+    `file` is the annotated file.
     """
     for row in gate.tripped[:MOST]:
         yield _error(file, f"{name(row)} is {row.word}", f"{name(row)}: {effect(row)}")
@@ -421,7 +410,7 @@ def _error(file: str, title: str, message: str) -> str:
 
 
 def _text(text: str) -> str:
-    r"""Escape a message as the runner reads it.
+    r"""Escape a message of a workflow command.
 
     >>> _text("50 %\n::error::x")
     '50 %25%0A::error::x'
@@ -435,7 +424,7 @@ def _property(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Error:
-    """A case that has no verdict: its name, what kind of trouble it is, and the trouble in words."""
+    """A case without a verdict: its name, the kind of its problem, and a description."""
 
     case: str
     kind: str
@@ -443,7 +432,7 @@ class _Error:
 
 
 def to_junit(gate: Gate) -> str:
-    """Write the document; no text of others leaves its element."""
+    """Return the comparison as JUnit XML; hostile texts stay within their elements."""
     root = ET.Element("testsuites")
     errors = _errors(gate)
     for number, suite in enumerate(dict.fromkeys([*(row.metric.benchmark for row in gate.rows), *errors])):
@@ -454,7 +443,7 @@ def to_junit(gate: Gate) -> str:
 
 
 def _errors(gate: Gate) -> dict[str, list[_Error]]:
-    """Give what is no verdict by the suite it belongs to: what the head broke, or else that there is no answer."""
+    """Return problems without a verdict by suite: what the head broke, else that there is no answer."""
     found: dict[str, list[_Error]] = {}
     for each in gate.broken:
         told = _Error(case=each.title, kind=each.failure.stage, message=each.failure.message)
@@ -514,7 +503,7 @@ def _case(suite: ET.Element, gate: Gate, row: Row) -> None:
 
 
 def _skipped(gate: Gate, row: Row) -> bool:
-    """An unclear verdict that trips nothing is no success either."""
+    """Whether a row counts as skipped: its verdict is unclear and does not trip the gate, but is no success either."""
     return row.verdict is Verdict.UNCLEAR and not gate.trips(row)
 
 
@@ -524,7 +513,7 @@ def _named_case(suite: ET.Element, benchmark: str, called: str, *, seconds: floa
 
 
 def clean(text: str) -> str:
-    r"""Write text so that XML may hold it at all: control characters and halves of pairs in letters.
+    r"""Escape text for XML: control characters and halves of surrogate pairs as letters.
 
     >>> print(clean("a\x1b[31m" + chr(0xd800)))
     a\x1b[31m\ud800
@@ -546,11 +535,11 @@ FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
         lambda row: float(row.verdict is Verdict.SLOWER),
     ),
 }
-"""Each family of figures: what it is, and its value of a row, `None` where it has none."""
+"""Families of metrics: their help text, and their value in a row; `None` without one."""
 
 
 def to_metrics(gate: Gate) -> str:
-    """Write every row of every family; labels name the figure, so that one pipeline's stand beside another's."""
+    """Return every row of every family; the labels identify the metric."""
     return "\n".join(_metric_lines(gate)) + "\n"
 
 
@@ -578,7 +567,7 @@ def _labels(row: Row) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""Escape a label's value; what does not print is written in letters.
+    r"""Escape a label's value.
 
     >>> print(_escaped('a"b\\' + chr(10)))
     a\"b\\\\n
@@ -594,4 +583,4 @@ FORMATS: Mapping[str, Callable[[Gate], str]] = {
     "metrics": to_metrics,
     "json": lambda gate: json.dumps(gate.as_json(), indent=1) + "\n",
 }
-"""What writes each; ``metrics`` is the text that GitLab shows as a metrics report."""
+"""Function that writes each format."""

@@ -1,4 +1,4 @@
-"""A comparison's figure as an image: each metric's ratio of head to base with its interval."""
+"""Chart of a comparison as an image: each metric's ratio of head to base with its interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_ROWS = 40
 
 
 def draw(gate: Gate) -> str:
-    """Draw the worst rows as SVG."""
+    """Return the worst rows as SVG."""
     rows = [
         Against(
             row=name(row),
@@ -44,6 +44,6 @@ def draw(gate: Gate) -> str:
 
 
 def to_png(drawn: str) -> bytes:
-    """Draw an SVG as PNG."""
+    """Return an SVG as PNG."""
     image: bytes = vl_convert.svg_to_png(drawn, scale=PNG_SCALE)
     return image

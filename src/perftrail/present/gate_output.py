@@ -1,7 +1,4 @@
-"""Where a comparison is written: on stdout, into files, and into what a job of GitHub offers.
-
-What a comparison came to, for people: the answer, a table with the worst first, and what to do next.
-"""
+"""Print a comparison, write it to files, and report it to a job of GitHub Actions."""
 
 from __future__ import annotations
 
@@ -42,22 +39,22 @@ if TYPE_CHECKING:
 
 
 LONGEST_SUMMARY_BYTES = 900_000
-"""GitHub takes a megabyte from a step, and nothing at all of what is longer."""
+"""GitHub accepts a summary of one megabyte and discards longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job of GitHub that we run in, if it is to be told anything.
+    """The GitHub job of this process, if it must be informed.
 
-    While the block runs, the runner takes nothing that is printed for a command: builds and revisions of others speak
-    there. `token` ends that, and nobody else knows it.
+    Inside the block, the runner executes no printed commands, because builds and revisions print hostile text. Only
+    `token`, which nobody else knows, ends this state.
     """
 
     token: str = ""
 
     @classmethod
     def of(cls, form: str) -> Self:
-        """Give the job, one that is told nothing where we run in none or another form is asked for."""
+        """Return the job; without a GitHub job or the github format, one that is never informed."""
         there = form == "github" and os.environ.get("GITHUB_ACTIONS") == "true"
         return cls(secrets.token_hex(16) if there else "")
 
@@ -73,7 +70,7 @@ class Job:
             click.echo(f"::{self.token}::", err=True)
 
     def tell(self, gate: Gate, text: str) -> None:
-        """Write the summary of the step, and mark what failed."""
+        """Write the summary of the step, and annotate failures."""
         if not self.token:
             return
         from perftrail.present.gate import marks
@@ -87,7 +84,7 @@ class Job:
 
 
 def check_also(texts: Sequence[str], *, known: Sequence[str]) -> Mapping[Path, str]:
-    """Read ``FORMAT=FILE`` of --also: each file with its format. Raises `UsageError`."""
+    """Parse ``FORMAT=FILE`` of --also: each file with its format. Raises `UsageError`."""
     found = {}
     for text in texts:
         form, equals, file = text.partition("=")
@@ -98,7 +95,7 @@ def check_also(texts: Sequence[str], *, known: Sequence[str]) -> Mapping[Path, s
 
 
 def write_gate(gate: Gate, *, form: str, output: str | None, also: Mapping[Path, str], job: Job) -> None:
-    """Write a comparison in the form asked for, in the others too, and tell the job. Raises `UsageError`."""
+    """Write a comparison in the requested format and all others, and inform the job. Raises `UsageError`."""
     for file, other in also.items():
         _write_one(gate, other, file)
     if output is not None:
@@ -145,7 +142,7 @@ def _write(file: Path, text: str, *, append: bool = False) -> None:
 
 
 def _within(file: str, workspace: str) -> str:
-    """Name a file relative to the job's repository, where it lies in it."""
+    """Return a file's path relative to the job's repository, if the file is inside it."""
     path = Path(file)
     return str(path.relative_to(workspace)) if workspace and path.is_relative_to(workspace) else path.name
 
@@ -156,7 +153,7 @@ MOST_LOST = 10
 
 
 def print_gate(gate: Gate) -> None:
-    """Print the answer in a line, every figure, what cannot be checked out, how sure it is, and what to do next."""
+    """Print the answer, every metric, the failures, the certainty, and the next command."""
     console = output()
     console.print(Text(escaped(headline(gate), longest=LONGEST), style="bold"))
     console.print(Text(f"base {escaped(revision(gate.base))}"))

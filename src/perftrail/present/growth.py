@@ -1,4 +1,4 @@
-"""How metrics grow along an axis, in plain sentences."""
+"""How metrics grow along an axis, in sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def print_growth(found: Growths, told: Sequence[Revision]) -> None:
-    """Print what each curve of some revisions says, and of how many others nothing; nothing without a curve."""
+    """Print the growth of some revisions, and the number of all others; nothing without a curve."""
     console = output()
     if found.curves:
         console.print(Text("\nGrowth:", style="bold"))
@@ -42,7 +42,7 @@ def print_growth(found: Growths, told: Sequence[Revision]) -> None:
 
 
 def curve_words(along: Along) -> Iterator[str]:
-    """Say what one curve tells, a sentence each."""
+    """Yield what one curve shows, a sentence each."""
     axis = escaped(along.axis)
     if along.growth is not None:
         yield from _growth(along.growth, along, axis)
@@ -63,7 +63,7 @@ def curve_words(along: Along) -> Iterator[str]:
 
 
 def rival_words(rivals: Rivals) -> Iterator[str]:
-    """Say which of two subjects is lower where, and where they cross."""
+    """Yield which of two subjects is lower where, and where they cross."""
     names = (escaped(rivals.first.subject.variant), escaped(rivals.second.subject.variant))
     first = rivals.first
     title = f"{first.host.benchmark}.{first.metric}, {names[0]} and {names[1]}"
@@ -112,7 +112,7 @@ def _misfit(found: Growth) -> str:
 
 
 def _work(time: Growth, work: Growth) -> str:
-    """Compare how time grows with how the instructions do: only these show whether the work itself grows so."""
+    """Return how the growth of time compares with that of instructions, which shows whether the work itself grows."""
     orders = listed(map(_order, work.orders)) or f"a power of {work.exponent.value:.2f}"
     told = f"its instructions grow like {orders}"
     if time.exponent.low > work.exponent.high:
@@ -123,7 +123,7 @@ def _work(time: Growth, work: Growth) -> str:
 
 
 def cause_hint(curves: Iterable[Along]) -> str:
-    """Say what would show why time grows, where no instructions were counted; else nothing."""
+    """Return what would show why time grows, if instructions were not counted; else an empty text."""
     grows = any(
         each.unit == "s" and each.growth and each.growth.order is not Order.CONSTANT and each.work is None
         for each in curves

@@ -1,4 +1,4 @@
-"""What the doctor says, for people: what spoils measurements first, then what is fine, then what can be seen."""
+"""The findings of `doctor` for people: problems first, then what is fine, then the resolution."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STYLES: dict[Grade, str] = {"spoils": "bold red", "may spoil": "yellow", "unknow
 LONGEST = 200
 INDENT = 11
 WIDEST = 110
-"""Columns that are easily read; a pipe has a thousand."""
+"""Maximum width in columns of an easily read line."""
 
 
 @contextmanager
 def looking(*, quick: bool) -> Iterator[None]:
-    """Say on a terminal that it takes some seconds."""
+    """Show on a terminal that this takes some seconds."""
     console = errors()
     what = "watching this machine" + ("" if quick else ", then measuring a program against itself")
     if not console.is_terminal:
@@ -42,7 +42,7 @@ def looking(*, quick: bool) -> Iterator[None]:
 
 
 def print_report(report: Report) -> None:
-    """Print the findings, the worst first; what is fine in a line each; the resolution; what to do next."""
+    """Print the findings, the worst first, then what is fine, the resolution, and the next command."""
     console = output()
     for change in report.put_back:
         console.print(Text(f"put back what a killed perftrail had left: {_told(change, back=True)}"))
@@ -58,7 +58,7 @@ def print_report(report: Report) -> None:
 
 
 def resolution_line(found: Resolution) -> str:
-    """Say what can be told apart here, as it was measured."""
+    """Return the smallest change that this machine can resolve, as measured."""
     each = quantity(found.seconds, "s")
     line = (
         f"On this machine, now, {found.pairs} pairs of a {each} program resolve {_percent(found.wall)} in wall "
@@ -70,7 +70,7 @@ def resolution_line(found: Resolution) -> str:
 
 
 def tell_changes(changes: Sequence[Change], *, until: str) -> None:
-    """Say on stderr what is changed and for how long."""
+    """Print on stderr which settings change, and for how long."""
     if not changes:
         click.echo(
             "nothing here that --fix may change: what it would set is set so, or is not ours to set", err=True
@@ -80,7 +80,7 @@ def tell_changes(changes: Sequence[Change], *, until: str) -> None:
 
 
 def tell_put_back(changes: Sequence[Change]) -> None:
-    """Say on stderr that everything is as it was."""
+    """Print on stderr that all settings are restored."""
     if changes:
         click.echo(f"put back {len(changes)} settings", err=True)
 
@@ -103,7 +103,7 @@ def _things(count: int, one_does: str, several_do: str) -> str:
 
 
 def _lines(finding: Finding, *, width: int) -> Text:
-    """Write one finding: a word for how much it matters, what it is, and below it cost and remedy."""
+    """Yield the lines of one finding: severity and name, then its cost and remedy."""
     text = Text()
     text.append(f"{finding.grade:<{INDENT}}", style=STYLES[finding.grade])
     text.append(finding.name, style="bold")
@@ -118,7 +118,7 @@ def _lines(finding: Finding, *, width: int) -> Text:
 
 
 def _hung(told: str, room: int) -> str:
-    """Break a text into lines below each other; what somebody may copy is not broken inside a word."""
+    """Yield a text in lines; commands to copy are not broken inside a word."""
     lines = textwrap.wrap(told, room, break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * INDENT}".join(lines)
 

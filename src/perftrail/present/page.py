@@ -1,8 +1,6 @@
-"""What a report says, as plain values: whoever writes it out decides only how it looks.
+"""The content of a report as plain values, a report as Markdown, and the files that a report quotes.
 
-A report as Markdown, for an issue or a pull request: the answer, what supports it, one table for each figure.
-
-Writing a report into a directory, and reading what it quotes from files: study file and logs.
+In Markdown, for an issue or a pull request, a report has the answer, its evidence, and a table for each chart.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ if TYPE_CHECKING:
 
 
 Tone = Literal["better", "worse", "plain", "unclear"]
-"""How an answer is marked, beside its words."""
+"""How an answer is marked, in addition to its words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: `numbers` are the columns that hold figures. Every text may be hostile.
+    """A table: `numbers` are the columns with numbers. Every text may be hostile.
 
-    `whole`: every row is part of the answer and is shown at once, however many there are.
+    `whole`: every row is part of the answer and is always visible.
     """
 
     name: str
@@ -44,7 +42,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Text that is shown as it is: a study file, the end of a log, commands. Hostile."""
+    """Verbatim text: a study file, the end of a log, commands. Hostile."""
 
     title: str
     text: str
@@ -53,9 +51,9 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a report. `detail` is all that a figure shows thinned, for whoever looks closely.
+    """A part of a report. `detail` has all points of a chart that shows only some.
 
-    `answers`: its figure is of what the study's question is about.
+    `answers`: its chart answers the study's question.
     """
 
     name: str
@@ -70,7 +68,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One thing to know of an answer: what it is about, and the figure in words."""
+    """One fact about an answer: its subject, and the value in words."""
 
     label: str
     text: str
@@ -78,7 +76,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer in a sentence, with what supports it: effect, certainty, cost."""
+    """The answer in a sentence, with its evidence: effect, certainty, cost."""
 
     sentence: str
     tone: Tone
@@ -88,9 +86,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A whole report. `question` is the study's title, `lead` the one figure that answers it, if there is one.
+    """A whole report. `question` is the study's title, `lead` the chart that answers it, if there is one.
 
-    `answer` is the search's own answer in JSON, where there is one.
+    `answer` is the search's own answer in JSON, if there is one.
     """
 
     question: str
@@ -102,12 +100,12 @@ class Page:
 
     @property
     def every_section(self) -> tuple[Section, ...]:
-        """The lead and what follows it."""
+        """The lead and all other sections."""
         return (*(() if self.lead is None else (self.lead,)), *self.sections)
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """Every figure, in the order of the page."""
+        """Every chart, in the order of the page."""
         return tuple(section.figure for section in self.every_section if section.figure is not None)
 
 
@@ -117,19 +115,19 @@ LONGEST = 400
 _ESCAPED = set("\\`*_{}[]<>()#+!|~&$")
 
 _CALLS = re.compile(r"[@#!$~&%^](?=[\w\"'\[])|(?<=:)//|\bGH(?=-\d)|\bwww(?=\.)", re.IGNORECASE)
-"""What GitHub or GitLab take for a mention, a reference or a link after all escapes are gone; they are broken up."""
+"""Patterns that GitHub or GitLab read as a mention, reference or link even if escaped; they are broken up."""
 
 
 def to_markdown(page: Page, *, images: str = "") -> str:
-    """Write the answer and the tables; what others wrote stays text, and calls nobody.
+    """Return a report as Markdown; hostile texts stay text and mention nobody.
 
-    `images`, where the figures lie as SVG, shows them too.
+    `images` is the directory of the charts' SVG files; without it, they are left out.
     """
     return "\n".join(_lines(page, images)).rstrip() + "\n"
 
 
 def inert(text: str) -> str:
-    r"""Write hostile text so that it stays text in Markdown: no mark-up, no mention, no reference, one line.
+    r"""Escape hostile text for Markdown: no mark-up, no mention, no reference, one line.
 
     >>> inert("[x](y) by @all")
     '\\[x\\]\\(y\\) by @\u200ball'
@@ -186,7 +184,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _tag_safe(text: str) -> str:
-    """Inside an HTML tag Markdown's escapes do not count."""
+    """Escape text inside an HTML tag, where Markdown's escapes have no effect."""
     return (
         escaped(text, longest=None)
         .replace("&", "&amp;")
@@ -202,7 +200,7 @@ FILE_BYTES = 64_000
 
 
 def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
-    """Write the report as Markdown that shows its figures, and these as SVG; as `page_html.write_page` does."""
+    """Write the report as Markdown with its charts as SVG, like `page_html.write_page`."""
     root = Path(directory)
     try:
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
@@ -218,9 +216,9 @@ def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path
 
 
 def log_end(log: str, results: Path, *, most: int = LOG_BYTES) -> str:
-    """Give the last bytes of a log that lies in a study's own results, wherever these were moved; else nothing.
+    """Return the end of a log in a study's own results, also after they moved; empty without one.
 
-    A store that somebody else made may name any file: only those beneath ``logs`` are read.
+    A foreign store may name any file, so only files below ``logs`` are read.
     """
     _, found, below = log.replace("\\", "/").rpartition("/logs/")
     logs = (results / "logs").resolve()
@@ -235,7 +233,7 @@ def log_end(log: str, results: Path, *, most: int = LOG_BYTES) -> str:
 
 
 def study_text(file: str) -> str:
-    """Give a study file as it is written; nothing where it is gone."""
+    """Return the text of a study file; empty if it no longer exists."""
     try:
         with Path(file).open("rb") as read:
             return read.read(FILE_BYTES).decode("utf-8", errors="replace")

@@ -1,7 +1,4 @@
-"""A report as one page that needs nothing else: no network, no file beside it, no trust in what it quotes.
-
-What a page's script draws and unfolds, as inert text: specifications, and long columns for who asks.
-"""
+"""A report as one self-contained HTML page: no network, no other file, no trust in the texts that it quotes."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Columns:
-    """Columns of tables and figures by number: each is written once, however many show it.
+    """Columns of tables and charts by number; equal columns are stored once.
 
     >>> columns = Columns()
     >>> [columns.number(["a", "b"]), columns.number([1.5]), columns.number(["a", "b"])]
@@ -41,7 +38,7 @@ class Columns:
         self._numbers: dict[str, int] = {}
 
     def number(self, values: Sequence[Json]) -> int:
-        """Keep a column and give its number."""
+        """Add a column; return its number."""
         return self._numbers.setdefault(inert_json(list(values)), len(self._numbers))
 
     @property
@@ -50,11 +47,11 @@ class Columns:
         return tuple(self._numbers)
 
     def of_table(self, table: Table) -> list[int]:
-        """Keep a whole table and give the numbers of its columns."""
+        """Add a whole table; return the numbers of its columns."""
         return [self.number(column) for column in zip(*table.rows, strict=True)]
 
     def of_detail(self, section: Section) -> Mapping[str, int]:
-        """Keep every point of a thinned figure, in the units it is drawn in; give the numbers by what they are."""
+        """Add every point of a thinned chart, in the chart's units; return the numbers of the columns by name."""
         assert section.figure is not None
         about = section.figure.spec["usermeta"]
         assert isinstance(about, dict)
@@ -74,7 +71,7 @@ class Columns:
 
 
 def inert_json(data: Json) -> str:
-    r"""Write JSON that ends no script and begins no tag, whatever its texts hold.
+    r"""Return JSON that cannot end a script or begin a tag.
 
     >>> inert_json(["</script>"])
     '["\\u003c/script\\u003e"]'
@@ -84,19 +81,19 @@ def inert_json(data: Json) -> str:
 
 
 def _short(value: float) -> float:
-    """A figure with the digits that can be seen."""
+    """Return a value with its visible digits."""
     return float(f"{value:.5g}")
 
 
 AT_ONCE = 30
-"""So many rows of a table stand in the page; the rest is shown when asked for."""
+"""Number of visible rows of a table; the page shows the rest on request."""
 
 LARGEST_STILL = 100_000
-"""A still image beyond this is left out of the page: it lies beside it anyway."""
+"""Largest still image inside the page, in bytes; larger ones are only separate files."""
 
 
 def to_html(page: Page, stills: Mapping[str, str]) -> str:
-    """Write a page; `stills` are its figures drawn as SVG, by name, for readers without scripts and for print."""
+    """Return the page; `stills` are its charts as SVG by name, for print and for readers without scripts."""
     scripts = [Markup(bundle()), Markup(_text("page.js"))]  # noqa: S704 - our own scripts, nothing from a study
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -124,7 +121,7 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
 
 
 def _long_tables(page: Page) -> Iterator[Table]:
-    """The tables of which only the first rows stand in the page."""
+    """Return the tables of which only the first rows are visible."""
     for section in page.every_section:
         yield from (table for table in section.tables if len(table.rows) > AT_ONCE and not table.whole)
 
@@ -134,12 +131,12 @@ def _inert(data: Json) -> Markup:
 
 
 def tied(text: str) -> str:
-    """Keep a figure and its sign, and a ratio, on one line."""
+    """Keep a value and its sign, and a ratio, on one line."""
     return text.replace(" %", "\u00a0%").replace("× ", "×\u00a0")
 
 
 def _policy(scripts: list[Markup]) -> str:
-    """Allow the page's own scripts by their digests and nothing else; Vega compiles its expressions itself."""
+    """Return the content security policy: only the page's own scripts, by digest."""
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
@@ -157,9 +154,9 @@ def _text(name: str) -> str:
 
 
 def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
-    """Write the page and its figures' images; give every file. Raises `UsageError` where it cannot be written.
+    """Write the page and the images of its charts; return every file. Raises `UsageError` if one cannot be written.
 
-    `drawings` are those of its figures that are being drawn already.
+    `drawings` are charts that are already being drawn.
     """
     root = Path(directory)
     try:

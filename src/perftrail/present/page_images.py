@@ -1,4 +1,4 @@
-"""Figures as images, drawn without a browser: SVG and PNG for a paper, and the specification they come from."""
+"""Draw charts without a browser, as SVG and PNG for a paper, together with their specifications."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from perftrail.ports import Engine, Pending
 
 VEGA_LITE = "6.4"
-"""The version of Vega-Lite that the page and the images are drawn with."""
+"""Version of Vega-Lite for page and images."""
 
 PNG_SCALE = 2.0
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
-"""What the page's own script needs of the bundle."""
+"""What the page's script needs from the bundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A figure as SVG and as PNG, which may still be being made."""
+    """A chart as SVG and as PNG, which may still be drawn."""
 
     svg: str
     image: bytes | Pending[bytes]
 
     @property
     def png(self) -> bytes:
-        """The PNG, waited for; asked once."""
+        """Wait for the PNG, and return it. Call it once."""
         return self.image if isinstance(self.image, bytes) else self.image.outcome()
 
 
 class Drawings:
-    """Figures as SVG, each drawn by an engine as soon as it is known, while what stands around it is made."""
+    """Charts as SVG; an engine draws each as soon as it is known."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -52,14 +52,14 @@ class Drawings:
         engine.begin(_start, "")
 
     def begin(self, figure: Figure) -> None:
-        """Have a figure drawn, once."""
+        """Start to draw a chart, once."""
         if figure.name not in self._begun:
             self._begun[figure.name] = self._engine.begin(svg, figure)
 
     def drawn(self, figures: Sequence[Figure]) -> Mapping[str, Drawn]:
-        """Give figures by their names as they are drawn; asked once.
+        """Yield charts by name as they are drawn. Call it once.
 
-        The first two thirds of the PNGs are made here, as long as the engine is still drawing the others.
+        Two thirds of the PNGs are made here while the engine draws the other charts.
         """
         found: dict[str, Drawn] = {}
         for name, still in self._stills(figures):
@@ -68,7 +68,7 @@ class Drawings:
         return found
 
     def stills(self, figures: Sequence[Figure]) -> Mapping[str, str]:
-        """Give figures as SVG alone by their names; asked once."""
+        """Return charts as SVG alone by name. Call it once."""
         return dict(self._stills(figures))
 
     def _stills(self, figures: Sequence[Figure]) -> Iterator[tuple[str, str]]:
@@ -79,14 +79,14 @@ class Drawings:
 
 
 def _start(title: str) -> None:
-    """Draw nothing: what draws takes half a second until it can."""
+    """Draw nothing, to start the renderer, which takes half a second."""
     vl_convert.vegalite_to_svg({"title": title, "mark": "point"}, vl_version=VEGA_LITE)
 
 
 def svg(figure: Figure) -> str:
-    """Draw a figure as SVG, for a white page.
+    """Return a chart as SVG, for a white page.
 
-    Its marks have no words for who cannot see them, which are half of a large one: as an image it has its caption's.
+    Descriptions of single marks are left out: they are half of a large image, which has its caption's instead.
     """
     spec = themed(figure.spec, "light")
     silent = {**spec, "config": {**config("light"), "aria": False}}
@@ -95,13 +95,13 @@ def svg(figure: Figure) -> str:
 
 
 def png(drawn: str) -> bytes:
-    """Make a PNG of an SVG."""
+    """Return an SVG as PNG."""
     image: bytes = vl_convert.svg_to_png(drawn, scale=PNG_SCALE)
     return image
 
 
 def write_images(figure: Figure, drawn: Drawn, directory: Path) -> None:
-    """Write a figure's SVG, PNG and specification beside each other."""
+    """Write a chart's SVG, PNG and specification into a directory."""
     spec = themed(figure.spec, "light")
     (directory / f"{figure.name}.svg").write_text(drawn.svg, encoding="utf-8")
     (directory / f"{figure.name}.png").write_bytes(drawn.png)
@@ -109,16 +109,15 @@ def write_images(figure: Figure, drawn: Drawn, directory: Path) -> None:
 
 
 def bundle_name() -> str:
-    """Name what `bundle` gives: another script has another name."""
+    """Return the name of the script that `bundle` returns; it depends on the content."""
     return f"vega-{VEGA_LITE}-{version('vl-convert-python')}"
 
 
 @cache
 def bundle() -> str:
-    """Give Vega, Vega-Lite and Vega-Embed as one script without anything to load.
+    """Return Vega, Vega-Lite and Vega-Embed as one script that loads nothing.
 
-    Putting it together takes seconds, so it is kept in the user's own cache: nobody else may write there, as
-    somebody may into a study's results.
+    Bundling takes seconds, so the result is cached in the user's own cache directory, where nobody else can write.
     """
     kept = _cache() / f"{bundle_name()}.js"
     with suppress(OSError, UnicodeDecodeError):
@@ -133,6 +132,6 @@ def bundle() -> str:
 
 
 def _cache() -> Path:
-    """The directory for what can be made again, as the XDG base directory specification has it."""
+    """Return the user's cache directory, as the XDG base directory specification says."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"

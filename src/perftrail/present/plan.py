@@ -1,4 +1,4 @@
-"""What a study would take, what trying it showed, and what a first study was made of, for people."""
+"""The cost of a study, the result of a trial build, and a first study, for people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 1000
 TRIED_FIRST = 5
-"""How many revisions are worth trying before anything was made."""
+"""Number of revisions worth trying before the first build."""
 
 _REMEDIES: Mapping[Stage, str] = {
     "checkout": "mend [source], or the repository, then ",
@@ -37,11 +37,11 @@ _REMEDIES: Mapping[Stage, str] = {
     "memory": "raise the benchmark's memory_limit, then ",
     "metric": "mend the benchmark's metrics, then ",
 }
-"""What to do first when nothing could be started, by the stage at which most failed."""
+"""First remedy if nothing could be started, by the most frequent stage of failure."""
 
 
 def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
-    """Print what a study asks, what is there already and what the rest takes."""
+    """Print what a study asks, what the store has, and the cost of the rest."""
     first, last = plan.revisions[0], plan.revisions[-1]
     to_make = plan.subjects - plan.built - plan.failed
     lines = [
@@ -71,7 +71,7 @@ def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
 
 
 def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str]) -> None:
-    """Print what share could be built and started, what those that failed have in common, and the time."""
+    """Print the share of usable revisions, what the failures have in common, and the time."""
     tried, started = len(report.tried), report.started
     share = f"{report.built} of {tried} built ({report.built / tried:.0%}), {started} of them started"
     if report.relinked is not None:
@@ -91,7 +91,7 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
 
 
 def print_begun(begun: Begun) -> None:
-    """Print what was found, what is wrong with it, and the next command."""
+    """Print the findings, the problems, and the next command."""
     draft = begun.draft
     history, building = draft.history, draft.building
     span = f" {history.range}" if history.range else ""

@@ -1,4 +1,4 @@
-"""How a benchmark scales with its threads, and what keeps it from scaling better, in sentences."""
+"""How a benchmark scales with its threads, and what limits it, in sentences."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ FIGURES = {
 
 
 LITTLE = 0.05
-"""Shares below this are told together."""
+"""Shares below this are combined."""
 
 
 def print_scalings(scalings: ThreadScalings) -> None:
-    """Print a section about each thread axis; nothing where there is none."""
+    """Print a section about each thread axis; nothing without one."""
     console = output()
     for each in scalings.found:
         console.print(Text(f"\n{_title(each)}", style="bold"), soft_wrap=True)
@@ -78,12 +78,12 @@ def print_scalings(scalings: ThreadScalings) -> None:
 
 
 def left_out_words(scalings: ThreadScalings) -> str:
-    """Say of which revisions it is told how they scale, where these are not all; else nothing."""
+    """Return at which revisions the scaling is described; empty if at all of them."""
     return told_of_words("Scaling", told=len(scalings.told), measured=len(scalings.measured))
 
 
 def told_of_words(what: str, *, told: int, measured: int) -> str:
-    """Say of how many of the measured revisions something is told, where that is not of all; else nothing.
+    """Return at how many of the measured revisions something is described; empty if at all of them.
 
     >>> told_of_words("Growth", told=2, measured=40)
     'Growth is told of 2 of 40 revisions: the first and the last that were measured'
@@ -107,7 +107,7 @@ def _title(each: ThreadScaling) -> str:
 
 
 def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "threads") -> Iterator[str]:
-    """Say it all, one sentence or point a line."""
+    """Yield the whole description, one sentence or point a line."""
     for point in scaling.points:
         if point.threads == scaling.base:
             continue
@@ -126,7 +126,7 @@ def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "thre
 
 
 def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[str]:
-    """Say what keeps the threads from bringing more, with the evidence."""
+    """Yield what limits the speed-up, with its evidence."""
     at = f" at {counted(found.threads, axis)}" if found.threads else ""
     if found.outcome is Outcome.SCALES:
         yield f"What is lost{at} needs no explanation."
@@ -143,7 +143,7 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
 
 
 def _evidence(told: Sequence[Telltale]) -> Iterator[str]:
-    """Say each figure in a line, and those that are next to nothing in one."""
+    """Yield each piece of evidence in a line, the negligible ones combined."""
     small = [
         each
         for each in told
@@ -155,7 +155,7 @@ def _evidence(told: Sequence[Telltale]) -> Iterator[str]:
 
 
 def evidence(told: Telltale) -> str:
-    """Say one telltale with its figure, interval, and what it speaks for."""
+    """Return one piece of evidence with its value, interval and meaning."""
     figure = told.figure
     if told.unit == "share":
         value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
@@ -166,7 +166,7 @@ def evidence(told: Telltale) -> str:
 
 
 def counted(count: int, axis: str) -> str:
-    """Say how many of what an axis counts.
+    """Return a count with the noun of an axis.
 
     >>> counted(1, "threads"), counted(2, "n_threads")
     ('1 thread', '2 threads')

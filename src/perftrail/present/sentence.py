@@ -1,7 +1,7 @@
-"""What a search found, in one sentence: the same in the terminal, on the page, in Markdown and in messages.
+"""The answer of a search in one sentence, the same in every output.
 
-`AnswerFound` is what a sentence needs of an answer: `answer_found` reads it from a search that just ended,
-`stored_answers` from the store.
+`AnswerFound` has what the sentence needs: `answer_found` makes it from a search that just ended, `stored_answers`
+from the store.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFound:
-    """A change of one metric: who made it, by how much, and how sure that is.
+    """A change of one metric: its culprit, its size, and the certainty.
 
-    `culprit` is the revision inside a merge that made it, if one is known. `confidence` is the probability of all
-    that is named together. `began` says what became of a program that began to fail or to work; else it is empty.
-    `position` is that of the first candidate in the history.
+    `culprit` is the revision inside a merge, if known. `confidence` is the probability that everything named is
+    right. `began` describes a program that began to fail or to work; else it is empty. `position` is that of the
+    first candidate in the history.
     """
 
     metric: str
@@ -47,7 +47,7 @@ class ChangeFound:
 
     @property
     def tone(self) -> str:
-        """``better`` or ``worse``, as the study has it; empty if the size of the change is unknown."""
+        """``better`` or ``worse``, as the study defines it; empty for a change of unknown size."""
         if self.effect is None:
             return ""
         return "better" if (self.effect.value < 1.0) == (self.better == "lower") else "worse"
@@ -66,12 +66,12 @@ class AnswerFound:
 
 
 def headline_of(answers: Sequence[AnswerFound]) -> str:
-    """Say what a search found, after the word that sums it up: the first line of every interface."""
+    """Return the first line of every output: one word that sums up the answer, and the sentence."""
     return f"{verdict_word(answers)}: {answer_sentence(answers)}"
 
 
 def answer_sentence(answers: Sequence[AnswerFound]) -> str:
-    """Say what a search found about one or several metrics."""
+    """Return what a search found about one or several metrics."""
     if len(answers) > 1:
         return _about_several(answers)
     (answer,) = answers
@@ -84,7 +84,7 @@ def answer_sentence(answers: Sequence[AnswerFound]) -> str:
 
 
 def verdict_word(answers: Sequence[AnswerFound]) -> str:
-    """Return the first word of an answer: what is known, and ``unclear`` if anything may have changed unseen."""
+    """Return the first word of an answer; ``unclear`` if a metric may have changed undetected."""
     if len(answers) == 1:
         return answers[0].verdict
     if any(answer.changes for answer in answers):
@@ -93,7 +93,7 @@ def verdict_word(answers: Sequence[AnswerFound]) -> str:
 
 
 def change_sentence(change: ChangeFound) -> str:
-    """Say one change: who made it, to what, by how much, and how sure that is."""
+    """Return one change in a sentence: culprit, metric, size, and certainty."""
     sure = f"probability {probability(change.confidence)}"
     who = culprit_words(change)
     if change.began:
@@ -105,7 +105,7 @@ def change_sentence(change: ChangeFound) -> str:
 
 
 def culprit_words(change: ChangeFound) -> str:
-    """Name the culprit of a change, with the merge that brought it, or the range of its candidates."""
+    """Return the culprit of a change, with the merge that brought it, or the range of candidates."""
     if len(change.candidates) > 1:
         return f"one of {len(change.candidates)} revisions, {_span(change.candidates)},"
     (merge,) = change.candidates
@@ -115,7 +115,7 @@ def culprit_words(change: ChangeFound) -> str:
 
 
 def effect_of(change: ChangeFound) -> str:
-    """Say what a change did: direction, whether that is better, ratio and interval."""
+    """Return the effect of a change: direction, better or worse, ratio and interval."""
     if change.effect is None:
         return "of unknown size"
     low, high, value = change.effect.low, change.effect.high, change.effect.value
@@ -127,7 +127,7 @@ def effect_of(change: ChangeFound) -> str:
 
 
 def revision_name(revision: Revision) -> str:
-    """Name a revision for people: short id, label, and what its message says."""
+    """Return the name of a revision for people: short id, label, and message."""
     label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
     told = revision.summary and revision.id not in revision.summary
     summary = f" “{escaped(revision.summary)}”" if told else ""
@@ -135,7 +135,7 @@ def revision_name(revision: Revision) -> str:
 
 
 def change_size(size: float) -> str:
-    """Write the size of a change without direction.
+    """Return the size of a change without direction.
 
     >>> change_size(0.021)
     '2.1 %'
@@ -144,7 +144,7 @@ def change_size(size: float) -> str:
 
 
 def change_found(answer: FindAnswer, number: int) -> ChangeFound:
-    """Return a change of an answer, ready for its sentence."""
+    """Return a change of a new answer for its sentence."""
     change = answer.answer.changes[number]
     inside = answer.inside.get(number)
     candidates = answer.candidates(change)
@@ -163,7 +163,7 @@ def change_found(answer: FindAnswer, number: int) -> ChangeFound:
 
 
 def answer_found(answer: FindAnswer) -> AnswerFound:
-    """Return a search's answer about one metric, ready for its sentence."""
+    """Return a new answer about one metric for its sentence."""
     return AnswerFound(
         metric=answer.name,
         verdict=str(answer.answer.verdict),
@@ -179,7 +179,7 @@ def answer_found(answer: FindAnswer) -> AnswerFound:
 
 
 def innermost(inside: InsideMerge) -> InsideMerge:
-    """Return the last merge of a chain whose own culprit is known to the revision."""
+    """Return the innermost search inside a merge that named one revision."""
     deeper = inside.inside
     return innermost(deeper) if deeper is not None and len(deeper.candidates) == 1 else inside
 
@@ -211,7 +211,7 @@ def _stored(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> Answer
 def stored_change(
     answer: Mapping[str, Json], change: Mapping[str, Json], known: Mapping[str, Revision]
 ) -> ChangeFound:
-    """Return a change of a stored answer, ready for its sentence."""
+    """Return a change of a stored answer for its sentence."""
     candidates = _revisions(change, known)
     effect, sure, culprit = change.get("effect"), _number(change.get("confidence")), None
     inside = change.get("inside")
@@ -243,7 +243,7 @@ def _metric(answer: Mapping[str, Json]) -> str:
 
 
 def _about_works(answer: Mapping[str, Json]) -> bool:
-    """Whether a search asked where a program began to fail; older answers say it by their metric only."""
+    """Whether a search asked where a program began to fail; older answers only say so by their metric."""
     return answer.get("goal", answer.get("metric")) == WORKS
 
 
@@ -253,7 +253,7 @@ def _stored_began(answer: Mapping[str, Json], change: Mapping[str, Json], culpri
 
 
 def _revisions(change: Mapping[str, Json], known: Mapping[str, Revision]) -> tuple[Revision, ...]:
-    """Return the candidates of a stored change; it says itself how those are called that no history has."""
+    """Return the candidates of a stored change; it contains the names of those that are missing in the history."""
     named = {str(each["revision"]): each for each in _dicts(change, "named")}
     ids = change.get("revisions")
     return tuple(
@@ -301,7 +301,7 @@ def _who(change: ChangeFound) -> str:
 
 
 def _short(change: ChangeFound) -> str:
-    """Name a change in a list: its candidates by their short ids, and by how much."""
+    """Return a change for a list: short ids of its candidates, and the size."""
     by_how_much = "" if change.effect is None else f" ({relative(change.effect.value)})"
     first, last = change.candidates[0], change.candidates[-1]
     return f"{first.short if first == last else _span(change.candidates)}{by_how_much}"
@@ -323,7 +323,7 @@ def _nothing(answer: AnswerFound) -> str:
 
 
 def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> str:
-    """Say why no revision is named where a program began to fail."""
+    """Return why no revision is named where a program began to fail."""
     if verdict == "unclear":
         return "where it began to fail"
     if not unusable:
@@ -341,12 +341,12 @@ def _began(answer: FindAnswer, change: Change) -> str:
 
 
 def _began_words(before: float, after: float, stage: str | None) -> str:
-    """Say that a program began to fail and how, or that it began to work."""
+    """Return whether a program began to fail, and how, or to work."""
     return "made it work" if after > before else f"began to fail{f' ({stage})' if stage else ''}"
 
 
 def _within(inside: InsideMerge | None) -> float:
-    """Return the probability of the innermost named culprit, given that of the merge around all."""
+    """Return the probability of the innermost named culprit, given the outermost merge."""
     if inside is None or len(inside.candidates) != 1:
         return 1.0
     own = inside.confidence if inside.change is None else inside.change.confidence
@@ -354,5 +354,5 @@ def _within(inside: InsideMerge | None) -> float:
 
 
 def change_words(answer: FindAnswer, number: int) -> str:
-    """Say one change of an answer."""
+    """Return one change of an answer in a sentence."""
     return change_sentence(change_found(answer, number))

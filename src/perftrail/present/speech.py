@@ -1,11 +1,4 @@
-"""Text from elsewhere, made fit for a terminal: what others wrote never becomes a control sequence.
-
-What a change changes, for people.
-
-What the next command has to repeat of the last one, so that it looks at the same thing.
-
-Says how old an answer is that was kept, beside what rests on it.
-"""
+"""Sentences and words that several outputs share."""
 
 from __future__ import annotations
 
@@ -29,13 +22,13 @@ LONGEST = 72
 
 
 def first_line(text: str, *, longest: int = LONGEST) -> str:
-    """The first line of a hostile text that has several, fit for a terminal."""
+    """Return the first line of a hostile text, escaped."""
     lines = text.strip().splitlines()
     return escaped(lines[0], longest=longest) if lines else ""
 
 
 def sentence(text: str) -> str:
-    """Start a note with a capital letter, and end it with a full stop unless it ends with a command.
+    """Return a note with a capital letter, and with a full stop unless it ends with a command.
 
     >>> sentence("all is well")
     'All is well.'
@@ -44,7 +37,7 @@ def sentence(text: str) -> str:
 
 
 def change_words(files: Sequence[FileChange]) -> str:
-    """Say how much a change changes.
+    """Return the size of a change in words.
 
     >>> from perftrail.model.patch import FileChange
     >>> change_words([FileChange(path="a.c", added=3, removed=1), FileChange(path="b.png", added=None, removed=None)])
@@ -55,12 +48,12 @@ def change_words(files: Sequence[FileChange]) -> str:
 
 
 def after(words: Sequence[str]) -> str:
-    """Write words as they follow a command in a shell."""
+    """Return words quoted for a shell, each after a space."""
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def say_how_old(view: View) -> None:
-    """Say how long ago a source was asked that answers from what it said then; nothing of one that was just asked."""
+    """Print how old the cached answer of a source is; nothing if the source was just asked."""
     if asked := view.asked():
         seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(asked)).total_seconds()
         click.echo(

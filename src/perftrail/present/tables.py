@@ -1,13 +1,4 @@
-"""Tables of what was measured and of how a search went.
-
-What limits a figure of a table, in words.
-
-A table of alternatives: one revision in several variants, a column for each.
-
-How far variants lie from the first one, benchmark by benchmark, as a table.
-
-A study's claims and what became of them, for the terminal and for a page of Markdown.
-"""
+"""Tables of samples, changes, searches, variants and claims for the terminal."""
 
 from __future__ import annotations
 
@@ -48,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def row_notes(row: Row) -> list[str]:
-    """Say what is to be known of a figure: its marks, noise, failures, and an interval that says less."""
+    """Return notes on a value: flags, noise, failures, and an interval with less confidence."""
     found = row.estimate
     notes = [flag for flag in row.flags if flag not in NOISE]
     notes += [row.outdated] if row.outdated else []
@@ -63,14 +54,13 @@ def row_notes(row: Row) -> list[str]:
 
 
 Place = tuple[str, "Point", str]
-"""A benchmark, a point of it, and a metric: a line of the table."""
+"""Benchmark, point and metric: a line of the table."""
 
 
 def side_by_side(rows: Sequence[Row]) -> Table | None:
-    """Give rows as a table with a column for each variant; `None` when they are of several revisions or one variant.
+    """Return rows as a table with a column for each variant; `None` for several revisions or one variant.
 
-    Beside a figure stands how it compares with the first variant's where their intervals do not overlap. What
-    limits a figure stands below it.
+    A value is compared with the first variant's if their intervals do not overlap. Its notes are below it.
     """
     variants = list(dict.fromkeys(row.subject.variant for row in rows))
     if len({row.subject.revision.id for row in rows}) != 1 or len(variants) < 2:
@@ -93,7 +83,7 @@ def side_by_side(rows: Sequence[Row]) -> Table | None:
 
 
 def fits(table: Table, console: Console) -> bool:
-    """Whether a table can be read without lines being cut."""
+    """Whether a table fits without cut lines."""
     return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width
 
 
@@ -112,15 +102,15 @@ def _cell(variant: str, found: Mapping[str, Row], first: str) -> str:
 
 
 def _apart(one: Estimate, other: Estimate) -> bool:
-    """Whether two estimates are certain enough to be told in relation to each other."""
+    """Whether two estimates differ clearly enough to print their ratio."""
     overlap = one.low <= other.high and other.low <= one.high
     return min(one.count, other.count) > 1 and other.value > 0.0 and not overlap
 
 
 def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
-    """Print one line for each metric of each subject at each point; alternatives beside each other.
+    """Print one line for each metric of each subject at each point, or the variants side by side.
 
-    `pins` say which of several sources was walked.
+    `pins` say which of several sources is searched.
     """
     for line in pins_words(pins):
         output().print(Text(line))
@@ -140,13 +130,13 @@ def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
 
 
 def print_notes(notes: Sequence[str]) -> None:
-    """Print what a reader must know about the samples above, one sentence a line."""
+    """Print notes on the samples above, one sentence a line."""
     for note in notes:
         output().print(Text(f"\n{sentence(note)}", style="yellow"))
 
 
 def print_changes(found: HistoryChanges) -> None:
-    """Print at which revisions each metric changed, by rank, and which series have correlated neighbours."""
+    """Print the changes of each metric by rank, and series with correlated neighbours."""
     console, ranked = output(), list(enumerate(found.ranked, start=1))
     for alert, title in (
         (True, "Changes along the history, by size compared with the noise:"),
@@ -166,7 +156,7 @@ def print_changes(found: HistoryChanges) -> None:
 
 
 def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
-    """List the searches that there are, and say which of them follows."""
+    """List the stored searches, and say which one is printed next."""
     console = output()
     console.print(Text(f"{len(records)} searches; {shown} follows, --search N shows another:"))
     for number, record in enumerate(records, start=1):
@@ -180,7 +170,7 @@ def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
 
 
 def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: Sequence[Revision]) -> None:
-    """Replay a search in words, and say what it found; `revisions` are those of the history."""
+    """Print each step of a search and its answer; `revisions` are those of the history."""
     console = output()
     question = record.question
     asked = f"What changed {question['metric']} between {question['first']} and {question['last']}?"
@@ -199,7 +189,7 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
 
 
 def _verdicts(answer: Mapping[str, Json] | None) -> str:
-    """Say how a search ended in a word or two, or that it has not."""
+    """Return how a search ended in a word or two."""
     if answer is None:
         return "not ended"
     several = answer.get("metrics")
@@ -210,7 +200,7 @@ def _verdicts(answer: Mapping[str, Json] | None) -> str:
 
 
 def _reasons(answer: Mapping[str, Json]) -> Iterator[str]:
-    """Say why a search ended, for each metric if there are several."""
+    """Return why a search ended, for each metric if there are several."""
     several = answer.get("metrics")
     if isinstance(several, list):
         for each in several:
@@ -221,7 +211,7 @@ def _reasons(answer: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _needed(name: str, rows: Sequence[Row]) -> bool:
-    """A column that would say the same in every line, or nothing, is left out."""
+    """Whether a column has something to say: it is neither empty nor the same in every line."""
     if name in ("variant", "benchmark"):
         return len({_row_texts(row)[name] for row in rows}) > 1
     if name in ("point", "notes"):
@@ -278,7 +268,7 @@ def _estimate(row: Row) -> str:
 
 
 def print_by_benchmark(found: Sequence[Shift]) -> None:
-    """Print a line for each benchmark of each variant; nothing where nothing was compared."""
+    """Print a line for each benchmark of each variant; nothing without a comparison."""
     if not found:
         return
     console = output()
@@ -322,7 +312,7 @@ _STYLES = {
 
 
 def print_claims(judged: Sequence[Judgement]) -> None:
-    """Print each claim with its verdict and what was found, and how many there are of each."""
+    """Print each claim with its verdict and its evidence, and the number of each verdict."""
     console = output()
     for each in judged:
         verdict = (f"{each.verdict}: ", _STYLES[each.verdict])
@@ -332,7 +322,7 @@ def print_claims(judged: Sequence[Judgement]) -> None:
 
 
 def claims_markdown(judged: Sequence[Judgement]) -> str:
-    """Write the claims as a table in Markdown."""
+    """Return the claims as a Markdown table."""
     rows = [("Claim", "Found", "Verdict"), ("---", "---", "---")]
     rows += [(inert(each.claim.says), inert(found_words(each)), str(each.verdict)) for each in judged]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

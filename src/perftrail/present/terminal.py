@@ -1,4 +1,4 @@
-"""How answers and progress are printed: colours, and how much. It imports nothing, so that every command can set it."""
+"""Settings of all printing: colours, and how much. Imports nothing, so that every command can set them."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ class Settings:
 
 
 settings = Settings()
-"""Set by the command line before anything is printed."""
+"""The settings; the command line changes them before anything is printed."""

@@ -1,9 +1,4 @@
-"""What a trial found, in words and tables that fit 80 columns.
-
-What a trial found, in words: warm-ups, marks, ends and verdicts.
-
-A curve in the terminal: figures against a parameter, in braille, or in ASCII where that cannot be shown.
-"""
+"""The result of `measure` as text and tables within 80 columns, with a chart in braille or ASCII."""
 
 from __future__ import annotations
 
@@ -35,7 +30,7 @@ if TYPE_CHECKING:
 
 ROWS = 8
 LOGARITHMIC = 8.0
-"""From this ratio of the largest x to the smallest on, the axis is logarithmic."""
+"""An axis with this ratio of largest to smallest value is logarithmic."""
 
 _BRAILLE = 0x2800
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
@@ -43,7 +38,7 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """A figure at one value of the parameter, with its interval."""
+    """A value at one value of the parameter, with its interval."""
 
     x: float
     value: float
@@ -53,14 +48,14 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """What one command gave along the parameter; `mark` is the one letter that stands at its figures."""
+    """The values of one command along the parameter; its points are drawn as the letter `mark`."""
 
     mark: str
     spots: tuple[Spot, ...]
 
 
 def curve(series: Sequence[Series], *, axis: str, unit: str, width: int, braille: bool) -> list[str]:
-    """Draw series in one frame whose lower edge is zero, as lines of text at most `width` long."""
+    """Return a chart of several series, whose lower edge is zero, as lines of at most `width` characters."""
     xs = sorted({spot.x for each in series for spot in each.spots})
     top = max(spot.high for each in series for spot in each.spots) or 1.0
     labels = [quantity(top, unit), *[""] * (ROWS - 2), quantity(0.0, unit)]
@@ -81,7 +76,7 @@ def curve(series: Sequence[Series], *, axis: str, unit: str, width: int, braille
 
 
 class _Frame:
-    """A grid of characters, each of 2 × 4 dots, and what is drawn into it."""
+    """A grid of characters with 2 × 4 dots each, and the drawing in it."""
 
     def __init__(self, *, xs: Sequence[float], top: float, columns: int, braille: bool) -> None:
         self.xs = xs
@@ -93,7 +88,7 @@ class _Frame:
         self._marks: dict[tuple[int, int], str] = {}
 
     def column(self, x: float) -> int:
-        """The dot column of a value of the parameter; the ends stay a character inside."""
+        """Return the dot column of a parameter's value; the ends are one character inside."""
         first, last = self.xs[0], self.xs[-1]
         if first == last:
             share = 0.5
@@ -104,7 +99,7 @@ class _Frame:
         return 2 + round(share * (2 * self.columns - 6))
 
     def draw(self, series: Series) -> None:
-        """Draw lines between figures, a bar for each interval, and the mark at each figure."""
+        """Draw lines between values, a bar for each interval, and the mark at each value."""
         at = [(self.column(spot.x), self._row(spot.value)) for spot in series.spots]
         for (x, y), (next_x, next_y) in pairwise(at):
             steps = max(abs(next_x - x), abs(next_y - y), 1)
@@ -116,7 +111,7 @@ class _Frame:
             self._marks[y // 4, x // 2] = series.mark
 
     def rows(self) -> list[str]:
-        """The grid as text."""
+        """Return the grid as text."""
         return ["".join(self._letter(row, column) for column in range(self.columns)) for row in range(ROWS)]
 
     def _row(self, value: float) -> int:
@@ -136,7 +131,7 @@ class _Frame:
 
 
 def _ticks(frame: _Frame) -> str:
-    """The parameter's values below their columns, those left out that would touch the one before."""
+    """Return the parameter's values below their columns, without those that would touch their neighbour."""
     line = ""
     for x in frame.xs:
         text = str(int(x)) if x == int(x) and abs(x) < 1e7 else number(x)
@@ -150,7 +145,7 @@ MOST_SUGGESTED = 10_000
 
 
 def progress_words(event: Tried, trial: Trial) -> str:
-    """Say what is measured now and how much is left: between the next look and the most."""
+    """Return the current command, and the remaining work until the next and the last interim analysis."""
     outlook = event.outlook
     shell = event.taken.entry == len(trial.entries)
     name = "the shell" if shell else escaped(trial.entries[event.taken.entry].name, longest=30)
@@ -161,7 +156,7 @@ def progress_words(event: Tried, trial: Trial) -> str:
 
 
 def warmup_words(result: Finding) -> str:
-    """Say how many warm-ups were left out, and how the first one compares."""
+    """Return how many warm-ups were discarded, and how the first one compares; empty without any."""
     warmup = result.warmup
     if warmup.count == 0:
         return "" if warmup.level else "too few runs to tell a warm-up"
@@ -172,12 +167,12 @@ def warmup_words(result: Finding) -> str:
 
 
 def flag_words(result: Finding) -> str:
-    """Say how many runs are marked, and how."""
+    """Return how many runs have flags, and which."""
     return ", ".join(f"{count} of them marked {flag}" for flag, count in result.flags.items())
 
 
 def end_words(result: Finding, found: Findings) -> str:
-    """Say why it ended when that limits the answer, and what would lift it."""
+    """Return why measuring ended, if that limits the answer, and how to extend it."""
     wall, pace = result.figures.get("wall"), found.trial.pace
     if wall is None:
         return ""
@@ -200,7 +195,7 @@ def end_words(result: Finding, found: Findings) -> str:
 
 
 def sentence(contrast: Contrast, found: Findings) -> str:
-    """Say what a comparison says, in words: verdict, ratio with interval, or what would have been seen."""
+    """Return a comparison in words: verdict, ratio with interval, or the minimum detectable change."""
     compared = contrast.comparison
     memory = contrast.metric == "peak_memory"
     effect = f"{ratio(compared)} times as {'much' if memory else 'long'}"
@@ -227,7 +222,7 @@ def _unseen(contrast: Contrast, pairs: str, found: Findings) -> str:
 
 
 def _enough(contrast: Contrast, found: Findings) -> str:
-    """What gives at least so many pairs that they can tell something."""
+    """Return the option that gives enough pairs for a verdict."""
     pace, needed = found.trial.pace, contrast.comparison.needed_pairs
     if found.results[contrast.entry].why is not Why.MOST:
         return f": {needed} are needed"
@@ -235,7 +230,7 @@ def _enough(contrast: Contrast, found: Findings) -> str:
 
 
 def _more_pairs(contrast: Contrast, found: Findings) -> str:
-    """What would make an unclear answer clearer, given why this one ended."""
+    """Return what would make an unclear verdict clearer, given why this one ended."""
     pace = found.trial.pace
     why = found.results[contrast.entry].why
     if why is Why.BUDGET:
@@ -249,7 +244,7 @@ def _more_pairs(contrast: Contrast, found: Findings) -> str:
 
 
 def cell(compared: Comparison | None, metric: str) -> str:
-    """Say what a comparison says in a cell of a table."""
+    """Return a comparison for a table cell."""
     if compared is None:
         return "no ratio"
     if compared.verdict is Verdict.SAME:
@@ -265,7 +260,7 @@ def cell(compared: Comparison | None, metric: str) -> str:
 
 
 def interval(figure: Figure) -> str:
-    """Write a figure with its interval, where it has one."""
+    """Return a value with its interval, if it has one."""
     lies = figure.estimate
     if lies.count == 1:
         return quantity(lies.value, figure.unit)
@@ -273,20 +268,20 @@ def interval(figure: Figure) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    """A duration as the command line takes it, not finer than people would write it."""
+    """Return a duration for a command line, rounded."""
     minutes = -(-seconds // 60)
     return f"{minutes:.0f}min" if seconds > 60 else f"{-(-seconds // 1):.0f}s"
 
 
 def _rounded(count: float) -> int:
-    """A count upwards to one leading digit, and not beyond what anybody waits for."""
+    """Return a count rounded up to one leading digit, within reasonable limits."""
     size = 10 ** (len(str(int(count))) - 1)
     return min(MOST_SUGGESTED, int(-(-count // size) * size))
 
 
 WIDTH = 80
 MOST_BLOCKS = 3
-"""Up to so many commands are told one after another; more stand in a table."""
+"""Up to this number of commands have a paragraph each; more are listed in a table."""
 
 MOST_SERIES = 6
 SHOWN = {"wall": "wall", "cpu": "cpu", "peak_memory": "peak memory"}
@@ -298,13 +293,13 @@ _PLAINER = {"×": "x", "µ": "u", "…": "...", "–": "-", "±": "+-", "→": "
 
 
 def print_findings(found: Findings) -> None:
-    """Print every command's figures, the curve where a parameter was varied, and the comparisons."""
+    """Print the values of every command, a chart along a parameter, and the comparisons."""
     for line, style in lines(found, braille=_can_show("⣿×µ…")):
         output().print(Text(_encodable(line), style=style))
 
 
 def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
-    """Give the answer line by line, each with its style."""
+    """Yield the answer line by line, each with its style."""
     measured = [result for result in found.results if result.figures]
     if not measured:
         return [("nothing was measured", "bold")]
@@ -351,7 +346,7 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
 
 
 def _told(result: Finding, found: Findings) -> str:
-    """How often a command ran, what was left out, what marks it, and why that was enough."""
+    """Yield how often a command ran, its warm-ups and flags, and why measuring ended."""
     runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
     said = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
     return "; ".join(text for text in said if text)
@@ -392,7 +387,7 @@ def _table(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
-    """One line for each comparison, a column for each metric."""
+    """Yield one line for each comparison, with a column for each metric."""
     if not found.contrasts:
         return []
     rows = [["", "", *SHOWN.values(), "pairs"]]
@@ -407,7 +402,7 @@ def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
-    """What a table has no room for: warm-ups, flags and why it ended, the same words once."""
+    """Yield notes that do not fit into the table: warm-ups, flags and ends, equal ones once."""
     told: dict[str, list[str]] = {}
     for letter, result in zip(names, found.results, strict=True):
         said = [warmup_words(result), end_words(result, found)]
@@ -422,7 +417,7 @@ def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]:
-    """Draw wall time against the first numeric parameter of at least three values."""
+    """Yield the chart of wall time against the first numeric parameter with at least three values."""
     axis = _numeric_axis(found)
     if axis is None:
         return []
@@ -451,7 +446,7 @@ def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]
 
 
 def _command_number(found: Findings, letter: str, names: Sequence[str]) -> int:
-    """Which of the commands an entry is of, by its place in its group."""
+    """Return the number of an entry's command within its group."""
     number = names.index(letter)
     for group in found.trial.groups:
         members = (group.reference, *group.others)
@@ -498,7 +493,7 @@ def _labels(found: Findings) -> list[str]:
 
 
 def _common_command(found: Findings) -> str:
-    """The one command whose parameters were varied, empty when there are several."""
+    """Return the only command whose parameters vary; empty if there are several."""
     own_names = any(result.entry.name != result.entry.command for result in found.results)
     if own_names or not _varied(found):
         return ""
@@ -513,7 +508,7 @@ def _letters(count: int) -> list[str]:
 
 
 def _columns(rows: Sequence[Sequence[str]], *, right: Sequence[int], flexible: int) -> list[str]:
-    """Align rows; the flexible column gives way so that lines fit."""
+    """Align columns; the flexible column shrinks so that the lines fit."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     spare = WIDTH - sum(widths) - 2 * (len(widths) - 1)
     widths[flexible] = max(8, widths[flexible] + min(0, spare))
@@ -552,7 +547,7 @@ def _can_show(text: str) -> bool:
 
 
 def _encodable(line: str) -> str:
-    """The line with nothing in it that the output's encoding lacks."""
+    """Return the line without characters that the output's encoding lacks."""
     if _can_show(line):
         return line
     plainer = "".join(_PLAINER.get(letter, letter) for letter in line)

@@ -1,8 +1,6 @@
-"""What a trial found as perftrail's own JSON: names and meanings are a contract, which only grows.
+"""The result of `measure` as files: perftrail's own JSON, hyperfine's JSON and CSV, and a Markdown table.
 
-What a trial found in hyperfine's shapes, so that whatever reads its JSON or CSV reads ours.
-
-What a trial found as a Markdown table: medians with their intervals, and the verdicts.
+Names and meanings of perftrail's JSON are a contract, which only grows.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def as_json(found: Findings) -> dict[str, Json]:
-    """Give everything that was found as plain data."""
+    """Return the result as plain data."""
     around = found.trial.surroundings
     pace = found.trial.pace
     return {
@@ -106,13 +104,13 @@ _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max
 
 
 def to_json(found: Findings) -> str:
-    """Write hyperfine's JSON: seconds and bytes, warm-ups left out. Commands without a run are left out too."""
+    """Return hyperfine's JSON: seconds and bytes, without warm-ups and commands that never ran."""
     results = [_result(result) for result in found.results if result.runs]
     return json.dumps({"results": results}, indent=2, ensure_ascii=False) + "\n"
 
 
 def to_csv(found: Findings) -> str:
-    """Write hyperfine's CSV, in seconds, with one column for each parameter."""
+    """Return hyperfine's CSV, in seconds, with one column for each parameter."""
     names = list(dict.fromkeys(name for result in found.results for name in result.entry.point.names))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -157,7 +155,7 @@ _SHOWN = {"wall": "Wall", "cpu": "CPU", "peak_memory": "Peak memory"}
 
 
 def to_markdown(found: Findings) -> str:
-    """Write a table with one row for each command, and a column for the verdict where there are several."""
+    """Return a table with one row for each command, and a column for the verdict if there are several."""
     compared = bool(found.contrasts)
     head = ["Command", *(f"{name} [95 %]" for name in _SHOWN.values()), "Runs"]
     rows = [[*head, *(["Wall against the reference"] if compared else [])]]
@@ -173,7 +171,7 @@ def to_markdown(found: Findings) -> str:
 
 
 def ratio(found: Comparison) -> str:
-    """Write an effect with its interval: ``1.052 [1.031, 1.074]``."""
+    """Return an effect with its interval: ``1.052 [1.031, 1.074]``."""
     digits = decimals(found.effect, found.low, found.high)
     return f"{found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
 
@@ -193,7 +191,7 @@ def _verdict(found: Comparison | None) -> str:
 
 
 def _code(text: str) -> str:
-    """Write text as code that stays one cell: no character of it ends the cell, the code or the line."""
+    """Return text as Markdown code within one table cell."""
     flat = escaped(text, longest=None)
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", flat)), default=0))
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""

@@ -3,7 +3,7 @@
 - `question`, `answer`, `words`: what a search is asked and answers, and sentences about it.
 - `search`, `many`, `merges`, `failing`: ask/tell searches for one metric, several, a merge, a failure.
 - `evidence`, `noise`, `posterior`, `ramp`: samples, and the belief about changes.
-- `policy`, `forecast`: which samples or builds to request next, and what builds cost.
+- `policy`: which samples or builds to request next, and what builds cost.
 - `certificate`, `conclusion`: tests that confirm a change, and the final answer.
 """
 

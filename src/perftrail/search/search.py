@@ -23,7 +23,7 @@ from perftrail.search.answer import Measure, Settled, nothing_usable
 from perftrail.search.certificate import Certificate, State
 from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclude_ramp, no_change
 from perftrail.search.evidence import Batch, Evidence
-from perftrail.search.forecast import Costs
+from perftrail.search.policy import Costs
 from perftrail.search.posterior import believe, infer, narrowest
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
-from perftrail.measure.clock import now
-from perftrail.measure.events import HistoryRead
+from perftrail.measure.events import HistoryRead, now
 from perftrail.measure.pairs import Clock, Comparisons, InterleavedPairs, rule_for, units_needed
-from perftrail.measure.target_value import logarithm
+from perftrail.measure.units import logarithm
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Measurement
 from perftrail.model.plain import to_plain

@@ -6,8 +6,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perftrail.measure.agreement import disagreements
-from perftrail.measure.bench import Tally
+from perftrail.measure.bench import Tally, disagreements
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.measure.invoker import invocation_seed
 from perftrail.measure.sources import skips_json
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from perftrail.measure.agreement import Disagreement
+    from perftrail.measure.bench import Disagreement
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.measure.sources import LeftOut

@@ -1,23 +1,35 @@
-"""Connect the pages, the API and access control, with the API's own description."""
+"""The dashboard's application and its server.
+
+The application connects pages, API and access control. The server uses this machine's loopback address unless access
+is controlled, with limits on everything; `Impatient` closes connections that are too slow.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
+import socket
+import sys
 from typing import TYPE_CHECKING
 
+import h11
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from perftrail.errors import PerftrailError
+from perftrail.errors import PerftrailError, UsageError
 from perftrail.web import api, pages, rendering
 from perftrail.web.access import Visits
+from perftrail.web.api import TEXT, WHOLE, Asked, Operation, document
 from perftrail.web.asked import NotYetError, Web
 from perftrail.web.guard import Guard
-from perftrail.web.openapi import TEXT, WHOLE, Asked, Operation, document
 from perftrail.web.rendering import Pages, environment
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
     from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
@@ -176,3 +188,157 @@ def make_app(desks: Mapping[str, ServedStudy], access: Access) -> Guard:
     writer = Pages(environment(asks=access.tokens is not None), visits)
     app.state.web = Web(desks=desks, pages=writer, access=access, visits=visits)
     return Guard(app, access=access, visits=visits)
+
+
+ASKING_SECONDS = 10.0
+"""Time for a complete request with its body, after its first byte or after the connection."""
+
+TAKING_SECONDS = 30.0
+"""Time to accept a piece of an answer; slower clients are gone or hostile."""
+
+
+class Impatient(H11Protocol):
+    """uvicorn's protocol with a time limit for each whole request, however slowly it arrives.
+
+    Each piece of an answer has a limit, too: otherwise a client that accepts nothing could keep a connection open
+    for ever.
+    """
+
+    seconds = ASKING_SECONDS
+    taking_seconds = TAKING_SECONDS
+    _limit: TimerHandle | None = None
+    _untaken: TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Start waiting for the first request."""
+        super().connection_made(transport)
+        self._begin()
+
+    def data_received(self, data: bytes) -> None:
+        """Accept data; stop waiting when a request is complete."""
+        super().data_received(data)
+        if self.conn.their_state in {h11.IDLE, h11.SEND_BODY}:
+            self._begin()
+        else:
+            self._end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._end()
+        self._taken()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request as uvicorn does, and not for the rest of this one."""
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:
+            self._begin()
+        if self.transport.get_write_buffer_size():
+            self._wait_for_taking()
+
+    def pause_writing(self) -> None:
+        """Start waiting for the client to accept the answer."""
+        super().pause_writing()
+        self._wait_for_taking()
+
+    def resume_writing(self) -> None:
+        """Stop waiting: the client accepted nearly everything."""
+        super().resume_writing()
+        self._taken()
+
+    def _wait_for_taking(self) -> None:
+        if self._untaken is None:
+            self._untaken = self.loop.call_later(self.taking_seconds, self._give_up_sending)
+
+    def _taken(self) -> None:
+        if self._untaken is not None:
+            self._untaken.cancel()
+            self._untaken = None
+
+    def _give_up_sending(self) -> None:
+        self._untaken = None
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def _begin(self) -> None:
+        if self._limit is None:
+            self._limit = self.loop.call_later(self.seconds, self._give_up)
+
+    def _end(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+    def _give_up(self) -> None:
+        self._limit = None
+        if not self.transport.is_closing():
+            self.transport.abort()
+
+
+MOST_CONNECTIONS = 200
+HEAD_BYTES = 16_384
+IDLE_SECONDS = 15
+LAST_SECONDS = 3
+"""Time for running answers when the server ends."""
+
+SWITCH_SECONDS = 0.0005
+"""Time that a page waits for the interpreter while other threads compute, each of the dozens of times it needs it."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine's own users reach a host.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0"), is_loopback("example.org")
+    (True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def own_names(host: str) -> frozenset[str]:
+    """Return the valid names of this server at a host, in addition to its numbers."""
+    names = {"localhost", host.lower()}
+    if not is_loopback(host):
+        names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+    return frozenset(names)
+
+
+def bind(host: str, port: int, access: Access) -> socket.socket:
+    """Bind a port. Raises `UsageError` if it is not available, or if everybody would have access."""
+    if access.open and not is_loopback(host):
+        raise UsageError(
+            f"--host {host}: others than this machine's users could come in; keep the door with --token-file, "
+            "PERFTRAIL_TOKEN or --trust-header, or leave --host out"
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        bound = socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"--host {host} --port {port}: {error}; name another, --port 0 takes any") from error
+    # or the end of each answer waits 40 ms for the other side to say that it has the beginning
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return bound
+
+
+def make_server(app: Guard, *, protocol: type[Impatient] = Impatient) -> uvicorn.Server:
+    """Return the server; it gets its port when it runs.
+
+    From then on, the process's threads switch more often than by Python's default.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=LAST_SECONDS,
+    )
+    return uvicorn.Server(config)

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from perftrail.charts.frame import config
 from perftrail.charts.history import SPARKLINE
 from perftrail.errors import PerftrailError, StoreError
-from perftrail.measure.clock import now
+from perftrail.measure.events import now
 from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.search_record import STATUSES, RegressionNote
 from perftrail.model.wording import escaped

@@ -80,9 +80,8 @@ def command(
     """
     _refuse_without_libraries()
     from perftrail.web.access import LOOPBACK, Access, read_tokens
-    from perftrail.web.app import make_app
+    from perftrail.web.app import bind, make_app, make_server, own_names
     from perftrail.web.guard import called
-    from perftrail.web.server import bind, make_server, own_names
     from perftrail.web.studies import desks, find_studies
 
     if (proxies or writers) and not trust_header:

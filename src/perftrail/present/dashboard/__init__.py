@@ -1,1 +1,1 @@
-"""What the dashboard tells, worked out from what is stored: it makes and measures nothing."""
+"""Content of the dashboard, read from the store; builds and measures nothing."""

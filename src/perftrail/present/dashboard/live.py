@@ -1,7 +1,4 @@
-"""What is being done to a study right now, from what its store says: another process does it.
-
-What happens to a study right now, as plain values: whoever shows it decides only how it looks.
-"""
+"""What another process is doing to a study now, from its store."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latest:
-    """A start that ended: what it was of, what came of it, whether it failed, and when it ended: ISO 8601, or empty."""
+    """An invocation that ended: its name, its result, whether it failed, and its end (ISO 8601, or empty)."""
 
     what: str
     key: str
@@ -47,9 +44,9 @@ class Latest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far the whole plan is: starts, and the seconds that are left at least and at most.
+    """Progress of the whole plan: invocations, and the fewest and most remaining seconds.
 
-    `seconds` is `None` as long as nothing tells the pace. `partly`: what runs takes only a part of the plan.
+    `seconds` is `None` while the pace is unknown. `partly`: the running command covers only a part of the plan.
     """
 
     done: int
@@ -61,13 +58,13 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """How much of what is to be done at least is done."""
+        """The share of the least necessary work that is done."""
         whole = self.done + self.left_least
         return self.done / whole if whole else 1.0
 
     @property
     def words(self) -> str:
-        """What is left, in words that claim no more than is known."""
+        """The remaining work in words."""
         if not self.left_most and not self.builds:
             return "nothing is left to be measured"
         of = " of the whole plan, of which this takes a part" if self.partly else ""
@@ -83,7 +80,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searching:
-    """A search that has not ended: what it asked, its last step and its belief."""
+    """A search that has not ended: its question, last step and belief."""
 
     key: str
     metric: str
@@ -95,9 +92,9 @@ class Searching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """Who works on a study, what was done last, how far it is. `writer` is empty when nobody does.
+    """Who works on a study, its last invocations, and the progress. `writer` is empty if nobody does.
 
-    `taken` is when the snapshot was that pages are made of meanwhile.
+    `taken` is the time of the snapshot that the pages show.
     """
 
     mark: Mark
@@ -110,7 +107,7 @@ class Live:
     searching: Searching | None
 
     def as_json(self) -> dict[str, Json]:
-        """Give it as the API does."""
+        """Return it as the API does."""
         return {
             "running": self.writer or None,
             "since": self.since or None,
@@ -141,20 +138,20 @@ class Live:
 
 
 LATEST = 8
-"""So many starts are told of."""
+"""Number of listed invocations."""
 
 PACE = 40
-"""The pace is that of so many starts at most."""
+"""Number of invocations that determine the pace."""
 
 LATELY_SECONDS = 60.0
-"""Another machine that has measured so lately is taken to measure still."""
+"""Another machine with an invocation within this time counts as still measuring."""
 
 IDLE = 10.0
-"""Nothing that lasts so many times as long as a start does has begun: something is built, or waited for."""
+"""After this multiple of an invocation's time without another, perftrail builds or waits."""
 
 
 def look(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
-    """See what is done to a study now. `holder` is who writes to its store, `None` when nobody does."""
+    """Return what runs on a study. `holder` is the process that writes to its store, `None` without one."""
     mark = store.mark()
     recent = store.recent(PACE)
     at = datetime.now(tz=UTC)
@@ -172,13 +169,13 @@ def look(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
 
 
 def _command(holder: Holder) -> str:
-    """Say what runs: the command alone, for its other words may be anything."""
+    """Return the name of the running command; its arguments may be anything."""
     words = [word for word in holder.command[1:] if not word.startswith("-")]
     return f"perftrail {escaped(words[0], longest=20)}" if words else "perftrail"
 
 
 def _elsewhere(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], at: datetime) -> str:
-    """Say that another machine measures, whose lock is not seen here: it has put something into the store lately."""
+    """Return that another machine measures: its lock is not visible here, but it stored something recently."""
     here = snapshot.gathered.view.machine.id
     for _, outcome in recent[:1]:
         ended = _ended(outcome)
@@ -221,14 +218,14 @@ def _figure(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> str:
 
 
 def _asked(study: Study) -> Iterator[str]:
-    """The metrics that the study's question is about."""
+    """Return the metrics of the study's question."""
     for text in study.find.metric:
         with suppress(TargetError):
             yield parse_metric(text).name
 
 
 def _ended(outcome: Outcome) -> float | None:
-    """When a start ended, in seconds of the epoch; `None` where it does not say when it began."""
+    """Return the end of an invocation in seconds since the epoch; `None` if its start is unknown."""
     try:
         began = datetime.fromisoformat(outcome.started)
     except ValueError:
@@ -237,14 +234,14 @@ def _ended(outcome: Outcome) -> float | None:
 
 
 def _pace(recent: Sequence[tuple[Runnable, Outcome]]) -> float | None:
-    """How many seconds pass from the end of one start to that of the next: the median, so that builds do not count."""
+    """Return the median seconds from the end of one invocation to that of the next, so that builds do not count."""
     ends = [end for _, outcome in recent if (end := _ended(outcome)) is not None]
     apart = [one - other for one, other in pairwise(ends) if one >= other]
     return statistics.median(apart) if len(apart) >= 2 else None
 
 
 def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at: datetime) -> str:
-    """Say that nothing was started for long, where that is so."""
+    """Return that nothing has started for a long time; else an empty text."""
     ended = _ended(recent[0][1]) if recent else None
     if ended is None:
         return "nothing was started yet: subjects are made first"
@@ -259,7 +256,7 @@ def _time(seconds: float) -> str:
 
 
 def _progress(snapshot: Snapshot, mark: Mark, pace: float | None, holder: Holder | None) -> Progress | None:
-    """Tell how far a run is: what lacked when the store was read, less what was started since."""
+    """Return the progress: the work missing in the snapshot, less the invocations since."""
     if holder is None or not _is(holder, "run"):
         return None
     left = snapshot.remaining
@@ -281,7 +278,7 @@ def _progress(snapshot: Snapshot, mark: Mark, pace: float | None, holder: Holder
 
 
 def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> Searching | None:
-    """Tell of the search that was begun last, while something searches and it has no answer."""
+    """Return the latest search without an answer, while a search runs."""
     if holder is None or not _is(holder, "find", "watch"):
         return None
     here = snapshot.gathered.view.machine.id
@@ -301,12 +298,12 @@ def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> Searc
 
 
 def search_told(snapshot: Snapshot, record: SearchRecord, steps: Sequence[StepRecord]) -> Section | None:
-    """Tell how a search goes, as the report does: its belief step by step, and the steps in words."""
+    """Return the section on a search as in the report: its belief and its steps."""
     return search_section(replace(snapshot.gathered, search=record, steps=tuple(steps)))
 
 
 def _believed(steps: Sequence[StepRecord]) -> str:
-    """Say what the search believes now."""
+    """Return the present belief of a search in words."""
     belief = steps[-1].belief if steps else {}
     nothing = belief.get("no_change")
     if not isinstance(nothing, float):

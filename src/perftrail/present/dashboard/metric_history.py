@@ -1,4 +1,4 @@
-"""A figure along a history, from all of it down to one revision: as many points as can be told apart."""
+"""A metric along a history, from all of it down to one revision, with as many points as are distinguishable."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.intp]
 
 MOST_MARKS = 200
-"""So many failed revisions are marked in one drawing at most: more would be a bar."""
+"""Maximum number of marked failures in one chart."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """A figure along the history: `points` in the order of subject and position, and what happened on the way."""
+    """A metric along the history: `points` ordered by subject and position, and the events."""
 
     gathered: Gathered
     followed: Followed
@@ -40,31 +40,31 @@ class Course:
 
     @property
     def title(self) -> str:
-        """What is followed, in words."""
+        """The metric in words."""
         point = f" at {self.followed.point}" if self.followed.point.values else ""
         return f"{self.followed.benchmark}.{self.followed.metric}{point}"
 
     @property
     def length(self) -> int:
-        """How many revisions the history has."""
+        """Number of revisions of the history."""
         return len(self.gathered.revisions)
 
     def changed(self, first: int, last: int) -> tuple[HistoryChange, ...]:
-        """Where it changed between two positions, the oldest change first."""
+        """Return the changes between two positions, the oldest first."""
         found = (each for each in self.gathered.changes if self.followed.is_of(each.row))
         inside = [each for each in found if first <= each.point.position <= last]
         return tuple(sorted(inside, key=lambda each: each.point.position))
 
     @cached_property
     def events(self) -> Events:
-        """What happened along the whole history."""
+        """The events along the whole history."""
         return events(self.gathered, self.followed)
 
     def within(self, first: int, last: int, *, most: int = MOST) -> tuple[Along, ...]:
-        """Give the points from one position to another; of more than `most`, neighbours stand together.
+        """Return the points from one position to another; more than `most` are combined with their neighbours.
 
-        Each subject's points are put together over equal stretches of the history: their median, and the whole
-        range of their intervals, so that nothing that sticks out is hidden.
+        Equal ranges of the history of each subject are combined: their median, and the whole range of their
+        intervals, so that no extreme is hidden.
         """
         columns = self._columns
         inside = np.flatnonzero((columns.position >= first) & (columns.position <= last))
@@ -77,7 +77,7 @@ class Course:
         return self._together(inside, np.concatenate(([0], starts)))
 
     def _together(self, inside: Places, starts: Places) -> tuple[Along, ...]:
-        """Put each stretch of some points together, which begin at `starts` among them."""
+        """Combine ranges of some points, which begin at `starts` among them."""
         columns = self._columns
         sizes = np.diff(np.append(starts, len(inside)))
         values = columns.value[inside]
@@ -116,7 +116,7 @@ class Course:
         )
 
     def figure(self, first: int, last: int) -> Figure:
-        """Draw the part from one position to another."""
+        """Return the chart from one position to another."""
         return self._whole if (first, last) == (0, self.length - 1) else self._drawn(first, last)
 
     @cached_property
@@ -178,7 +178,7 @@ class _Columns:
 
 
 def courses(gathered: Gathered) -> Iterator[Course]:
-    """Give each figure that was measured along the history, the one that the question is about first."""
+    """Yield each metric along the history, that of the study's question first."""
     lead = gathered.lead
     known: Sequence[Followed] = list(
         dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
@@ -191,7 +191,7 @@ def courses(gathered: Gathered) -> Iterator[Course]:
 
 
 def _framed(spec: dict[str, Json], first: int, last: int) -> dict[str, Json]:
-    """Let a drawing along the history, which is nobody else's, show a part of it on its horizontal axis."""
+    """Restrict the horizontal axis of a chart to a part of the history."""
     layers = spec["layer"]
     assert isinstance(layers, list)
     for layer in layers:

@@ -1,4 +1,4 @@
-"""What became worse along a history, the newest first, with what people said of it."""
+"""Regressions along a history, the newest first, with their status."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """A change for the worse: which figure, in which variant, by whom, by how much and how sure that is.
+    """A change for the worse: metric, variant, culprits, size and certainty.
 
-    `key` stays the same for as long as figure, variant and culprit do. `revisions` may have made it, the oldest
-    first. `how` says whether a search found it, or the samples along the history show it. `since` names the
-    revision at which the figure became better again, empty where it did not. `size` is the ratio after/before.
+    `key` is stable as long as metric, variant and culprit are. `revisions` are the candidates, the oldest first.
+    `how` says whether a search found it, or the samples along the history show it. `since` is the revision at which
+    the metric improved again, or empty. `size` is the ratio after/before.
     """
 
     key: str
@@ -57,7 +57,7 @@ class Regression:
     also: int = 0
 
     def as_json(self) -> dict[str, Json]:
-        """Give it as the API does."""
+        """Return it as the API does."""
         return {
             "id": self.key,
             "figure": self.figure,
@@ -85,7 +85,7 @@ def regressions(gathered: Gathered) -> tuple[Regression, ...]:
 
 
 def status_of(notes: Sequence[RegressionNote], key: str) -> Status:
-    """What became of a regression: what was said of it last."""
+    """Return the status of a regression from its last note."""
     own = [note.status for note in notes if note.regression == key]
     return own[-1] if own else "new"
 
@@ -159,7 +159,7 @@ def _better(gathered: Gathered, each: HistoryChange) -> bool:
 
 
 def _since(gathered: Gathered, worse: HistoryChange) -> str:
-    """Where the same figure became better after it first."""
+    """Return the first later revision at which the same metric improved."""
     row = worse.row
     for each in gathered.along_history.points:
         same = (each.row.benchmark, each.row.metric, each.row.point, each.row.subject.variant) == (

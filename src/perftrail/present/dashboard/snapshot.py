@@ -1,7 +1,4 @@
-"""Everything that the dashboard tells of a study, worked out at one moment: pages are then only written down.
-
-What a run of a study still lacks, from what its store holds: for whoever watches one from outside.
-"""
+"""A snapshot of a study and its store, from which all pages of the dashboard are made."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING
 from perftrail import studyfile
 from perftrail.charts.history import sparkline as path
 from perftrail.errors import NoAnswer
-from perftrail.measure.clock import now
+from perftrail.measure.events import now
 from perftrail.measure.session import stored_builds
 from perftrail.model.build import Built, Failure
 from perftrail.model.plan import cells, subjects
@@ -44,9 +41,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remaining:
-    """Builds that are to be made yet, what one takes (zero where none is known), and starts: at least, at most.
+    """Remaining builds, the seconds of one (zero if unknown), and the fewest and most remaining invocations.
 
-    `planned` is how many starts the whole plan has at least.
+    `planned` is the least number of invocations of the whole plan.
     """
 
     builds: int = 0
@@ -57,7 +54,7 @@ class Remaining:
 
 
 def remaining(gathered: Gathered) -> Remaining:
-    """Work out what a run of the whole plan lacks; call it while the view is open."""
+    """Return the work that a run of the whole plan lacks. The view must be open."""
     view = gathered.view
     study, policy = view.study, view.study.measure
     if study.walked.kind == "samples":
@@ -108,7 +105,7 @@ def _name(cell: Cell, known: Built | None) -> object:
 
 
 def _held(gathered: Gathered) -> dict[object, list[Row]]:
-    """The rows by which it is decided whether a runnable was started often enough, by its key."""
+    """Return the rows that decide whether a runnable has enough invocations, by its key."""
     benchmarks = gathered.view.study.benchmarks
     held: dict[object, list[Row]] = {}
     for row in gathered.rows:
@@ -119,7 +116,7 @@ def _held(gathered: Gathered) -> dict[object, list[Row]]:
 
 
 def _lacks(rows: Sequence[Row], policy: MeasurePolicy) -> tuple[int, int]:
-    """How many starts a runnable lacks, at least and at most; none where it failed too often, as a run has it."""
+    """Return the fewest and most missing invocations of a runnable; zero if it failed too often."""
     least, most = policy.invocations.least, policy.invocations.most
     taken = max((len(row.values) for row in rows), default=0)
     failures = max((row.failures for row in rows), default=0)
@@ -155,10 +152,10 @@ class Sparkline:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """What a study's store said at `mark`, and when it was read. `page` is its report, `None` before there is any.
+    """A study's store at `mark`, and when it was read. `page` is its report, `None` before there is any.
 
-    The view that it was gathered through is closed: whoever wants more of the store opens that itself. `stored`
-    counts what is there of each kind, in words. `active` is the start of the last invocation, empty without one.
+    Its view is closed. `stored` counts the content of each kind. `active` is the start of the last invocation, empty
+    without one.
     """
 
     mark: Mark
@@ -172,7 +169,7 @@ class Snapshot:
 
     @cached_property
     def courses(self) -> Mapping[str, Course]:
-        """Every figure that was measured along the history, by a name that is fit for an address."""
+        """Every metric along the history, by a name that is valid in an address."""
         found: dict[str, Course] = {}
         for course in courses(self.gathered):
             followed = course.followed
@@ -195,12 +192,12 @@ class Snapshot:
 
     @cached_property
     def regressions(self) -> tuple[Regression, ...]:
-        """What became worse, the newest first."""
+        """The regressions, the newest first."""
         return regressions(self.gathered)
 
     @cached_property
     def rows_of(self) -> Mapping[str, tuple[Row, ...]]:
-        """What was measured of each revision."""
+        """The rows of each revision."""
         found: dict[str, list[Row]] = {}
         for row in self.gathered.rows:
             found.setdefault(row.subject.revision.id, []).append(row)
@@ -208,14 +205,14 @@ class Snapshot:
 
     @cached_property
     def cells_of(self) -> Mapping[str, tuple[Cell, ...]]:
-        """What each runnable stands for, by its key."""
+        """The subjects of each runnable, by its key."""
         found: dict[str, list[Cell]] = {}
         for cell, key in self.gathered.measured_here.cells:
             found.setdefault(key, []).append(cell)
         return {key: tuple(cells) for key, cells in found.items()}
 
     def pieces(self) -> list[list[object]]:
-        """Give all of which there is very much, for who wants to let go of it bit by bit."""
+        """Return the large collections, so that their memory can be freed piece by piece."""
         gathered = self.gathered
         points = (course.points for course in self.courses.values())
         return [
@@ -225,9 +222,9 @@ class Snapshot:
 
 
 def take(file: str, *, store: str | None) -> Snapshot:
-    """Read a study and its store as they are now. Makes and measures nothing.
+    """Read a study and its store. Builds and measures nothing.
 
-    Raises `PerftrailError` where the study, its source or its store cannot be read.
+    Raises `PerftrailError` if the study, its source or its store cannot be read.
     """
     study = studyfile.load(file, to_read=True)
     with kept_out(), open_view(study, store=store) as view:

@@ -1,7 +1,4 @@
-"""Any subject against any other, from the samples that are stored: every figure that both have.
-
-One runnable on every machine: each start with its values, what marks them, and where its output is kept.
-"""
+"""Compare any two subjects by their stored samples; list the invocations of a runnable on every machine."""
 
 from __future__ import annotations
 
@@ -43,14 +40,14 @@ if TYPE_CHECKING:
 
 
 SHORTEST = 4
-"""With so many letters of its id at least a revision may be named by their beginning."""
+"""Minimum length of an abbreviated revision."""
 
 MOST_DRAWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One figure of both in words, and what the comparison says; `None` where there is none, for the reason `why`."""
+    """One metric of both subjects in words, and their comparison; `None` without one, with the reason `why`."""
 
     figure: str
     first: str
@@ -59,7 +56,7 @@ class Compared:
     why: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """Give it as the API does."""
+        """Return it as the API does."""
         told = self.beside
         return {
             "figure": self.figure,
@@ -84,9 +81,9 @@ class Compared:
 
 
 def named_revision(gathered: Gathered, text: str) -> Revision:
-    """Find the revision that a person names: its place as ``#12``, its id or the beginning of it, or its label.
+    """Return the revision that a text names: its position as ``#12``, its id, the beginning of its id, or its label.
 
-    A label names the newest revision that bears it. Raises `UsageError` where there is none, or more than one.
+    A label names its newest revision. Raises `UsageError` for none, and for several.
     """
     wanted = text.strip()
     place = wanted.removeprefix("#")
@@ -114,7 +111,7 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
 def usual_variants(
     gathered: Gathered, rows_of: Mapping[str, Sequence[Row]], revision: Revision
 ) -> tuple[str, str]:
-    """Give the first and the last variant of which something alike was measured; of the study where there are none."""
+    """Return the first and the last variant with a common metric; without one, those of the study."""
     figures: dict[str, set[object]] = {}
     for row in rows_of.get(revision.id, ()):
         if row.estimate is not None:
@@ -131,9 +128,9 @@ def usual_variants(
 def compare_two(
     gathered: Gathered, rows_of: Mapping[str, Sequence[Row]], first: Subject, second: Subject
 ) -> tuple[Compared, ...]:
-    """Compare the second subject with the first in every figure that was measured of both.
+    """Compare the second subject with the first in every metric that both have.
 
-    By pairs of the same block where a run took them side by side, else all values of the one against all of the other.
+    A result of `compare` counts first, then pairs of the same blocks, else all values of both.
     """
     pairs = [(one, other, _why_not(one, other)) for one, other in _common(rows_of, first, second)]
     able = sum(not why for _, _, why in pairs)
@@ -154,14 +151,14 @@ def compare_two(
 
 
 def _why_not(one: Row, other: Row) -> str:
-    """Say why two rows cannot be compared; nothing where they can."""
+    """Return why two rows cannot be compared; empty if they can."""
     if one.runnables == other.runnables:
         return "the same: their artefacts are equal, and were measured once"
     return "" if comparable(one, other) else "not compared: a comparison needs two values of each"
 
 
 def compared_figure(found: Sequence[Compared], first: Subject, second: Subject) -> Figure | None:
-    """Draw the comparisons; nothing where there are none."""
+    """Return the chart of the comparisons; `None` without any."""
     told = [each for each in found if each.beside is not None][:MOST_DRAWN]
     rows = [
         Against(
@@ -213,25 +210,25 @@ def _told(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> Side
 
 
 LOG_BYTES = 256_000
-"""So much of a log is given at most: its end, where it says what went wrong."""
+"""Maximum size of a shown log: its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartsHere:
-    """Every start of a runnable on one machine, warm-ups first."""
+    """Every invocation of a runnable on one machine, warm-ups first."""
 
     machine: Machine
     outcomes: tuple[Outcome, ...]
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of which any start has a value, in the order of the starts."""
+        """The metrics of all invocations, in the order of the invocations."""
         found = [each for each in self.outcomes if isinstance(each, Measurement)]
         return tuple(dict.fromkeys(name for each in found for name in each.values))
 
 
 def starts(store: Store, key: str) -> tuple[StartsHere, ...]:
-    """Give every start of a runnable, machine by machine; nothing where there was none."""
+    """Return every invocation of a runnable by machine."""
     found = (
         StartsHere(machine=machine, outcomes=store.outcomes([key], machine.id).get(key, ()))
         for machine in store.machines().values()
@@ -240,7 +237,7 @@ def starts(store: Store, key: str) -> tuple[StartsHere, ...]:
 
 
 def units(study: Study, benchmark: str) -> Mapping[str, str]:
-    """The unit of each metric of a benchmark; nothing of one that the study has no more."""
+    """Return the unit of each metric of a benchmark; empty for a benchmark that the study no longer has."""
     known = study.benchmarks.get(benchmark)
     if known is None:
         return {}
@@ -249,7 +246,7 @@ def units(study: Study, benchmark: str) -> Mapping[str, str]:
 
 
 def value_words(outcome: Outcome, metric: str, unit: str) -> str:
-    """Write what a start gave of a metric, with how it was got where that may differ."""
+    """Return a metric of an invocation in words, with its method if methods vary."""
     if not isinstance(outcome, Measurement) or metric not in outcome.values:
         return ""
     method = outcome.methods.get(metric)
@@ -257,14 +254,14 @@ def value_words(outcome: Outcome, metric: str, unit: str) -> str:
 
 
 def kept_log(outcome: Outcome) -> str:
-    """Say where the store says that a start's output is kept; empty where it left none."""
+    """Return the stored path of an invocation's output; empty without one."""
     return outcome.failure.log if isinstance(outcome, FailedInvocation) else outcome.log
 
 
 def log_of(store: Store, key: str, machine: str, phase: str, ordinal: int, *, results: Path) -> str | None:
-    """Give the end of the log of one start; `None` where there is no such start, or it left none.
+    """Return the end of an invocation's log; `None` for an unknown invocation, and without a log.
 
-    What the store names is read only where it lies beneath the study's own logs.
+    Only files below the study's own logs are read.
     """
     for each in store.outcomes([key], machine).get(key, ()):
         if (each.key.phase, each.key.ordinal) == (phase, ordinal):
@@ -273,7 +270,7 @@ def log_of(store: Store, key: str, machine: str, phase: str, ordinal: int, *, re
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Json]:
-    """Give a start as the API does."""
+    """Return an invocation as the API does."""
     plain: dict[str, Json] = {
         "phase": outcome.key.phase,
         "ordinal": outcome.key.ordinal,

@@ -1,1 +1,1 @@
-"""Results in the forms that other programs and documents take; text in, text out."""
+"""The sections of a report, and its answer."""

@@ -1,4 +1,4 @@
-"""A report's sections on where the figures come from: machine, methods, flags, failures, how to repeat it."""
+"""Sections of a report on its origin: machine, methods, flags, failures, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINES = "\n\t"
 
 
 def about_sections(gathered: Gathered) -> tuple[Section, ...]:
-    """Give what was measured where and how, what cannot be checked out, and how to repeat it."""
+    """Return where and how the samples were measured, the failures, and how to repeat the report."""
     failures = _failures(gathered)
     return (_measured(gathered), *([failures] if failures is not None else []), _repeat(gathered))
 
@@ -60,7 +60,7 @@ def _measured(gathered: Gathered) -> Section:
 
 
 def _imported(gathered: Gathered) -> Section:
-    """Say that the samples are others', and what their files say of where they are from."""
+    """Return that the samples are imported, and their origin as their files state it."""
     view = gathered.view
     facts = tuple((escaped(name), escaped(text, longest=300)) for name, text in view.machine.facts.items())
     return Section(
@@ -115,7 +115,7 @@ def _other_searches(gathered: Gathered) -> Iterator[Table]:
 
 
 def _failures(gathered: Gathered) -> Section | None:
-    """Each cause once, with the end of its log; what the study leaves out. Nothing where there is nothing."""
+    """Return each cause of failures once, with the end of its log, and the skipped revisions; `None` without any."""
     troubles, left_out = gathered.lacking.troubles, gathered.lacking.left_out
     if not troubles and not left_out:
         return None
@@ -153,7 +153,7 @@ def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:
 
 
 def _named(revision: Revision) -> str:
-    """Name a revision so that it can be had again, with its label where that is another name."""
+    """Return a revision with its full id, and its label if that differs."""
     return escaped(" ".join(dict.fromkeys(each for each in (revision.id, revision.label) if each)))
 
 

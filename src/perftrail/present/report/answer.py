@@ -1,12 +1,7 @@
-"""A report's answer in a sentence: what a search found, or what the figures say where none was asked for.
+"""The answer of a report, and its sections on the search and on the study's claims.
 
-A report's answer where subjects stand beside each other: how they differ, or what could have been seen.
-
-What a search's stored answer says, part by part: effect, levels, certainty, cost.
-
-A report's section on how its search went: the belief after each step, and the steps in words.
-
-A study's claims in words: what was found on each, and what becomes of it; a report's section on them.
+The answer is that of the last search or comparison. Without one, it is the largest change along the history, or the
+largest difference between subjects.
 """
 
 from __future__ import annotations
@@ -62,7 +57,7 @@ BUILDS_DIFFER = (
 
 
 def difference(gathered: Gathered, beside: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
-    """Say how the subjects differ: in what the study asks about, else the largest sure difference first."""
+    """Return how the subjects differ: in the metric of the study's question, else the largest sure difference."""
     about = [each for each in beside if each.asked] or beside
     sure = [each for each in about if each.differs]
     if not sure:
@@ -96,14 +91,14 @@ def difference(gathered: Gathered, beside: Sequence[SideBySide], *, notes: tuple
 
 
 def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
-    """Say of two revisions that differ that two builds do; variants are meant to be other builds."""
+    """Return a note that a difference of two revisions is one of two builds; empty for variants."""
     if len(gathered.variants) > 1 or not best.in_turns:
         return ()
     return (BUILDS_DIFFER,)
 
 
 def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tuple[str, ...]) -> Verdict:
-    """Say that no difference could be told in what it is about, and what could have been seen."""
+    """Return that no difference is certain, and the minimum detectable change."""
     same = all(each.verdict == "same" for each in about)
     seen = [each.comparison.minimum_detectable for each in about]
     known = [each for each in seen if each is not None]
@@ -145,7 +140,7 @@ MOST_ALSO = 5
 
 
 def answer_tone(change: Mapping[str, Json], better: str) -> Tone:
-    """Whether a change is an improvement, as the study has it."""
+    """Return ``better`` or ``worse``, as the study defines it."""
     effect = change.get("effect")
     if not isinstance(effect, dict):
         return "plain"
@@ -153,7 +148,7 @@ def answer_tone(change: Mapping[str, Json], better: str) -> Tone:
 
 
 def answer_effect(change: Mapping[str, Json]) -> str:
-    """The ratio of a change with its interval."""
+    """Return the ratio of a change with its interval."""
     effect = change.get("effect")
     if not isinstance(effect, dict):
         return "of unknown size"
@@ -163,7 +158,7 @@ def answer_effect(change: Mapping[str, Json]) -> str:
 
 
 def answer_levels(answer: Mapping[str, Json], change: Mapping[str, Json]) -> str:
-    """The levels on both sides of a change; nothing where they are unknown."""
+    """Return the values on both sides of a change; empty if unknown."""
     before, after = change.get("before"), change.get("after")
     if not (isinstance(before, float) and isinstance(after, float)):
         return ""
@@ -174,13 +169,13 @@ def answer_levels(answer: Mapping[str, Json], change: Mapping[str, Json]) -> str
 
 
 def answer_sure(found: ChangeFound) -> str:
-    """The probability that the culprit is named rightly: of the merge, and of what it brought, together."""
+    """Return the probability that the named culprit is right, including the search inside its merge."""
     which = "this one" if len(found.candidates) == 1 else "one of these"
     return f"{probability(found.confidence)} that it is {which}"
 
 
 def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
-    """Say what a change, or an answer that nothing changed, rests on, and what that leaves open."""
+    """Return the evidence for a change, or for the answer that nothing changed, and its limits."""
     told = of.get("certificate")
     if not isinstance(told, dict):
         return ()
@@ -198,7 +193,7 @@ def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def answer_also(change: Mapping[str, Json]) -> str:
-    """Say what else a change did; nothing where that is nothing."""
+    """Return other effects of a change; empty without any."""
     told = [
         f"{each['metric']} {relative(answer_figure(effect['value']))}"
         for each in answer_items(change, "also_changed")
@@ -208,7 +203,7 @@ def answer_also(change: Mapping[str, Json]) -> str:
 
 
 def answer_cost(answer: Mapping[str, Json]) -> str:
-    """What a search cost."""
+    """Return the cost of a search."""
     unusable = answer.get("unbuildable")
     failed = f", {len(unusable)} of them unusable" if isinstance(unusable, list) and unusable else ""
     return (
@@ -218,24 +213,24 @@ def answer_cost(answer: Mapping[str, Json]) -> str:
 
 
 def answer_certainty(answer: Mapping[str, Json]) -> str:
-    """How sure an answer is."""
+    """Return how certain an answer is."""
     return probability(answer_figure(answer.get("confidence", 0.0)))
 
 
 def answer_smallest(answer: Mapping[str, Json]) -> str:
-    """The smallest change that would have been seen."""
+    """Return the minimum detectable change."""
     seen = answer.get("minimum_detectable")
     return percent(seen) if isinstance(seen, float) else "none: nothing could be measured"
 
 
 def answer_items(of: Mapping[str, Json], name: str) -> list[Json]:
-    """A list in an answer; empty where there is none."""
+    """Return a list of an answer; empty if it is missing."""
     found = of.get(name)
     return found if isinstance(found, list) else []
 
 
 def answer_figure(value: Json) -> float:
-    """A number in an answer; zero where there is none."""
+    """Return a number of an answer; zero if it is missing."""
     return float(value) if isinstance(value, int | float) else 0.0
 
 
@@ -245,7 +240,7 @@ LONGEST_ANSWER = 600
 
 
 def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
-    """Say the answer: of the search where one has ended, else what the figures say."""
+    """Return the answer of a report."""
     if gathered.answers:
         return _searched(gathered)
     if gathered.comparisons:
@@ -312,7 +307,7 @@ def _searched(gathered: Gathered) -> Verdict:
 
 
 def _inside(change: Mapping[str, Json]) -> Iterable[str]:
-    """Say where a merge had its change from."""
+    """Yield the origin of a merge's change."""
     inside = change.get("inside")
     if isinstance(inside, dict):
         sure = inside.get("origin_confidence")
@@ -370,7 +365,7 @@ def _measured(gathered: Gathered) -> Verdict:
 
 
 def _besides(gathered: Gathered) -> tuple[str, ...]:
-    """What must be said beside an answer that no search gave."""
+    """Return notes for an answer without a search."""
     notes = []
     if gathered.changes and gathered.largest_change is None:
         count = counted(len(gathered.changes), "change")
@@ -385,7 +380,7 @@ def _said(text: str) -> str:
 
 
 def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
-    """What limits the answer."""
+    """Yield the limits of an answer."""
     noisy = max((answer_figure(each.get("noisy", 0)) for each in answers), default=0.0)
     none = any(each["verdict"] == "none" for each in answers)
     yield from (f"{words[0].upper()}{words[1:]}." for words in noisy_words(round(noisy), none=none))
@@ -393,7 +388,7 @@ def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
 
 
 def search_section(gathered: Gathered) -> Section | None:
-    """Tell how the search went: its belief step by step, and each step in words."""
+    """Return the section on a search: its belief after each step, and each step in words."""
     if gathered.search is None or not gathered.steps:
         return None
     believed = [each for step in gathered.steps if (each := _believed(gathered, step)) is not None]
@@ -422,7 +417,7 @@ def search_section(gathered: Gathered) -> Section | None:
 
 
 def _believed(gathered: Gathered, step: StepRecord) -> Believed | None:
-    """A step as it is drawn; none of a search inside a merge, whose revisions are not of this history."""
+    """Return a step for the chart; `None` inside a merge, whose revisions are not in this history."""
     id_ = str(step.action.get("measure"))
     built = records(step.belief.get("built"))
     if id_ not in gathered.positions or any(
@@ -459,7 +454,7 @@ LONGEST_SENTENCE = 400
 
 
 def claims_section(gathered: Gathered) -> Section | None:
-    """Tell what becomes of each of the study's claims; nothing where it has none."""
+    """Return the section on the study's claims; `None` without claims."""
     if not gathered.view.study.claims:
         return None
     judged = judge(gathered.view, measured=gathered.measured_here)
@@ -473,12 +468,12 @@ def claims_section(gathered: Gathered) -> Section | None:
 
 
 def claim_words(judged: Judgement) -> str:
-    """The claim's own sentence."""
+    """Return the claim's own sentence."""
     return escaped(judged.claim.says, longest=LONGEST_SENTENCE)
 
 
 def found_words(judged: Judgement) -> str:
-    """Say what was found on a claim."""
+    """Return the evidence on a claim."""
     claim, found = judged.claim, judged.evidence
     match found:
         case None:
@@ -509,13 +504,13 @@ def found_words(judged: Judgement) -> str:
 
 
 def counted_words(judged: Sequence[Judgement]) -> str:
-    """Say how many claims there are of each verdict."""
+    """Return the number of claims of each verdict."""
     counts = Counter(each.verdict for each in judged)
     return listed((f"{counts[verdict]} {verdict}" for verdict in ClaimVerdict if counts[verdict]), "and")
 
 
 def _points(points: Sequence[Point]) -> str:
-    """Name points by their values, those of each parameter together."""
+    """Return the values of points, combined for each parameter."""
     values: dict[str, dict[str, None]] = {}
     for point in points:
         for name, value in point.values:

@@ -98,7 +98,7 @@ def _failures(gate: Gate, number: int) -> Iterator[Table]:
 
 
 def _chart(gate: Gate, *, name: str) -> Figure | None:
-    """Draw the rows that have pairs, the worst first; nothing if none has."""
+    """Return the chart of the worst rows with pairs; `None` without any."""
     head = gate.head.short
     rows = [
         Against(

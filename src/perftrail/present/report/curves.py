@@ -1,7 +1,4 @@
-"""A report's sections of subjects beside each other: against a parameter, and sample by sample.
-
-A report's section of every benchmark: how far each subject lies from the reference, point by point and in all.
-"""
+"""Sections of a report that compare subjects: against a parameter, sample by sample, and for every benchmark."""
 
 from __future__ import annotations
 
@@ -36,12 +33,12 @@ if TYPE_CHECKING:
 
 MOST_SECTIONS = 48
 PARALLEL = re.compile(r"thread|core|cpu|worker|job|proc", re.IGNORECASE)
-"""An axis of such a name should make what is done faster."""
+"""Names of parameters whose larger values should make a benchmark faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
-    """The rows of one metric of one benchmark along one axis, all else fixed."""
+    """The rows of one metric of one benchmark along one axis, with all other parameters fixed."""
 
     benchmark: str
     metric: str
@@ -57,7 +54,7 @@ class _Family:
 
 
 def curve_sections(gathered: Gathered) -> tuple[Section, ...]:
-    """Draw each metric against each numeric axis, and the speed-up where the axis is one of threads."""
+    """Return each metric against each numeric axis, and the speed-up along thread axes."""
     sections: list[Section] = []
     taken: list[str] = []
     for family in _families(gathered):
@@ -70,7 +67,7 @@ def curve_sections(gathered: Gathered) -> tuple[Section, ...]:
 
 
 def samples_section(gathered: Gathered) -> Section | None:
-    """Draw every sample of the figure that the question is about, subject by subject."""
+    """Return every sample of the metric of the study's question, by subject."""
     lead = gathered.lead
     rows = [row for row in gathered.rows_of(lead) if row.values] if lead is not None else []
     if not rows or lead is None or max(len(row.values) for row in rows) < 2:
@@ -115,7 +112,7 @@ def _families(gathered: Gathered) -> Iterator[_Family]:
 
 
 def _fixed(rows: Sequence[Row], axis: str) -> list[Point]:
-    """Where the other parameters stand in figures: at each text that one can be, numbers at their largest."""
+    """Yield the values of the other parameters: each text, and the largest of numbers."""
     places = dict.fromkeys(row.point.without([axis]) for row in rows if row.values)
     largest: dict[tuple[tuple[str, Value], ...], Point] = {}
     for place in sorted(places, key=_size):
@@ -171,7 +168,7 @@ def _curve_point(gathered: Gathered, family: _Family, row: Row) -> Iterator[Curv
 
 
 def _given_up(gathered: Gathered, family: _Family) -> Iterator[GivenUp]:
-    """The points that were planned and gave nothing: what failed there, or that larger ones were left out."""
+    """Return the planned points without a sample, with their failure or the failed smaller point."""
     study = gathered.view.study
     benchmark = study.benchmarks[family.benchmark]
     by_place = {(row.subject, row.point): row for row in family.rows}
@@ -228,7 +225,7 @@ def _limit(gathered: Gathered, family: _Family, failure: Failure | None) -> floa
 
 
 def _table(gathered: Gathered, family: _Family, lost: Sequence[GivenUp], name: str) -> Table:
-    """Places down, subjects across."""
+    """Return the table with points as rows and subjects as columns."""
     names = list(dict.fromkeys(gathered.subject_name(row) for row in family.rows))
     texts = {
         (gathered.subject_name(row), _number(row.point[family.axis])): row_figure(row) for row in family.rows
@@ -252,7 +249,7 @@ LONGEST_LABEL = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A row of the figure: one point, or all points of a benchmark, with each subject's shift by its name."""
+    """A row of the chart: one point, or all points of a benchmark, with each subject's difference by its name."""
 
     label: str
     whole: bool
@@ -260,13 +257,13 @@ class Line:
 
     @property
     def size(self) -> float:
-        """How far the subject that differs most lies from the reference; nothing where none does for sure."""
+        """The largest sure difference of a subject from the reference; zero without one."""
         told = (abs(math.log(each.comparison.effect)) for each in self.shifts.values() if each.differs)
         return max(told, default=0.0)
 
 
 def heat_section(gathered: Gathered) -> Section | None:
-    """Draw every benchmark at every point, subject by subject, where there are several of both."""
+    """Return every benchmark at every point for each subject; `None` without several points to compare."""
     rows = [row for row in gathered.compared_rows if row.metric != MEMORY]
     opposite = [pair for pair in sides(rows, gathered.variants) if not _answered(gathered, *pair)]
     places = {(row.benchmark, row.metric, row.point) for _, row in opposite}
@@ -303,7 +300,7 @@ def _answered(gathered: Gathered, first: Row, row: Row) -> bool:
 
 
 def _lacks_turns(gathered: Gathered) -> bool:
-    """Whether nothing says that the samples were taken in turns: others took them, or a search did."""
+    """Whether the samples are not interleaved: imported samples, and those of a search."""
     searched = gathered.search is not None and len(gathered.variants) < 2
     return searched or gathered.view.study.walked.kind == "samples"
 
@@ -313,7 +310,7 @@ def _in_turns(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts
 
 
 def _apart(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
-    """Compare all values of the one with all of the other, point by point: nothing pairs them."""
+    """Compare all values of both at each point, because nothing pairs them."""
     known = [each for each in opposite if comparable(*each)]
     return Shifts(
         at=tuple(
@@ -331,14 +328,14 @@ def _apart(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
 
 
 def _disturbed(gathered: Gathered, row: Row) -> bool:
-    """Whether a row's values have some among them that were taken while something else was at work."""
+    """Whether a row uses noisy values."""
     marks = by_round(gathered.view, gathered.measured_here, row).values()
     quiet = sum(weight(each.flags) > 0.0 for each in marks)
     return quiet < len(marks) and not enough_quiet(quiet, least=gathered.view.study.measure.invocations.least)
 
 
 def _lines(gathered: Gathered, rows: Sequence[Row], found: Shifts) -> Iterator[Line]:
-    """Give the rows of the figure, grouped by benchmark: above its points the benchmark as a whole."""
+    """Yield the rows of the chart by benchmark: the benchmark as a whole, then its points."""
     at: dict[tuple[str, str, Point], dict[str, Shift]] = {}
     over: dict[tuple[str, str], dict[str, Shift]] = {}
     for each in found.at:
@@ -369,12 +366,12 @@ def _label(text: str) -> str:
 
 
 def _point_name(point: Point) -> str:
-    """Name a point: texts by themselves, numbers with what they are of."""
+    """Return a point in words: texts alone, numbers with their parameters."""
     return " ".join(value if isinstance(value, str) else f"{name}={value}" for name, value in point.values)
 
 
 def that_differ_most(lines: Sequence[Line]) -> list[Line]:
-    """Give all lines, or as many as are drawn: benchmarks as a whole, and the points that differ most."""
+    """Return the lines to draw: benchmarks as a whole, and the points with the largest differences."""
     if len(lines) <= MOST_ROWS:
         return list(lines)
     kept = set(sorted(range(len(lines)), key=lambda at: (not lines[at].whole, -lines[at].size))[:MOST_ROWS])
@@ -398,7 +395,7 @@ def _cell(line: Line, column: str) -> Cell:
 
 
 def _counted(found: Shifts) -> str:
-    """Say how many benchmarks and points differ."""
+    """Return how many benchmarks and points differ."""
     differ = [sum(each.differs for each in some) for some in (found.over, found.at)]
     points = f"{differ[1]} of {len(found.at)} points differ for sure"
     if not found.over:
@@ -410,7 +407,7 @@ def _counted(found: Shifts) -> str:
 
 
 def _tables(lines: Sequence[Line]) -> Iterator[Table]:
-    """A table of benchmarks as a whole, and one of every point."""
+    """Yield a table of benchmarks as a whole, and one of every point."""
     subjects = {name for line in lines for name in line.shifts}
     head = (
         "benchmark",

@@ -1,4 +1,4 @@
-"""What a report is made of: everything a store holds of a study, read once."""
+"""The data of a report: everything that a store has of a study, read once."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 MEMORY = "peak_memory"
 MOST_REVISIONS = 6
-"""So many revisions are drawn as subjects beside each other at most."""
+"""Maximum number of revisions that are compared as subjects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """One figure along a history: which metric of which benchmark at which point, and its unit."""
+    """A metric of a benchmark at one point along a history."""
 
     benchmark: str
     metric: str
@@ -51,20 +51,20 @@ class Followed:
     better: Better
 
     def is_of(self, row: Row) -> bool:
-        """Whether a row measures it."""
+        """Whether a row has this metric."""
         return (row.benchmark, row.metric, row.point) == (self.benchmark, self.metric, self.point)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a study's question is about: a metric of a benchmark, at a point, or at each where that is left open."""
+    """The metric of a study's question: of one benchmark, at one point, or at every point."""
 
     benchmark: str
     metric: str
     point: Point | None
 
     def is_of(self, row: Row) -> bool:
-        """Whether a row measures it."""
+        """Whether a row has this metric."""
         return (row.benchmark, row.metric) == (self.benchmark, self.metric) and self.point in (
             None,
             row.point,
@@ -73,9 +73,9 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """Everything a report is made of; `search` is the one whose answer it tells, with its steps.
+    """The data of a report; `search` is the one with the report's answer, with its steps.
 
-    Change points are still being looked for while what does not depend on them is made.
+    An engine computes change points while independent parts of the report are made.
     """
 
     view: View
@@ -92,17 +92,17 @@ class Gathered:
 
     @cached_property
     def along_history(self) -> HistoryChanges:
-        """Every change along the history of every metric but memory."""
+        """Every change along the history of every metric except memory."""
         return with_answers(self.looking.outcome(), self.view.study, self.searches)
 
     @cached_property
     def changes(self) -> tuple[HistoryChange, ...]:
-        """The changes along the history that are at the alert level."""
+        """The changes along the history at the alert level."""
         return self.along_history.alerts
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """Where each revision stands in the history."""
+        """The position of each revision in the history."""
         return {revision.id: position for position, revision in enumerate(self.revisions)}
 
     @cached_property
@@ -112,7 +112,7 @@ class Gathered:
 
     @cached_property
     def revision_texts(self) -> Mapping[str, tuple[str, str, str]]:
-        """How each revision stands in a table: its place in the history, its name, its message."""
+        """Position, name and message of each revision, for tables."""
         return {
             each.id: (str(position), revision_mark(each), escaped(each.summary))
             for position, each in enumerate(self.revisions)
@@ -127,7 +127,7 @@ class Gathered:
         return found
 
     def rows_of(self, followed: Followed) -> Sequence[Row]:
-        """The rows that measure a figure."""
+        """Return the rows with a metric."""
         return self.by_figure.get((followed.benchmark, followed.metric, followed.point), ())
 
     @cached_property
@@ -143,7 +143,7 @@ class Gathered:
 
     @cached_property
     def compared(self) -> tuple[Revision, ...]:
-        """The revisions that are drawn as subjects: both ends, and both sides of what changed, as fit."""
+        """The revisions that are compared as subjects: both ends, and both sides of changes."""
         if len(self.variants) > 1:
             return self.measured[-1:]
         ends = [*self.measured[:1], *self.measured[-1:]]
@@ -153,27 +153,27 @@ class Gathered:
 
     @cached_property
     def compared_rows(self) -> tuple[Row, ...]:
-        """The rows of the revisions that are drawn as subjects."""
+        """The rows of the revisions that are compared as subjects."""
         ids = {revision.id for revision in self.compared}
         return tuple(row for row in self.rows if row.subject.revision.id in ids)
 
     @cached_property
     def palette(self) -> Palette:
-        """One colour for each variant and for each revision that is drawn as a subject."""
+        """One colour for each variant and each revision that is compared as a subject."""
         return Palette((*self.variants, *(revision_mark(revision) for revision in self.compared)))
 
     def subject_name(self, row: Row) -> str:
-        """What a row's subject is called where subjects are beside each other."""
+        """Return the name of a row's subject in comparisons."""
         return row.subject.variant if len(self.variants) > 1 else revision_mark(row.subject.revision)
 
     @cached_property
     def answers(self) -> tuple[Mapping[str, Json], ...]:
-        """What the search answered, one for each metric; nothing before it has ended."""
+        """The search's answers, one for each metric; empty before it has ended."""
         return () if self.search is None else answers_of(self.search)
 
     @cached_property
     def asked(self) -> Asked | None:
-        """What the study says that it asks about: the metric of `find`, else the first derived one."""
+        """The metric of the study's question: that of `find`, else the first derived one."""
         study = self.view.study
         for text in (*study.find.metric, *study.derived):
             found = self._resolved(text, None)
@@ -187,7 +187,7 @@ class Gathered:
 
     @cached_property
     def told_of_asked(self) -> tuple[Row, ...]:
-        """The rows with values of what the study asks about, in the order of the history."""
+        """The rows with values of the study's question, in the order of the history."""
         asked = self.asked
         if asked is None:
             return ()
@@ -195,14 +195,14 @@ class Gathered:
 
     @cached_property
     def largest_change(self) -> HistoryChange | None:
-        """The largest change along the history: of what the study asks about, of anything where that has no values."""
+        """The largest change along the history, of the study's question if that has values."""
         asked = self.asked if self.told_of_asked else None
         own = [change for change in self.changes if asked is None or asked.is_of(change.row)]
         return max(own, key=lambda each: abs(math.log(each.point.effect)), default=None)
 
     @cached_property
     def lead(self) -> Followed | None:
-        """The figure that the study's question is about."""
+        """The metric of the study's question at one point."""
         answered = sorted(self.answers, key=lambda each: not each.get("changes"))
         texts = [(str(each["metric"]), str(each["variant"])) for each in answered]
         if not texts and self.search is not None:
@@ -220,7 +220,7 @@ class Gathered:
         return None if first is None else self.followed(first)
 
     def followed(self, row: Row) -> Followed:
-        """What a row measures, as something that can be followed."""
+        """Return the metric of a row."""
         study = self.view.study
         declared = study.derived.get(row.metric) or study.benchmarks[row.benchmark].metrics.get(row.metric)
         known = declared or study.benchmarks[row.benchmark].measured.get(row.metric)
@@ -233,7 +233,7 @@ class Gathered:
         )
 
     def _resolved(self, text: str, variant: str | None) -> Followed | None:
-        """What a text names in a variant, or in the first that has it; nothing where none has."""
+        """Return the metric that a text names in a variant, or in the first that has it; `None` without one."""
         study = self.view.study
         for each in study.variants if variant is None else (variant,):
             with suppress(TargetError):
@@ -249,9 +249,9 @@ class Gathered:
 
 
 def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gathered:
-    """Read everything that a report is made of. Makes and measures nothing.
+    """Read the data of a report. Builds and measures nothing.
 
-    `engine` looks for change points; without one, that is done here.
+    `engine` computes change points; without one, this process does.
     """
     thinker = engine or LocalEngine()
     known = searches(view)
@@ -280,14 +280,14 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
 def _along(
     view: View, measured: MeasuredHere, metrics: Sequence[str], kept: list[Sequence[Row]]
 ) -> Iterator[Sequence[Row]]:
-    """Give all rows but those of memory, benchmark by benchmark; all are kept as they are made."""
+    """Yield all rows except those of memory, by benchmark, and collect them in `kept`."""
     for part in rows_by_benchmark(view, measured, metrics, (MEMORY,)):
         kept.append(part)
         yield [row for row in part if row.metric != MEMORY]
 
 
 def _metrics(view: View, known: Sequence[SearchRecord]) -> list[str]:
-    """Every metric that is told of beside memory: those that lead, and those that were searched for."""
+    """Return the metrics of a report, except memory: leading ones, and those of searches."""
     study = view.study
     names = [name for benchmark in study.benchmarks.values() for name in benchmark.leading]
     for record in known:

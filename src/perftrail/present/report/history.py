@@ -1,7 +1,4 @@
-"""A report's sections along the history: each metric with what happened on the way.
-
-What happened along a history, as its figure marks it: changes, releases, failures, stretches, steps.
-"""
+"""Sections of a report along the history: each metric with its changes, releases, failures and search steps."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def events(gathered: Gathered, followed: Followed) -> Events:
-    """What happened along the history: found and seen changes, releases, what failed, the search's steps."""
+    """Return the events along the history: changes, releases, failures, broken ranges, and steps of the search."""
     is_lead = followed == gathered.lead
     told = [
         Mark(position=gathered.positions[id_], word=word)
@@ -65,7 +62,7 @@ def events(gathered: Gathered, followed: Followed) -> Events:
 
 
 def _told(gathered: Gathered) -> Iterator[tuple[str, str]]:
-    """The culprits of the answers: of a range, its last revision."""
+    """Return the culprits of the answers; for a range, its last revision."""
     lead = gathered.lead
     for answer in gathered.answers:
         if lead is not None and str(answer["benchmark"]) != lead.benchmark:
@@ -79,12 +76,12 @@ def _told(gathered: Gathered) -> Iterator[tuple[str, str]]:
 
 
 def culprits(gathered: Gathered) -> list[int]:
-    """Where the culprits of the answers stand in the history."""
+    """Return the positions of the culprits."""
     return [gathered.positions[id_] for id_, _ in _told(gathered) if id_ in gathered.positions]
 
 
 def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
-    """Where the label changes along the history."""
+    """Yield the positions at which the label changes."""
     before = ""
     for position, revision in enumerate(revisions):
         if revision.label not in {"", before, revision.id}:
@@ -101,7 +98,7 @@ def _failed(gathered: Gathered) -> Iterator[Mark]:
 
 
 def _gaps(gathered: Gathered) -> Iterator[Gap]:
-    """Stretches that cannot be checked out: those that a search met, and those that the study leaves out."""
+    """Yield the ranges without samples: broken ranges of a search, and ranges that the study skips."""
     for answer in gathered.answers[:1]:
         for each in records(answer.get("broken_ranges")):
             ends = each.get("revisions")
@@ -122,7 +119,7 @@ def _runs(places: Sequence[int], why: str) -> Iterator[Gap]:
 
 
 def _steps(gathered: Gathered) -> Iterator[Mark]:
-    """In which step of the search each revision was measured first."""
+    """Yield the step of the search that first measured each revision."""
     seen: set[str] = set()
     for step in gathered.steps:
         id_ = str(step.action.get("measure"))
@@ -132,19 +129,19 @@ def _steps(gathered: Gathered) -> Iterator[Mark]:
 
 
 def records(value: Json) -> list[dict[str, Json]]:
-    """Give the objects of a list in JSON."""
+    """Return the objects of a JSON list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 LEAST = 3
-"""A history of fewer measured revisions is no history."""
+"""Minimum number of measured revisions of a chart along the history."""
 
 MOST_SECTIONS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Drawn:
-    """What was measured along the history, and the figure of it."""
+    """A metric along the history, and its chart."""
 
     followed: Followed
     points: Sequence[Along]
@@ -152,7 +149,7 @@ class _Drawn:
 
 
 def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[Along]]:
-    """Estimate what is drawn of the first figures whatever changed, while it is still looked for what did."""
+    """Estimate the points of the first charts, while the changes are being computed."""
     first = islice(gathered.by_figure.values(), MOST_SECTIONS - 1)
     return {
         (followed := gathered.followed(rows[0])): along_history(gathered, followed)
@@ -164,9 +161,9 @@ def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[Along]]:
 def history_sections(
     gathered: Gathered, *, known: Callable[[Figure], None] | None = None
 ) -> tuple[Section, ...]:
-    """Give each metric that was measured along the history, the one that the question is about first.
+    """Return a section for each metric along the history, that of the study's question first.
 
-    `known` is told of each figure before any table is made.
+    `known` is called with each chart before any table is made.
     """
     ahead, lead = _points_ahead(gathered), gathered.lead
     every = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
@@ -192,7 +189,7 @@ def history_sections(
 
 
 def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
-    """One line for each figure, where there are more than can be drawn."""
+    """Return one line for each metric, if there are too many to draw."""
     rows = []
     for followed in every:
         found = [row for row in gathered.rows_of(followed) if row.values]
@@ -265,7 +262,7 @@ def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
 
 
 def _texts(gathered: Gathered, followed: Followed, points: Sequence[Along]) -> Sequence[tuple[str, ...]]:
-    """The figures that are drawn; from the search's steps where the rows of the store are of other builds."""
+    """Return the values of the charts; from the search's steps if the store has none under today's builds."""
     rows = gathered.rows_of(followed)
     if rows:
         return [
@@ -302,7 +299,7 @@ def _table(gathered: Gathered, drawn: _Drawn) -> Table:
 
 
 def along_history(gathered: Gathered, followed: Followed) -> list[Along]:
-    """Give a figure at each revision that was measured, in the order of the rows."""
+    """Return a metric at each measured revision, in the order of the rows."""
     rows = [row for row in gathered.rows_of(followed) if row.values]
     if not rows and followed == gathered.lead:
         return _searched_points(gathered)
@@ -325,7 +322,7 @@ def _point(gathered: Gathered, row: Row) -> Along:
 
 
 def _searched_points(gathered: Gathered) -> list[Along]:
-    """What the search read, where the store has nothing under today's builds (another toolchain, for instance)."""
+    """Return a search's values, if the store has none under today's builds, for example after a change of toolchain."""
     assert gathered.search is not None or not gathered.steps
     read: dict[str, list[float]] = {}
     for step in gathered.steps:

@@ -1,4 +1,4 @@
-"""`report`: everything a store holds of a study, put together as one page."""
+"""`report`: everything that a store has of a study, as one page."""
 
 from __future__ import annotations
 
@@ -41,11 +41,10 @@ def make_report(
     engine: Engine | None = None,
     known: Callable[[Figure], None] | None = None,
 ) -> Page:
-    """Put a report together. Makes and measures nothing.
+    """Return the report of a study. Builds and measures nothing.
 
-    `results` is the directory whose logs it quotes, `findings` gives what is told after the figures. `engine` looks
-    for change points; `known` is told of figures as soon as they are, before what stands around them. Raises
-    `NoAnswer` when there is nothing to tell of.
+    `results` is the directory of quoted logs, `findings` returns sections after the charts. `engine` computes change
+    points; `known` is called with each chart as soon as it is known. Raises `NoAnswer` for an empty store.
     """
     return report_of(gather(view, results, engine=engine), findings=findings, known=known)
 
@@ -56,7 +55,7 @@ def report_of(
     findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
     known: Callable[[Figure], None] | None = None,
 ) -> Page:
-    """Put a report together of what was gathered already, as `make_report` does."""
+    """Return the report of gathered data, like `make_report`."""
     if not gathered.rows and not gathered.searches:
         raise NoAnswer(NOTHING_MEASURED)
     histories = history_sections(gathered, known=known)
@@ -84,7 +83,7 @@ def report_of(
 
 
 def _answer(gathered: Gathered, beside: Sequence[SideBySide], claims: Section | None) -> Verdict:
-    """The answer, with what became of the study's claims where it has any."""
+    """Return the answer, with the result of the study's claims if there are any."""
     told = verdict(gathered, beside)
     notes = sample_notes(gathered.view, gathered.measured_here)
     told = replace(told, facts=(*told.facts, *(Fact(label="Samples", text=sentence(note)) for note in notes)))
@@ -96,9 +95,9 @@ def _answer(gathered: Gathered, beside: Sequence[SideBySide], claims: Section | 
 def _by_question(
     gathered: Gathered, histories: tuple[Section, ...], curves: tuple[Section, ...], drawn: list[Section]
 ) -> list[Section]:
-    """Order the figures: a search's along the history, a run's along the axis it has, or beside each other.
+    """Order the sections: along the history after a search, else along an axis or as comparisons.
 
-    What the study's question is about comes first.
+    The study's question comes first.
     """
     if gathered.search is not None:
         return [*histories, *curves, *drawn]

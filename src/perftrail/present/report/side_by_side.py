@@ -1,7 +1,4 @@
-"""Subjects beside each other: pairs of invocations that ran in turns, and what they say.
-
-Subjects beside each other whose samples others took, so that nothing pairs them: one sample against another.
-"""
+"""Compare subjects in a report: by interleaved pairs, or all values of both if nothing pairs them."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from perftrail.stats.comparison import Comparison
 
     Taken = tuple[tuple[Row, Row], list[Pair]]
-    """A point of two subjects: the reference's row and the other's, and the pairs of both."""
+    """A point of two subjects: the rows of the reference and of the subject, and the pairs of both."""
 
 
 def comparable(first: Row, second: Row) -> bool:
@@ -38,12 +35,12 @@ def comparable(first: Row, second: Row) -> bool:
 
 
 def compare_rows(first: Row, second: Row, *, comparisons: int) -> Comparison:
-    """Compare two rows' samples, one of so many comparisons in a report, which share its error."""
+    """Compare two rows' samples; all `comparisons` of a report share one family-wise error rate."""
     return compare_unpaired(first.values, second.values, level=FAMILY_ERROR / comparisons)
 
 
 def ratios_apart(first: Row, second: Row) -> Sequence[float]:
-    """Give the second row's values as ratios to the median of the first's."""
+    """Return the second row's values as ratios to the median of the first's."""
     middle = statistics.median(first.values)
     return tuple(value / middle for value in second.values)
 
@@ -54,12 +51,11 @@ MOST_ROWS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:
-    """A subject compared with the reference in one metric of one benchmark, over every point both have.
+    """A subject compared with the reference in one metric of one benchmark, over every common point.
 
-    Over several points the effect is the geometric mean of the points' own.
-    Where nothing was taken `in_turns` it is at one point, of all values of the one against all of the other.
-    `decides`: not where a time was taken while something else was at work. `asked`: it is what the study's question
-    is about.
+    Over several points the effect is the geometric mean. Without `in_turns` the comparison is at one point, of all
+    values of both. `decides` is false for times from noisy samples. `asked`: it is the metric of the study's
+    question.
     """
 
     name: str
@@ -78,32 +74,32 @@ class SideBySide:
 
     @property
     def figure(self) -> str:
-        """What is compared: benchmark, metric and where."""
+        """The compared metric: benchmark, name and point."""
         return f"{self.benchmark}.{self.metric} {self.where}".strip()
 
     @property
     def verdict(self) -> str:
-        """The verdict's word; unclear where the samples decide nothing."""
+        """The verdict's word; unclear if the samples decide nothing."""
         return str(self.comparison.verdict if self.decides else Verdict.UNCLEAR)
 
     @property
     def differs(self) -> bool:
-        """Whether the two differ for sure."""
+        """Whether the two differ significantly."""
         return self.verdict in ("faster", "slower")
 
     @property
     def size(self) -> float:
-        """How far apart the two are: the larger over the smaller."""
+        """The larger value over the smaller."""
         return max(self.comparison.effect, 1.0 / self.comparison.effect)
 
     @property
     def counted(self) -> str:
-        """What the comparison's numbers count."""
+        """The noun that the comparison's numbers count."""
         return "pairs" if self.in_turns else "values"
 
     @property
     def words(self) -> str:
-        """The verdict as people read it."""
+        """The verdict for people."""
         found = self.comparison
         if self.differs:
             good = (found.effect < 1.0) == (self.better == "lower")
@@ -119,7 +115,7 @@ class SideBySide:
 def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
     """Compare the subjects with the first: variants at one revision, else the newest revision with the oldest.
 
-    Only what `run` measured in one block can be paired; a search's invocations cannot, so after one there are none.
+    Only invocations of one block can be paired. A search's cannot, so it has no comparisons.
     """
     several = len(gathered.variants) > 1
     if not gathered.compared or (gathered.search is not None and not several):
@@ -132,7 +128,7 @@ def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
 
 
 def by_metric(found: Sequence[SideBySide]) -> tuple[SideBySide, ...]:
-    """Put what is asked first, then metric after metric, those of times before others."""
+    """Order comparisons: the study's question first, then by metric, times first."""
     metrics = list(dict.fromkeys(each.metric for each in found))
     return tuple(
         sorted(found, key=lambda each: (not each.asked, each.unit != "s", metrics.index(each.metric)))
@@ -140,7 +136,7 @@ def by_metric(found: Sequence[SideBySide]) -> tuple[SideBySide, ...]:
 
 
 def most_telling(found: Sequence[SideBySide]) -> list[SideBySide]:
-    """Choose the comparisons that there is room for: what is asked, then what differs most for sure; in their order."""
+    """Return the comparisons to draw: the study's question, then the largest sure differences, in their order."""
     order = sorted(
         range(len(found)),
         key=lambda at: (not found[at].asked, -found[at].size if found[at].differs else 0.0),
@@ -183,13 +179,13 @@ def stored_row(gathered: Gathered, first: Row, second: Row) -> StoredRow | None:
 
 
 def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[SideBySide, ...]:
-    """Compare imported samples, which nothing says were taken in turns, at each point."""
+    """Compare imported samples, which may not be interleaved, at each point."""
     pairs = [(first, second) for first, second in sides(rows, gathered.variants) if comparable(first, second)]
     return by_metric([apart_of(gathered, *pair, comparisons=len(pairs)) for pair in pairs])
 
 
 def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> SideBySide:
-    """Compare two rows whose samples were not taken in turns; one of `comparisons`, which share an error."""
+    """Compare two rows of samples that are not interleaved; all `comparisons` share one error rate."""
     asked = gathered.asked
     return SideBySide(
         name=gathered.subject_name(second),
@@ -207,7 +203,7 @@ def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -
 
 
 def beside_section(gathered: Gathered, beside: Sequence[SideBySide]) -> Section | None:
-    """Draw the comparisons, with their table; nothing where there are none."""
+    """Return the chart and table of the comparisons; `None` without any."""
     if not beside:
         return None
     drawn = most_telling(beside)
@@ -253,7 +249,7 @@ def beside_section(gathered: Gathered, beside: Sequence[SideBySide]) -> Section 
 
 
 def _of_how_many(beside: Sequence[SideBySide]) -> str:
-    """Say what is drawn of more comparisons than there is room for."""
+    """Return how many of the comparisons are drawn."""
     sure = sum(each.differs for each in beside)
     return (
         f"Of {len(beside)} comparisons {sure} differ for sure. Drawn are {MOST_ROWS}: what is asked, then what differs "
@@ -262,7 +258,7 @@ def _of_how_many(beside: Sequence[SideBySide]) -> str:
 
 
 def _row_name(each: SideBySide, *, several: bool) -> str:
-    """Name a row of the figure: with what it compares, where `several` figures are compared."""
+    """Return the name of a chart's row, with its metric if there are `several`."""
     figure = f"{each.benchmark}.{each.metric}" if several else ""
     return " ".join(part for part in (each.name, figure, "" if each.in_turns else each.where) if part)
 
@@ -281,7 +277,7 @@ def _texts(each: SideBySide) -> tuple[str, ...]:
 
 
 def taken_in_turns(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Taken]:
-    """Give the points that have pairs of the same block, each with those that tell something."""
+    """Return the points with pairs of the same blocks, each with its usable pairs."""
     view, measured = gathered.view, gathered.measured_here
     every = [(rows, paired(*(by_block(view, measured, row) for row in rows))) for rows in points]
     found = [(rows, pairs) for rows, pairs in every if pairs]
@@ -292,12 +288,12 @@ def taken_in_turns(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> lis
 
 
 def pairs_in(taken: Sequence[Taken]) -> int:
-    """How many pairs some points have together."""
+    """Return the number of pairs of some points."""
     return sum(len(pairs) for _, pairs in taken)
 
 
 def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -> SideBySide:
-    """Compare by pairs of the same block over some points; one of `comparisons`, which share an error."""
+    """Compare by pairs of the same blocks over some points; all `comparisons` share one error rate."""
     points = [rows for rows, _ in taken]
     groups = [pairs for _, pairs in taken]
     pairs = [pair for each in groups for pair in each]
@@ -320,7 +316,7 @@ def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -
 
 
 def _where(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> str:
-    """Say over how many points a comparison goes, or which one was picked of several."""
+    """Return the number of points of a comparison, or its only point."""
     if len(points) > 1:
         return f"over {len(points)} points"
     asked = gathered.asked

@@ -1,4 +1,4 @@
-"""What a report says of revisions, rows and figures: names that stay text, short enough to be read."""
+"""Names of revisions, rows and values in a report: escaped and short."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 def revision_title(revision: Revision) -> str:
-    """Name a revision in a sentence: short id, label, and what its message says."""
+    """Return a revision for a sentence: short id, label, and message."""
     label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
     told = revision.summary and revision.id not in revision.summary
     return f"{revision.short}{label}{f' “{escaped(revision.summary)}”' if told else ''}"
 
 
 def revision_mark(revision: Revision) -> str:
-    """Name a revision where there is little room: its label and its short id."""
+    """Return a revision for a narrow place: short id and label."""
     label = revision.label if revision.label != revision.id else ""
     return escaped(f"{revision.short} {label}".strip(), longest=40)
 
 
 def row_metric(row: Row) -> str:
-    """Name what a row measures: benchmark, metric, point."""
+    """Return the metric of a row: benchmark, metric, point."""
     point = f" at {escaped(str(row.point))}" if row.point.values else ""
     return f"{row.benchmark}.{row.metric}{point}"
 
 
 def row_figure(row: Row) -> str:
-    """Write a row's median with its interval, or that there is none."""
+    """Return a row's median with its interval."""
     found = row.estimate
     if found is None:
         return "no value"
@@ -47,25 +47,25 @@ def row_figure(row: Row) -> str:
 
 
 def effect_words(value: float, low: float, high: float, *, interval: str = "95 % interval") -> str:
-    """Write an effect: direction, ratio, interval."""
+    """Return an effect: direction, ratio, interval."""
     digits = decimals(value, low, high)
     return f"{relative(value)} (× {value:.{digits}f}, {interval} {low:.{digits}f} to {high:.{digits}f})"
 
 
 def size_words(point: ChangePoint) -> str:
-    """Write how large a change is compared with the noise."""
+    """Return the size of a change compared with the noise."""
     low, high = point.size_low, point.size_high
     digits = decimals(point.size, low, high)
     return f"{point.size:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}] times the noise of one revision"
 
 
 def certainty_words(point: ChangePoint) -> str:
-    """Write how sure a change along the history is."""
+    """Return how certain a change along the history is."""
     return f"{size_words(point)}; a false alarm with probability {max(point.p_value, 1e-300):.1g} at most"
 
 
 def correlation_words(found: Correlation) -> str:
-    """Write that neighbouring revisions resemble each other, and what follows."""
+    """Return that neighbouring revisions are correlated, and what follows."""
     return (
         f"neighbouring revisions resemble each other: correlation {found.value:.2f} "
         f"[{found.low:.2f}, {found.high:.2f}]. Small changes cannot be separated from such noise"
@@ -73,7 +73,7 @@ def correlation_words(found: Correlation) -> str:
 
 
 def slug(text: str, taken: Collection[str] = ()) -> str:
-    """Make a file name of any text: letters, digits and dashes, unlike those taken.
+    """Return a file name for any text: letters, digits and dashes, different from those in `taken`.
 
     >>> slug("../../etc/passwd"), slug("mt real", {"mt-real"})
     ('etc-passwd', 'mt-real-2')

@@ -1,11 +1,11 @@
-"""Files of a program, for drafting its first study."""
+"""Read the files and manifests of a program, which may contain anything, for drafting its first study."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perftrail.model.placeholders import fill_some
 
@@ -95,3 +95,25 @@ def usable(path: str) -> bool:
         and not set(path) & set(" '\"`$\\{}*?[]<>|&;()#!")
         and ".." not in path.split("/")
     )
+
+
+def table(within: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """Return a table inside tables, an empty one if there is none.
+
+    >>> table({"a": {"b": {"c": 1}}}, "a", "b"), table({"a": []}, "a", "b")
+    ({'c': 1}, {})
+    """
+    found: object = within
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def text(value: object) -> str:
+    """Return a value if it is text, else empty text."""
+    return value if isinstance(value, str) else ""
+
+
+def names(value: object) -> tuple[str, ...]:
+    """Return the texts of a list, empty for other values."""
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()

@@ -18,8 +18,7 @@ from perftrail.verbs.init.draft import (
     choose,
     of_program,
 )
-from perftrail.verbs.init.systems.manifests import names, table, text
-from perftrail.verbs.init.tree import usable
+from perftrail.verbs.init.tree import names, table, text, usable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from perftrail.verbs.init.draft import PLACEHOLDER, Building, Step, Trial, nothing, of_script
-from perftrail.verbs.init.systems.manifests import table, text
-from perftrail.verbs.init.tree import usable
+from perftrail.verbs.init.tree import table, text, usable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

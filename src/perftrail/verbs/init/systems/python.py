@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perftrail.verbs.init.draft import PLACEHOLDER, Building, Step, Trial, nothing, of_script
-from perftrail.verbs.init.systems.manifests import table, text
+from perftrail.verbs.init.tree import table, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
