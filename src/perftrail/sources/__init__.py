@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
-    """Open the source whose history a study walks, as `open_asked` does."""
+    """Open the source that a study searches, like `open_asked`."""
     return open_asked(study.walked, cache=cache, starter=starter)
 
 
 def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[str] = ()) -> Source:
-    """Open a source; what it copies or downloads is kept below the directory `cache`.
+    """Open a source; its copies and downloads are stored below the directory `cache`.
 
-    `folders` are all of a directory that is used, the whole of it without any. Reads nothing yet. Raises
-    `SourceError` when the tool that it needs is not installed.
+    `folders` are the used parts of a directory, all of it without any. Reads nothing yet. Raises `SourceError` if a
+    required tool is not installed.
     """
     match asked.kind:
         case "git":
@@ -51,7 +51,7 @@ def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[
 
 
 def open_patches(study: Study, source: Source, *, cache: str, starter: Starter) -> GitPatches | PlainPatches:
-    """Give what fits patches to a study's revisions: in a history also what a revision changed."""
+    """Open the object that back-ports patches to revisions of a study's source."""
     if study.walked.kind == "git":
         return GitPatches(study.walked, cache=cache, starter=starter)
     if isinstance(source, FossilSource):

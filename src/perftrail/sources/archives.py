@@ -1,7 +1,4 @@
-"""Releases in a plain table: for each version an archive, by path or by address.
-
-Gets archives: from this machine as they are, from an address once, each checked against its checksum.
-"""
+"""Releases as archives in the study file, by path or by address, each checked against its checksum."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_ARCHIVE_BYTES = 4 << 30
-"""More than any source release has; an address that never stops sending is left then."""
+"""Larger than any source release; longer downloads are stopped."""
 
 _TIMEOUT_SECONDS = 60.0
 _PIECE_BYTES = 1 << 20
@@ -42,7 +39,7 @@ _RETRIES = Retry(total=3, backoff_factor=0.25, status_forcelist=(500, 502, 503, 
 
 
 def place_of(archive: Archive, base: str) -> str:
-    """Say where an archive lies: its own path or address, or its name below what the source says.
+    """Return the location of an archive: its own path or address, or its name below the source's.
 
     >>> from perftrail.model.source import Archive
     >>> place_of(Archive(version="1", file="a-1.tgz"), "https://x.org/dist")
@@ -58,12 +55,12 @@ def place_of(archive: Archive, base: str) -> str:
 
 
 def is_download(place: str) -> bool:
-    """Whether something has to be downloaded."""
+    """Whether a location must be downloaded."""
     return place.startswith(("https://", "http://"))
 
 
 def fetch(archive: Archive, *, base: str, cache: Path) -> Path:
-    """Give an archive as a file that is what its checksum promises. Raises `CheckoutFailed`."""
+    """Return an archive as a file with the right checksum. Raises `CheckoutFailed`."""
     place = place_of(archive, base)
     if is_download(place):
         return _downloaded(archive, place, cache)
@@ -77,7 +74,7 @@ def fetch(archive: Archive, *, base: str, cache: Path) -> Path:
 
 
 def _downloaded(archive: Archive, address: str, cache: Path) -> Path:
-    """The archive in the cache, which holds only what was checked, by checksum."""
+    """Return the archive in the cache, which holds only checked files, by checksum."""
     kept = cache / archive.sha256.lower()
     if kept.is_file():
         return kept
@@ -89,7 +86,7 @@ def _downloaded(archive: Archive, address: str, cache: Path) -> Path:
 
 
 def _keep(archive: Archive, address: str, kept: Path) -> None:
-    """Download an archive into a file that is there only once it was checked."""
+    """Download an archive into a file that exists only after its check."""
     with tempfile.NamedTemporaryFile(dir=kept.parent, prefix="making-", delete=False) as file:
         making = Path(file.name)
     try:
@@ -102,7 +99,7 @@ def _keep(archive: Archive, address: str, kept: Path) -> None:
 
 
 def _download(address: str, to: Path) -> str:
-    """Write what an address gives into a file and say its checksum."""
+    """Download an address into a file; return its checksum."""
     digest, size = hashlib.sha256(), 0
     with requests.Session() as session:
         for scheme in ("https://", "http://"):
@@ -128,10 +125,9 @@ def _compare(archive: Archive, digest: str, place: str) -> None:
 
 
 class ArchiveSource:
-    """The archives of a study's table, in its order, the first the oldest; a revision's id is its version.
+    """The archives of a study's table, the first being the oldest; a revision's id is its version.
 
-    What a table says of a version is believed only once it is asked for: an archive that is gone, or is not
-    what its checksum promises, is a revision that cannot be had.
+    An archive that is missing, or has another checksum, is a revision that cannot be checked out.
     """
 
     def __init__(self, asked: Asked, *, cache: str) -> None:
@@ -142,7 +138,7 @@ class ArchiveSource:
         self._digests: dict[str, str] = {}
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Give the versions of a range, both ends included; each has the one before it as parent."""
+        """Return the versions of a range, both ends included; each has the previous one as parent."""
         text = self._asked.range if range is None else range
         first, last = self._ends(text)
         return tuple(
@@ -157,24 +153,24 @@ class ArchiveSource:
         )
 
     def within(self, range: str) -> frozenset[str]:
-        """Give the versions of a range; either end may be open."""
+        """Return the versions of a range; either end may be open."""
         first, last = self._ends(range)
         return frozenset(self._versions[first : last + 1])
 
     def merge(self, revision: Revision) -> None:
-        """Give nothing: releases follow each other in one line."""
+        """Return `None`: releases have no merges."""
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Give nothing for each: what a release changes is known only once both are unpacked."""
+        """Return no files: the changed files are unknown before unpacking."""
         return ((),) * len(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Name what an archive holds by its checksum; one that is not there is named by its place."""
+        """Return the identity of an archive's content: its checksum, or the location of a missing one."""
         archive = self._archive(revision)
         return content_key("archive", archive.sha256 or self._digest(archive))
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Fetch an archive, check it, and unpack it; a single directory around everything is left out."""
+        """Fetch an archive, check it, and unpack it without a single enclosing directory."""
         if Path(directory).exists():
             raise CheckoutFailed(f"{directory}: is there already; a release goes into a new directory")
         try:
@@ -197,7 +193,7 @@ class ArchiveSource:
         return self._archives[revision.id]
 
     def _digest(self, archive: Archive) -> str:
-        """The checksum of an archive of this machine whose checksum the table does not give."""
+        """Return the checksum of a local archive that the table does not state."""
         if archive.version not in self._digests:
             path = Path(place_of(archive, self._asked.location))
             if not path.is_file():
@@ -207,7 +203,7 @@ class ArchiveSource:
         return self._digests[archive.version]
 
     def _ends(self, text: str | None) -> tuple[int, int]:
-        """The places in the table of a range's ends."""
+        """Return the positions of a range's ends in the table."""
         ends = parse_range(text) if text else EVERYTHING
         first = self._number(ends.old) if ends.old else 0
         last = self._number(ends.new) if ends.new else len(self._versions) - 1

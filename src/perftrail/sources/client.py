@@ -1,6 +1,6 @@
-"""Runs the command lines of version control and package tools, and keeps what they say.
+"""Run the command lines of version control and package tools, and return their output.
 
-Every one goes through the `Starter`, so that whatever a tool starts dies with perftrail.
+Each goes through the `Starter`, so that its processes end with perftrail.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
 
 QUICK_SECONDS = 300.0
-"""Longer than any query of a large history takes; a tool that hangs is given up then."""
+"""Longer than any query of a large history; a tool that takes longer is killed."""
 
 LONG_SECONDS = 3600.0
-"""For what moves data: clones, check-outs, downloads."""
+"""Limit for commands that move data: clones, check-outs, downloads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a tool said. `ended` says in words how it ended when it failed and is empty when it did not."""
+    """Output of a tool. `ended` describes how it failed; empty after success."""
 
     output: bytes
     errors: str
@@ -45,26 +45,26 @@ class Answer:
 
     @property
     def failed(self) -> bool:
-        """Whether the tool said that it could not do what it was asked."""
+        """Whether the tool failed."""
         return bool(self.ended)
 
     def lines(self) -> list[str]:
-        """What was printed, line by line, bytes that are no text replaced."""
+        """The output line by line; invalid bytes are replaced."""
         return self.output.decode("utf-8", errors="replace").splitlines()
 
     def fields(self) -> list[str]:
-        """What was printed between NUL bytes, bytes that are no text replaced."""
+        """The output between NUL bytes; invalid bytes are replaced."""
         return self.output.decode("utf-8", errors="replace").split("\0")[:-1]
 
     @property
     def why(self) -> str:
-        """The line that best tells why the tool failed, in its own words."""
+        """The cause of the failure in the tool's own words."""
         return telling_line(self.errors) or telling_line("\n".join(self.lines())) or self.ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A tool with the environment that all its commands are run in."""
+    """A tool with the environment of all its commands."""
 
     starter: Starter
     environment: Mapping[str, str]
@@ -78,7 +78,7 @@ class Client:
         timeout_seconds: float = QUICK_SECONDS,
         log: str | Path | None = None,
     ) -> Answer:
-        """Run one command and give what it printed; a `log` gets the command and all it says as well."""
+        """Run one command and return its output; the command and all its output are appended to `log`."""
         with tempfile.TemporaryDirectory(prefix="perftrail-client-") as scratch:
             answer = self._run(command, Path(scratch), str(directory), stdin, timeout_seconds)
         if log is not None:
@@ -110,7 +110,7 @@ class Client:
 
 
 def client_environment(*, without: Sequence[str], keep: Sequence[str] = ()) -> dict[str, str]:
-    """Give our own environment without the variables that begin so, in the language of the tools' authors."""
+    """Return perftrail's environment without variables with some prefixes, in the C locale."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -120,20 +120,20 @@ def client_environment(*, without: Sequence[str], keep: Sequence[str] = ()) -> d
 
 
 def telling_line(text: str) -> str:
-    """Choose the line of a tool's messages that tells why it failed: a complaint, else the last line."""
+    """Return the line of a tool's messages with the cause of its failure: a complaint, else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     complaints = [line for line in lines if line.lower().startswith(("fatal:", "error:"))]
     return (complaints or lines[-1:] or [""])[0]
 
 
 def refuse_control_characters(text: str, *, what: str) -> None:
-    """Raise `SourceError` when a name would be taken for several by a tool that reads line by line."""
+    """Raise `SourceError` for a name with control characters, which a tool could read as several names."""
     if any(character in text for character in "\n\r\0"):
         raise SourceError(f"{what} {text!r}: holds a line end or a NUL; no tool can be asked for it")
 
 
 def _in_words(ended: Ended, timeout_seconds: float) -> str:
-    """How a tool failed, nothing when it did not."""
+    """Return how a tool failed; empty after success."""
     match ended:
         case Exited(code=code):
             words = f"exit code {code}" if code else ""

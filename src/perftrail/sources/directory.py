@@ -1,4 +1,4 @@
-"""A plain directory: a history of one revision, the files as they are now."""
+"""A plain directory as a history of one revision: its present files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from perftrail.model.source import Source as Asked
 
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftrail"})
-"""Version control's own files, and ours: what is built from a tree does not depend on them."""
+"""Files of version control and of perftrail, on which no build depends."""
 
 
 class DirectorySource(Unrelated):
-    """The files below a directory; the revision is named by what they hold, so an edit makes another one.
+    """The files below a directory; the revision's id depends on their content, so each edit makes another revision.
 
-    With `folders`, relative to the directory, only what is in them belongs to it.
+    Only files in `folders`, relative to the directory, belong to it; without any, all do.
     """
 
     def __init__(self, asked: Asked, *, folders: Sequence[str] = ()) -> None:
@@ -39,14 +39,14 @@ class DirectorySource(Unrelated):
         self._root = Path(asked.location)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Give the one revision there is."""
+        """Return the only revision."""
         self.refuse_range(self._asked.range if range is None else range)
         if not self._root.is_dir():
             raise SourceError(f"{self._root}: no such directory; source.location must name one")
         return (Revision(id=self._digest(self._root), summary="the files as they are", label=self._label()),)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Copy the files, links as links; refuses when they are not what the revision was named for."""
+        """Copy the files, links as links. Raises `CheckoutFailed` if they have changed since the revision was named."""
         target = Path(directory)
         if target.exists():
             raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
@@ -106,7 +106,7 @@ def _copy(root: Path, target: Path) -> None:
 
 
 def _names(root: Path) -> list[str]:
-    """Every directory, file and link below a directory, parents first; sockets are no content."""
+    """Yield every directory, file and link below a directory, parents first; sockets do not count."""
     return sorted(_walk(root, ""), key=lambda name: name.split("/"))
 
 

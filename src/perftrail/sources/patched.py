@@ -1,4 +1,4 @@
-"""A history that knows one revision more: an old one with a patch on it, of any kind of source."""
+"""A history with one additional revision: an old one with a patch, for any kind of source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _THERE = re.compile(r"error: (.*): already exists in working directory$", re.MUL
 
 
 def patched(base: Revision, patch: Patch) -> Patched:
-    """Name an old revision with a patch on it by both: equal names, equal trees."""
+    """Return the revision for a patch on an old revision: equal ids, equal trees."""
     own = Revision(
         id=f"{base.short}+{patch.digest[:12]}",
         summary=f"{base.label or base.short} with a patch",
@@ -41,9 +41,9 @@ def patched(base: Revision, patch: Patch) -> Patched:
 
 
 class PatchedSource:
-    """Implements `ports.Source` by another one and by one patched revision, which lies where its base does.
+    """A source with a patched revision at the position of its base.
 
-    The patched revision belongs to no history: it is in the ranges of its base, so that it is built alike.
+    The patched revision belongs to no history. It is in the ranges of its base, so that it is built in the same way.
     """
 
     def __init__(self, inner: Source, own: Patched, *, cache: str, starter: Starter) -> None:
@@ -52,30 +52,30 @@ class PatchedSource:
         self._git = local_git(starter, cache=Path(cache))
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Give the other source's revisions."""
+        """Return the other source's revisions."""
         return self._inner.history(range)
 
     def within(self, range: str) -> frozenset[str]:
-        """Give the ids of a range; the patched one's too where its base is in it."""
+        """Return the ids of a range, including the patched one if its base is in it."""
         ids = self._inner.within(range)
         return ids | {self._own.revision.id} if self._own.base.id in ids else ids
 
     def merge(self, revision: Revision) -> Merge | None:
-        """Give what a revision joined; the patched one joins nothing."""
+        """Return the lines that a revision joined; the patched one joined none."""
         return None if self._is_own(revision) else self._inner.merge(revision)
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Give for each revision of the other source the paths in which it differs from the one before it."""
+        """Return the changed files of each revision of the other source."""
         return self._inner.touched(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Name a tree; the patched one by its base's and by the patch."""
+        """Return the identity of a tree; the patched one's from its base and the patch."""
         if not self._is_own(revision):
             return self._inner.content(revision)
         return content_key(self._inner.content(self._own.base), self._own.patch.digest)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Put a revision's tree into a new directory; the patched one's by patching its base's."""
+        """Write a revision's tree into a new directory; the patched one's by patching its base's."""
         if not self._is_own(revision):
             self._inner.materialise(revision, directory, log)
             return
@@ -97,16 +97,17 @@ class PatchedSource:
 
 
 class PlainPatches:
-    """Fits somebody's patch to a revision of any source, by trying it on the revision's tree."""
+    """Applies a given patch to a revision of any source, by trying it on the revision's tree."""
 
     def __init__(self, source: Source, *, cache: str, starter: Starter) -> None:
         self._source = source
         self._git = local_git(starter, cache=Path(cache))
 
     def apply(self, text: bytes, *, onto: Revision, workplace: str) -> Patch | Conflict:
-        """Try a patch; what does not apply is left half-applied in ``workplace/tree``, once.
+        """Try a patch; if it does not apply, it is left half-applied in ``workplace/tree``, once.
 
-        Raises `SourceError` when it is no patch or the tree cannot be had, `NoAnswer` when it changes nothing.
+        Raises `SourceError` for an invalid patch or a tree that cannot be checked out, `NoAnswer` if it changes
+        nothing.
         """
         home = Path(workplace)
         home.mkdir(parents=True, exist_ok=True)
@@ -129,9 +130,9 @@ class PlainPatches:
 
 
 def changes_of(git: Git, file: Path) -> tuple[FileChange, ...]:
-    """Say which files a patch touches and by how many lines.
+    """Return the files that a patch touches, with their numbers of lines.
 
-    Raises `SourceError` when the file holds no patch, `NoAnswer` when the patch changes nothing.
+    Raises `SourceError` for an invalid patch, `NoAnswer` if it changes nothing.
     """
     answer = alone_in(git, file.parent).ask(
         "apply", "--numstat", "-z", "--", str(file), repository=file.parent
@@ -147,9 +148,9 @@ def changes_of(git: Git, file: Path) -> tuple[FileChange, ...]:
 
 
 def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
-    """Apply what of a patch applies, leave the rest in ``.rej`` files beside, and say what did not.
+    """Apply the parts of a patch that fit, write the rest into ``.rej`` files, and return the failures.
 
-    Raises `SourceError` when git refuses the patch for another reason, a path that leaves the tree for one.
+    Raises `SourceError` if git refuses the patch for another reason, for example a path outside the tree.
     """
     answer = alone_in(git, tree).ask(
         "apply", "--reject", "--whitespace=nowarn", "--", str(file), repository=tree
@@ -168,7 +169,7 @@ def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
 
 
 def alone_in(git: Git, directory: Path) -> Git:
-    """Give a git for work in a directory that takes it for no part of a repository around it."""
+    """Return a git that does not treat a directory as part of an enclosing repository."""
     ceiling = {"GIT_CEILING_DIRECTORIES": str(directory.resolve().parent)}
     return replace(git, client=replace(git.client, environment={**git.client.environment, **ceiling}))
 

@@ -1,14 +1,7 @@
-"""Reads a range such as ``v1.0..v2.0``, ``last 200`` or ``tags:v1.*``, as a study or somebody's command has it.
+"""Parse ranges such as ``v1.0..v2.0``, ``last 200`` or ``tags:v1.*``, and select their revisions.
 
-Finds the place of a date in a history, whose own dates need not be in order.
-
-Chooses the revisions of a range, in any history that has parents, branches and tags.
-
-Puts tagged revisions in order: by version, as far as ancestry leaves a choice.
-
-What sources share whose revisions have no parents, no merges and no ranges.
-
-Reads a revision's label out of the file that the study names.
+The selection works for any history with parents, branches and tags. Dates need not be in order. Tagged revisions are
+ordered by version as far as ancestry allows. Labels are read from the file that the study names.
 """
 
 from __future__ import annotations
@@ -48,7 +41,7 @@ def parse_range(text: str) -> Ends:
 
 
 def parse_span(text: str) -> Span:
-    """Read a range in any of its words, of a history with branches and tags. Raises `SourceError`."""
+    """Parse a range in any notation for a history with branches and tags. Raises `SourceError`."""
     try:
         return read_span(text)
     except ValueError as error:
@@ -62,7 +55,7 @@ _DAY_LETTERS = len("2024-06-30")
 
 
 def moment(text: str, *, edge: Edge) -> datetime | None:
-    """Read a day, of which `edge` is meant, or a day and a time; UTC unless it says otherwise.
+    """Parse a day, of which `edge` is meant, or a day and a time; UTC by default.
 
     >>> str(moment("2024-06-30", edge="end")), moment("v2024-06-30", edge="end")
     ('2024-06-30 23:59:59.999999+00:00', None)
@@ -79,9 +72,9 @@ def moment(text: str, *, edge: Edge) -> datetime | None:
 
 
 def so_many_by(at: datetime, times: Sequence[str]) -> int:
-    """Say how many of a line's revisions, oldest first, there were at a moment, by their ISO 8601 times.
+    """Return how many of a line's revisions, oldest first, existed at a moment, by their ISO 8601 times.
 
-    Some clocks were wrong: the line is cut where the fewest are on the side that their date contradicts.
+    Some clocks were wrong: the line is cut where the fewest dates contradict their side.
 
     >>> so_many_by(datetime(2024, 1, 2, tzinfo=UTC), ["2024-01-01", "1970-01-01", "2024-01-03", "1970-01-01"])
     2
@@ -97,7 +90,7 @@ def so_many_by(at: datetime, times: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What a merge joined: the id where the line left the others, empty if nowhere, and its own, oldest first."""
+    """A line that a merge joined: the id where it began, empty without one, and its own ids, oldest first."""
 
     base: str
     ids: tuple[str, ...]
@@ -108,42 +101,42 @@ class Lineage(Protocol):
 
     @property
     def location(self) -> str:
-        """Where the history lies, as it may be shown."""
+        """Location of the history for messages."""
         ...
 
     def resolve(self, name: str) -> str:
-        """Give the revision that a name means; raises `SourceError` when there is none."""
+        """Return the revision that a name means; raises `SourceError` if there is none."""
         ...
 
     def newest(self) -> str:
-        """Give the revision that a range without an end leads to."""
+        """Return the default end of ranges."""
         ...
 
     def is_name(self, text: str) -> bool:
-        """Whether a text that looks like a date is a branch or a tag."""
+        """Return whether a text that looks like a date is a branch or a tag."""
         ...
 
     def trunk(self, tip: str) -> Sequence[tuple[str, str]]:
-        """Give the line of first parents that leads to a revision, oldest first: ids and ISO 8601 times."""
+        """Return the line of first parents to a revision, oldest first: ids and ISO 8601 times."""
         ...
 
     def forks(self, one: str, other: str) -> Sequence[str]:
-        """Give the last revisions that both contain, one of the two themselves if the other contains it."""
+        """Return the last revisions that both contain; one of the two if the other contains it."""
         ...
 
     def between(self, *, old: str, new: str) -> list[str]:
-        """Give the study's walk up to `new`, oldest first, without what `old` contains if that is given."""
+        """Return the study's selected revisions up to `new`, oldest first, without what `old` contains."""
         ...
 
     def tagged(self, pattern: str) -> list[str]:
-        """Give the revisions with such a tag by version, but what contains another one after that."""
+        """Return the revisions with matching tags by version, descendants after their ancestors."""
         ...
 
 
 def chosen(history: Lineage, asked: Asked, range: str | None) -> list[str]:
-    """Give the ids of a range, the study's own without one, parents before children.
+    """Return the ids of a range, by default the study's, parents before children.
 
-    The two ends of a range belong to it. Raises `SourceError` with the remedy when there is nothing.
+    The two ends of a range are part of it. Raises `SourceError` with the remedy if it is empty.
     """
     text = asked.range if range is None else range
     span = parse_span(text) if text else EVERYTHING
@@ -166,7 +159,7 @@ def chosen(history: Lineage, asked: Asked, range: str | None) -> list[str]:
 
 
 def resolve_ends(history: Lineage, ends: Ends) -> Ends:
-    """Give the ids that the ends of a range mean; an end stays open that is, or is before everything."""
+    """Return the ids of a range's ends; an open end stays open, as does one before the first revision."""
     # a date is a place on the line to the other end, so the names come first
     new_is_date = _is_date(history, ends.new)
     new = "" if new_is_date or not ends.new else history.resolve(ends.new)
@@ -228,7 +221,7 @@ def _is_date(history: Lineage, text: str) -> bool:
 
 
 def _at(history: Lineage, tip: str, date: str, *, edge: Edge) -> str:
-    """What the line to a revision had come to at a date, nothing if that is before its beginning."""
+    """Return the last revision on a line at a date; empty before its beginning."""
     at = moment(date, edge=edge)
     assert at is not None, date
     line = history.trunk(tip)
@@ -237,7 +230,7 @@ def _at(history: Lineage, tip: str, date: str, *, edge: Edge) -> str:
 
 
 def version_key(tag: str) -> list[tuple[int, str]]:
-    """Give a key that sorts tags as versions: what is a number by its size.
+    """Return a key that sorts tags as versions: numbers by size.
 
     >>> sorted(["v1.10", "v1.9"], key=version_key)
     ['v1.9', 'v1.10']
@@ -246,7 +239,7 @@ def version_key(tag: str) -> list[tuple[int, str]]:
 
 
 def highest(tags: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Give each revision's tag, of several the one given last, in the order of these.
+    """Return each revision's tag, the last of several.
 
     >>> highest([("one", "v1"), ("two", "v2"), ("one", "v3")])
     {'two': 'v2', 'one': 'v3'}
@@ -259,9 +252,9 @@ def highest(tags: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def by_ancestry(ids: Sequence[str], history: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    """Keep the order of ids, except that what contains another one comes after it.
+    """Keep the order of ids, except that descendants come after their ancestors.
 
-    `history` is all that they contain, each revision with its parents and after them.
+    `history` is everything that they contain, each revision with its parents and after them.
 
     >>> by_ancestry(["new", "side", "old"], [("old", []), ("new", ["old"]), ("side", ["old"])])
     ['old', 'new', 'side']
@@ -283,7 +276,7 @@ def by_ancestry(ids: Sequence[str], history: Iterable[tuple[str, Sequence[str]]]
 
 
 class Unrelated:
-    """The part of a `perftrail.ports.Source` that has nothing to tell of how its revisions hang together.
+    """The part of a `perftrail.ports.Source` whose revisions have no parents, merges and ranges.
 
     `no_range` says why there are no ranges, and what to do.
     """
@@ -297,28 +290,28 @@ class Unrelated:
             raise SourceError(f'range "{range}": {self._no_range}')
 
     def within(self, range: str) -> frozenset[str]:
-        """Refuse: the whole is the only stretch of it."""
+        """Raise `SourceError`: there are no ranges."""
         self.refuse_range(range)
         return frozenset()
 
     def merge(self, revision: Revision) -> None:
-        """Give nothing: a revision joined nothing that is known."""
+        """Return `None`: no joined lines are known."""
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Give nothing for each: there is nothing to differ from."""
+        """Return no files: no parent is known."""
         return ((),) * len(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Name the content by the revision's id: two are never known to be alike."""
+        """Return `None`: no joined lines are known."""
         return revision.id
 
 
 LARGEST_LABEL_BYTES = 4 << 20
-"""A file that holds a version's number is small; more is not read for a label."""
+"""A file with a version number is small; larger ones are not read."""
 
 
 def read_label(pattern: str, text: bytes) -> str:
-    r"""Give what a pattern's group finds in a file, nothing where it finds nothing.
+    r"""Return what a pattern's group finds in a file; empty without a match.
 
     >>> read_label('^V "(.*)"', b'// version\nV "1.2"')
     '1.2'

@@ -1,4 +1,4 @@
-"""Unpacks tar and zip archives that nobody has looked into: nothing lands outside, nothing is a device."""
+"""Unpack untrusted tar and zip archives: nothing is written outside, nothing is a device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LARGEST_TREE_BYTES = 8 << 30
 MOST_ENTRIES = 1_000_000
-"""More than any release holds; an archive that swells further is made to fill a disk."""
+"""More entries than any release has; larger archives are refused."""
 
 _PIECE_BYTES = 1 << 20
 
@@ -38,12 +38,12 @@ class _Kind(StrEnum):
 
 
 _ORDER = (_Kind.DIRECTORY, _Kind.FILE, _Kind.SAME, _Kind.LINK)
-"""Symbolic links come last: until they are there no path can lead out."""
+"""Symbolic links come last: before, no path can lead out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """Something an archive holds: its path in parts, and of a link what it leads to, as written there."""
+    """An entry of an archive: its path in parts, and the target of a link as written."""
 
     parts: tuple[str, ...]
     kind: _Kind
@@ -53,10 +53,10 @@ class _Entry:
 
 
 def unpack(archive: Path, directory: Path) -> int:
-    """Unpack an archive into a directory that does not exist yet and say how many files it held.
+    """Unpack an archive into a new directory and return the number of files.
 
-    A single directory around everything is left out. Raises `CheckoutFailed` for what is no archive or holds
-    an absolute name, ``..``, a device, or a link that leads outside.
+    A single enclosing directory is left out. Raises `CheckoutFailed` for an invalid archive, an absolute name,
+    ``..``, a device, or a link that leads outside.
     """
     try:
         with ExitStack() as stack:
@@ -71,7 +71,7 @@ def unpack(archive: Path, directory: Path) -> int:
 
 
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError)
-"""What the standard library raises for archives that are no archives; some are no `OSError`."""
+"""Exceptions of the standard library for invalid archives; some are not `OSError`."""
 
 
 def _entries(archive: Path, stack: ExitStack) -> Iterator[_Entry]:
@@ -130,7 +130,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """The parts of a path, refused where it could lead out of the directory it is unpacked into."""
+    """Return the parts of a path. Raises `CheckoutFailed` if it could lead out of the directory."""
     parts = tuple(part for part in name.split("/") if part not in {"", "."})
     if name.startswith("/") or ".." in parts or "\0" in name:
         raise CheckoutFailed(f"the archive's {quoted(name)} would land outside its directory")
@@ -138,7 +138,7 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _without_wrapper(entries: list[_Entry]) -> list[_Entry]:
-    """Leave out the one directory that everything lies in, as release archives have it, and empty names."""
+    """Leave out a single enclosing directory, as release archives have one, and empty names."""
     if len(entries) > MOST_ENTRIES:
         raise CheckoutFailed(f"the archive holds more than {MOST_ENTRIES} entries")
     named = [entry for entry in entries if entry.parts]
@@ -176,7 +176,7 @@ def _write(entries: Iterable[_Entry], directory: Path) -> None:
 
 
 def _copy(entry: _Entry, path: Path, *, most: int) -> int:
-    """Write a file's content; what an archive says of its size is not believed."""
+    """Write a file's content; the size in the archive is not trusted."""
     written = 0
     path.unlink(missing_ok=True)
     with entry.open() as held, path.open("xb") as file:
@@ -190,7 +190,7 @@ def _copy(entry: _Entry, path: Path, *, most: int) -> int:
 
 
 def _refuse_ways_out(entries: Iterable[_Entry], directory: Path) -> None:
-    """Refuse symbolic links that lead out of the directory, by themselves or by way of others."""
+    """Raise `CheckoutFailed` for symbolic links that lead out of the directory, directly or through others."""
     root = directory.resolve()
     for entry in entries:
         if entry.kind is not _Kind.LINK:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
 
 _AT_ONCE = 200
-"""So many trees are named in one go; each takes Fossil as long as its manifest is."""
+"""Number of trees in one query; each takes Fossil time in proportion to its manifest."""
 
 
 class FossilSource:
-    """The history of a Fossil repository, always in topological order, whatever its dates say.
+    """The history of a Fossil repository, always in topological order, whatever the dates.
 
-    The first end of a range belongs to it. `touching`, tags and merges choose among what lies between the
-    ends, which are kept whatever they are.
+    The first end of a range is part of it. `touching`, tags and merges select revisions between the ends; the ends
+    themselves are always included.
     """
 
     def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
@@ -40,24 +40,24 @@ class FossilSource:
         self._asked_for = -2
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Give the check-ins of a range, the study's own without one, parents before children."""
+        """Return the check-ins of a range, by default the study's, parents before children."""
         ids = chosen(self._lineage, self._asked, range)
         self._places = {id_: place for place, id_ in enumerate(ids)}
         return self._described(ids)
 
     def refresh(self) -> None:
-        """Pull what the repository has by now."""
+        """Pull new check-ins."""
         self._copy.pull()
 
     def within(self, range: str) -> frozenset[str]:
-        """Give every check-in that contains the first end and is contained in the second, ends included."""
+        """Return every check-in that contains the first end and that the second contains, ends included."""
         ends = parse_range(range)
         ids, graph = resolve_ends(self._lineage, ends), self._lineage.graph()
         upto = graph.ancestors(ids.new) if ends.new else frozenset(graph)
         return graph.descendants(ids.old, among=upto | {ids.old}) if ids.old else upto
 
     def merge(self, revision: Revision) -> Merge | None:
-        """Give the parents of a merge, or of a check-in that a branch was squashed into, with their lines."""
+        """Return the parents of a merge, or of a check-in that squashed a branch, with their lines."""
         graph = self._lineage.graph()
         if revision.id not in graph or not graph.primary(revision.id):
             return None
@@ -81,7 +81,7 @@ class FossilSource:
         )
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Compare each with the check-in it was made on where that is known, else with the one before it."""
+        """Return the changed files of each check-in relative to its known parent, else to the previous one."""
         known = {revision.id for revision in revisions}
         before = ["", *(each.id for each in revisions)]
         pairs = [
@@ -91,17 +91,17 @@ class FossilSource:
         return tuple(self._changes.between(self._lineage.graph(), pairs))
 
     def content(self, revision: Revision) -> str:
-        """Name a check-in's tree by its files, and by the check-in too where the project writes that into it."""
+        """Return the identity of a check-in's tree, with its id if the project writes that into its tree."""
         return self.content_without(revision, ())
 
     def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
-        """Name a check-in's tree as `content` does, but for the files that globs match, the written ones too."""
+        """Return the identity of a tree without the files that match globs, and without those that Fossil adds."""
         if revision.id not in self._lineage.graph():
             raise SourceError(f"{self._copy.location}: no revision {quoted(revision.id)}")
         return self._trees.content(revision.id, also=self._ahead(revision.id), without=globs)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Write a check-in's files out of the repository; programs, links and all, and nothing else."""
+        """Write exactly a check-in's files, including programs and links."""
         try:
             id_ = self._lineage.resolve(revision.id)
         except SourceError as error:
@@ -109,11 +109,11 @@ class FossilSource:
         put(self._trees.write, id_, directory, log)
 
     def put_files(self, revision: Revision, directory: str, log: str) -> None:
-        """Write a check-in's files as `materialise` does, without those that Fossil adds to a check-out."""
+        """Write a check-in's files like `materialise`, without those that Fossil adds to a check-out."""
         put(self._trees.write_own, revision.id, directory, log)
 
     def _ahead(self, id_: str) -> tuple[str, ...]:
-        """The check-ins that will be asked for next, as far as somebody goes through the history in order."""
+        """Return the check-ins that are probably requested next, in the order of the history."""
         before, self._asked_for = self._asked_for, self._places.get(id_, -2)
         here = self._asked_for
         return tuple(self._places)[here : here + _AT_ONCE] if here == before + 1 else ()

@@ -1,9 +1,4 @@
-"""The check-ins of a Fossil history: what names mean, what lies between two of them, which have tags.
-
-The check-ins of a history by their parents: what lies between two of them, and in which order.
-
-What Fossil's check-ins changed: which touch a file, and what a file said at each of them.
-"""
+"""The check-ins of a Fossil history: names, ranges, tags, order, and changed files."""
 
 from __future__ import annotations
 
@@ -26,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckIn:
-    """One check-in. `time` is ISO 8601 or empty; the first of `parents` is the one it was made on."""
+    """A check-in. `time` is ISO 8601 or empty; the first of `parents` is the primary one."""
 
     id: str
     time: str
@@ -35,7 +30,7 @@ class CheckIn:
 
 
 class Graph:
-    """A whole history. Parents that are not there, as of a clone that lacks them, lead nowhere."""
+    """A whole history. Missing parents, for example of an incomplete clone, are ignored."""
 
     def __init__(self, check_ins: Iterable[CheckIn]) -> None:
         self._check_ins: Mapping[str, CheckIn] = {each.id: each for each in check_ins}
@@ -50,16 +45,16 @@ class Graph:
         return iter(self._check_ins)
 
     def parents(self, id_: str) -> tuple[str, ...]:
-        """Give the parents that are there, the one it was made on first."""
+        """Return the existing parents, the primary one first."""
         return tuple(parent for parent in self._check_ins[id_].parents if parent in self._check_ins)
 
     def primary(self, id_: str) -> str:
-        """Give the check-in that one was made on, empty when there is none."""
+        """Return the primary parent; empty without one."""
         first = self._check_ins[id_].parents[:1]
         return first[0] if first and first[0] in self._check_ins else ""
 
     def ancestors(self, id_: str) -> frozenset[str]:
-        """Give what a check-in contains, itself among it."""
+        """Return the check-ins that a check-in contains, including itself."""
         seen, left = {id_}, [id_]
         while left:
             for parent in self.parents(left.pop()):
@@ -69,7 +64,7 @@ class Graph:
         return frozenset(seen)
 
     def descendants(self, id_: str, *, among: Collection[str]) -> frozenset[str]:
-        """Give what contains a check-in, itself among it, and lies in a set that holds all in between."""
+        """Return the check-ins that contain a check-in, including itself, within a set."""
         seen = {id_}
         for each in self.in_order(among):
             if not seen.isdisjoint(self.parents(each)):
@@ -77,16 +72,16 @@ class Graph:
         return frozenset(seen)
 
     def trunk(self, tip: str) -> list[str]:
-        """Give the line that leads to a check-in by what each was made on, oldest first."""
+        """Return the line of primary parents to a check-in, oldest first."""
         line = [tip]
         while above := self.primary(line[-1]):
             line.append(above)
         return line[::-1]
 
     def in_order(self, ids: Collection[str]) -> list[str]:
-        """Give check-ins with parents before children, each merged line in one piece just before its merge.
+        """Return check-ins with parents before children, each merged line together, directly before its merge.
 
-        It is the order of ``git rev-list --topo-order --reverse``, and needs no dates.
+        This is the order of ``git rev-list --topo-order --reverse``, and needs no dates.
         """
         children = dict.fromkeys(ids, 0)
         for id_ in ids:
@@ -106,12 +101,12 @@ class Graph:
         return order[::-1]
 
     def fork(self, one: str, other: str) -> str:
-        """Give the last check-in that both contain, empty when there is none."""
+        """Return the last check-in that both contain; empty without one."""
         shared = self.ancestors(one) & self.ancestors(other)
         return self.in_order(shared)[-1] if shared else ""
 
     def joined(self, trunk: str, tip: str) -> Line:
-        """Give the line that leads to `tip` by what each was made on, back to what `trunk` contains."""
+        """Return the line of primary parents to `tip`, back to the part that `trunk` contains."""
         outside = self.ancestors(trunk)
         line = self.trunk(tip)
         own = [id_ for id_ in line if id_ not in outside]
@@ -133,7 +128,7 @@ _NAMES = "SELECT json_array(substr(tagname, 5)) FROM tag WHERE tagname GLOB 'sym
 
 
 class FossilLineage:
-    """Implements `walking.Lineage` by a copy, in the walk and with the files that the study asks for."""
+    """A `ranges.Lineage` of the repository's copy, filtered as the study says."""
 
     def __init__(self, copy: FossilCopy, changes: FossilChanges, asked: Asked) -> None:
         self._copy = copy
@@ -143,11 +138,11 @@ class FossilLineage:
 
     @property
     def location(self) -> str:
-        """Where the user's repository lies, without a password."""
+        """Location of the user's repository, without a password."""
         return self._copy.location
 
     def graph(self) -> Graph:
-        """Give all check-ins."""
+        """Return all check-ins."""
         if self._known is None:
             self._known = Graph(
                 CheckIn(id=id_, time=time, comment=comment, parents=tuple(parents.split()))
@@ -156,7 +151,7 @@ class FossilLineage:
         return self._known
 
     def resolve(self, name: str) -> str:
-        """Give the id of a check-in; what a pull brought is read again. Raises `SourceError` if none."""
+        """Return the id of a check-in; after a pull it is read again. Raises `SourceError` if there is none."""
         if self._known is not None and name in self._known:
             return name
         id_ = self._copy.resolve(name)
@@ -165,19 +160,19 @@ class FossilLineage:
         return id_
 
     def newest(self) -> str:
-        """Give the check-out's own check-in, else the end of the main branch."""
+        """Return the check-out's own check-in, else the end of the main branch."""
         return self._copy.newest()
 
     def is_name(self, text: str) -> bool:
-        """Whether there is a branch or a tag of that name."""
+        """Return whether a branch or tag has this name."""
         return [text] in [list(row) for row in self._copy.rows(_NAMES)]
 
     def trunk(self, tip: str) -> Sequence[tuple[str, str]]:
-        """Give the line that leads to a check-in by what each was made on, oldest first, with the times."""
+        """Return the line of primary parents to a check-in, oldest first, with the times."""
         return [(id_, self.graph()[id_].time) for id_ in self.graph().trunk(tip)]
 
     def forks(self, one: str, other: str) -> Sequence[str]:
-        """Give the last check-in that both contain."""
+        """Return the last check-ins that both contain."""
         graph = self.graph()
         if one in graph.ancestors(other):
             return [one]
@@ -187,7 +182,7 @@ class FossilLineage:
         return [fork] if fork else []
 
     def between(self, *, old: str, new: str) -> list[str]:
-        """Give the ids of the walk, oldest first, without what `old` contains."""
+        """Return the ids of the selected check-ins, oldest first, without those that `old` contains."""
         graph, walk = self.graph(), self._asked.walk
         before = graph.ancestors(old) if old else self._empty_beginning()
         if walk in {"first-parent", "merges"}:
@@ -210,20 +205,20 @@ class FossilLineage:
         return ids
 
     def tagged(self, pattern: str) -> list[str]:
-        """Give the check-ins with such a tag by version, but what contains another one after that."""
+        """Return the check-ins with matching tags by version, descendants after their ancestors."""
         graph = self.graph()
         ids = list(self.tags(pattern))
         contained = frozenset[str]().union(*map(graph.ancestors, ids))
         return by_ancestry(ids, ((id_, graph.parents(id_)) for id_ in graph.in_order(contained)))
 
     def tags(self, pattern: str = "*") -> Mapping[str, str]:
-        """Give the tag of each check-in that has such a one, by version; of several, the highest."""
+        """Return the matching tag of each check-in, the highest version of several."""
         rows = self._copy.rows(_TAGS)
         tags = sorted(((id_, tag) for id_, tag in rows), key=lambda row: version_key(row[1]))
         return highest((id_, tag) for id_, tag in tags if id_ in self.graph() and fnmatchcase(tag, pattern))
 
     def _empty_beginning(self) -> frozenset[str]:
-        """The check-in without files that Fossil begins every repository with: there is nothing to build."""
+        """Return Fossil's initial check-in without files, which cannot be built."""
         roots = [id_ for id_ in self.graph() if not self.graph()[id_].parents]
         return frozenset(roots) - self._changes.changing(roots)
 
@@ -234,7 +229,7 @@ SELECT json_array(b.uuid, (SELECT uuid FROM blob WHERE rid = m.fid))
 FROM filename f JOIN mlink m USING (fnid) JOIN blob b ON b.rid = m.mid
 WHERE NOT m.isaux AND f.name IN (SELECT value FROM json_each({names}))
 """
-"""Against the check-in that it was made on; what it removed has no content."""
+"""Compares with the primary parent; removed files have no content."""
 
 _FILES_CHANGED = """
 SELECT json_array(b.uuid, f.name) FROM blob b JOIN mlink m ON m.mid = b.rid JOIN filename f USING (fnid)
@@ -251,20 +246,20 @@ WHERE uuid IN (SELECT value FROM json_each({names})) AND size BETWEEN 0 AND {mos
 
 
 class FossilChanges:
-    """The changes that a repository's check-ins made, as Fossil noted them."""
+    """The files that a repository's check-ins changed, as Fossil recorded them."""
 
     def __init__(self, copy: FossilCopy, trees: FossilTrees) -> None:
         self._copy = copy
         self._trees = trees
 
     def changing(self, ids: Sequence[str]) -> frozenset[str]:
-        """Give those check-ins that changed any file."""
+        """Return the check-ins that changed any file."""
         return frozenset(id_ for (id_,) in self._copy.rows_about(ids, _CHANGING))
 
     def between(self, graph: Graph, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
-        """Name for each pair of check-ins the files in which they differ; a pair that lacks one has none.
+        """Return the files in which the check-ins of each pair differ; none for incomplete pairs.
 
-        Fossil noted what a check-in changed of the one it was made on; of other pairs the trees are compared.
+        Fossil records differences from the primary parent. Other pairs are compared by their trees.
         """
         noted = {new: list[str]() for old, new in pairs if old and graph.primary(new) == old}
         for id_, name in self._copy.rows_about(list(noted), _FILES_CHANGED):
@@ -276,9 +271,9 @@ class FossilChanges:
     def touching(
         self, graph: Graph, ids: Sequence[str], paths: Sequence[str], *, every_parent: bool
     ) -> list[str]:
-        """Give those check-ins that change one of the files against what they were made on.
+        """Return the check-ins that changed one of the files relative to their primary parent.
 
-        With `every_parent`, a merge must have them unlike each of its parents, as in ``git log --full-history``.
+        With `every_parent`, a merge must differ from each of its parents, as in ``git log --full-history``.
         """
         patterns = [posixpath.normpath(path) for path in paths]
         names = [name for (name,) in self._copy.rows(_FILE_NAMES) if _matches(name, patterns)]
@@ -296,7 +291,7 @@ class FossilChanges:
         return [id_ for id_ in kept if id_ not in alike]
 
     def labels(self, graph: Graph, ids: Iterable[str], label: Label) -> Mapping[str, str]:
-        """Give what the pattern finds in the label's file at each check-in; each version of it is read once."""
+        """Return the label of each check-in from the label's file; each version of the file is read once."""
         rows = self._copy.rows_about([posixpath.normpath(label.file)], _CHANGED)
         held = {id_: artifact for id_, artifact in rows}  # noqa: C416 - rows are tuples of any length to mypy
         holds = {id_: _held_at(graph, id_, held) for id_ in ids}
@@ -306,9 +301,9 @@ class FossilChanges:
 
 
 def _held_at(graph: Graph, id_: str, held: dict[str, str]) -> str:
-    """What a check-in holds of a file: what it changed that to, else what the one it was made on holds.
+    """Return a file's content in a check-in: its own change, else that of its primary parent.
 
-    `held` knows it of those that changed the file, and is told of the others on the way.
+    `held` has the contents of check-ins that changed the file, and caches the others.
     """
     line = []
     while id_ and id_ not in held:
@@ -320,7 +315,7 @@ def _held_at(graph: Graph, id_: str, held: dict[str, str]) -> str:
 
 
 def _matches(name: str, patterns: Collection[str]) -> bool:
-    """Whether a file is one of those named: itself, below a directory, or by ``*`` and ``?``."""
+    """Whether a path is one of those named: itself, below a directory, or by ``*`` and ``?``."""
     return any(
         pattern in {".", name} or name.startswith(f"{pattern}/") or fnmatchcase(name, pattern)
         for pattern in patterns

@@ -1,7 +1,7 @@
-"""Carries a change onto an old check-in of a Fossil repository, which has no patches and no cherry-pick for others.
+"""Back-port changes in a Fossil repository, which has no portable patches and no cherry-pick.
 
-The files of three check-ins, the old one, the one with the change and its parent, become three commits of a git
-repository of our own that lives as long as the attempt; there git merges them.
+The files of three check-ins (old, with the change, and its parent) become three commits of a temporary git
+repository, and git merges them.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from perftrail.sources.git.command import Git
 
 _TREE = "tree"
-"""Where the half-applied tree lies in the directory given for it, as for a git history."""
+"""Name of the half-applied tree in its directory, as for git histories."""
 
 _NOBODY = ("-c", "user.name=perftrail", "-c", "user.email=perftrail", "-c", "commit.gpgSign=false")
 
 _AS_BYTES = "* -text -ident !filter !diff !merge !working-tree-encoding\n"
-"""Stands above all ``.gitattributes`` of the project: Fossil knows none, its files are bytes."""
+"""Overrides all ``.gitattributes`` of the project: Fossil does not know them, its files are bytes."""
 
 
 class FossilPatches(PlainPatches):
-    """Makes patches that fit an old check-in, from a check-in's change or from somebody's patch.
+    """Makes patches for an old check-in from a check-in's change, or from a given patch.
 
-    What does not apply is left half-applied, as a git work tree, in the directory that the caller names; a tree
-    that lies there already is left as it is.
+    A patch that does not apply is left half-applied in the caller's directory, as a git work tree. An existing tree
+    there does not change.
     """
 
     def __init__(self, source: FossilSource, *, cache: str, starter: Starter) -> None:
@@ -48,9 +48,9 @@ class FossilPatches(PlainPatches):
         self._own_git = local_git(starter, cache=Path(cache))
 
     def carry(self, fix: Revision, *, onto: Revision, workplace: str) -> Patch | Conflict:
-        """Make a patch for `onto` of what `fix` changed against its first parent; of a merge, of all it brought.
+        """Return a patch for `onto` with the change of `fix` relative to its first parent.
 
-        Raises `NoAnswer` when the old check-in has the change already, `SourceError` when it cannot be tried.
+        Raises `NoAnswer` if the old check-in already has the change, `SourceError` if git cannot try.
         """
         if not fix.parents:
             raise SourceError(f"{quoted(fix.id)}: is the first check-in; there is nothing that it changed")
@@ -72,7 +72,7 @@ class FossilPatches(PlainPatches):
 
 
 class _Attempt:
-    """One git repository with three commits, in a directory that is thrown away."""
+    """A git repository with three commits, in a temporary directory."""
 
     def __init__(self, git: Git, source: FossilSource, scratch: Path) -> None:
         self.tree = scratch / _TREE
@@ -106,7 +106,7 @@ class _Attempt:
         return Patch(text=text, files=changes_of(self._git, file))
 
     def _commit(self, revision: Revision, *, on: str = "") -> str:
-        """Make a commit of a check-in's files and of nothing else; give its id."""
+        """Commit exactly a check-in's files; return the commit's id."""
         directory = self._scratch / "files"
         self._source.put_files(revision, str(directory), str(self._scratch / "log"))
         if any(path.name == ".git" for path in directory.rglob(".git")):

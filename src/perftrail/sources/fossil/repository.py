@@ -1,6 +1,6 @@
-"""A copy of a Fossil repository that is ours: even to look into one, Fossil opens it for writing.
+"""A private copy of a Fossil repository, because Fossil opens even repositories that it reads for writing.
 
-The Fossil command line, kept away from the user's settings and asked in SQL that only reads.
+Fossil runs without the user's settings, and answers SQL queries that only read.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ if TYPE_CHECKING:
 
 
 _USER = "perftrail"
-"""Who owns our clones: Fossil makes none without a user's name."""
+"""Owner of perftrail's clones: Fossil requires a user name."""
 
 _BEGIN = ".bail on\n.headers off\n.mode list\n"
 _END = "the end"
-"""Printed last: Fossil says nothing in its exit code of a statement that failed."""
+"""Printed last, because Fossil's exit code does not report failed statements."""
 
 _MOST_AT_ONCE = 2000
-"""So many ids fit into one statement: SQLite takes at most a million characters."""
+"""Maximum number of ids in one statement: SQLite accepts at most a million characters."""
 
 Row = tuple[str, ...]
-"""What one row of an answer holds, all as text; what is not there is empty."""
+"""A row of an answer, all as text; missing values are empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fossil:
-    """Runs Fossil with no settings but its own, never through a shell and never in a check-out."""
+    """Runs Fossil with only its own settings, never through a shell and never in a check-out."""
 
     client: Client
     program: str
 
     def rows(self, repository: Path, sql: str) -> list[Row]:
-        """Read a repository: every row of the answer is one ``json_array(…)``. Raises `SourceError`.
+        """Query a repository; every row of the answer is one ``json_array(…)``. Raises `SourceError`.
 
-        The file is opened for reading only, but Fossil itself looks into it first: give it a copy of ours.
+        The query is read-only, but Fossil itself opens the file before: pass a private copy.
         """
         answer = self.client.ask(
             [self.program, "sql", "--readonly", "-R", str(repository)],
@@ -66,7 +66,7 @@ class Fossil:
         return found[:-1]
 
     def rows_about(self, repository: Path, names: Sequence[str], sql: str) -> list[Row]:
-        """Read what concerns many names; in the statement ``{names}`` is their list in JSON, as text."""
+        """Query about many names; ``{names}`` in the statement is their list in JSON, as text."""
         found: list[Row] = []
         for start in range(0, len(names), _MOST_AT_ONCE):
             told = literal(json.dumps(names[start : start + _MOST_AT_ONCE], ensure_ascii=False))
@@ -75,7 +75,7 @@ class Fossil:
 
 
 def literal(text: str) -> str:
-    """Write a text as SQL so that nothing in it can be taken for SQL, or for a command of the reader.
+    """Return a text as an SQL literal that cannot end, and is no command of the reader.
 
     >>> literal("o'")
     "CAST(x'6f27' AS TEXT)"
@@ -84,15 +84,15 @@ def literal(text: str) -> str:
 
 
 def reading_fossil(starter: Starter, *, settings: Path) -> Fossil:
-    """Give a Fossil for reading: what it finds in the directory `settings` is all that it knows.
+    """Return a Fossil for reading, with its settings in the directory `settings`.
 
-    Its first start there writes a file, over which several first starts would fall.
+    Its first start writes a file there, so it must be alone.
     """
     return _fossil(starter, {"HOME": str(settings), "FOSSIL_HOME": str(settings)})
 
 
 def moving_fossil(starter: Starter, *, settings: Path) -> Fossil:
-    """Give a Fossil for clones and pulls: its settings are ours, the user's keys for ssh can be found."""
+    """Return a Fossil for clones and pulls, which finds the user's ssh keys."""
     return _fossil(starter, {"FOSSIL_HOME": str(settings)})
 
 
@@ -124,7 +124,7 @@ _CHECKOUT_FILES = (".fslckout", "_FOSSIL_")
 _ADDRESS = re.compile(r"(?:https?|ssh)://(?!-)")
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 _NOTHING_CAME = b"received: 0 "
-"""What a pull says when nobody answered; its exit code is that of success."""
+"""Output of a pull from a server that did not answer; its exit code says success."""
 
 _MAIN_BRANCH = "SELECT json_array(coalesce((SELECT value FROM config WHERE name = 'main-branch'), 'trunk'))"
 _BRANCH = """
@@ -147,17 +147,17 @@ _NAMES = "SELECT json_array(substr(tagname, 5)) FROM tag WHERE tagname GLOB 'sym
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a local repository lies, and the check-in that its check-out stands at, if it was named by one."""
+    """Location of a local repository, and the check-in of its check-out, if it was named by one."""
 
     file: Path
     current: str
 
 
 class FossilCopy:
-    """A repository in the cache: of a file as that is now, of an address a clone that is pulled when it lacks.
+    """A repository in the cache: a copy of a file, or a clone of an address, which is pulled if something is missing.
 
-    A location may be a repository, an open check-out or a directory in one, or an address. Neither the
-    repository nor the check-out is ever written to.
+    A location may be a repository, an open check-out or a directory in one, or an address. Neither the repository nor
+    the check-out is ever written to.
     """
 
     def __init__(self, location: str, *, cache: Path, starter: Starter) -> None:
@@ -171,7 +171,7 @@ class FossilCopy:
 
     @property
     def path(self) -> Path:
-        """Where the copy lies once `ready` was called."""
+        """Path of the copy after `ready`."""
         return self._home / "copy.fossil"
 
     @property
@@ -179,7 +179,7 @@ class FossilCopy:
         return self._home / "settings"
 
     def ready(self) -> Path:
-        """Make the copy, or bring that of a file up to date, and give its path. Raises `SourceError`."""
+        """Create or update the copy, and return its path. Raises `SourceError`."""
         if self._fresh:
             return self.path
         local = self._local()
@@ -195,17 +195,17 @@ class FossilCopy:
         return self.path
 
     def rows(self, sql: str) -> list[Row]:
-        """Read the copy; each row of the answer is one ``json_array(…)``."""
+        """Query the copy; each row of the answer is one ``json_array(…)``."""
         return self._fossil.rows(self.ready(), sql)
 
     def rows_about(self, names: Sequence[str], sql: str) -> list[Row]:
-        """Read of the copy what concerns many names; ``{names}`` in the statement is their list in JSON."""
+        """Query the copy about many names; ``{names}`` in the statement is their list in JSON."""
         return self._fossil.rows_about(self.ready(), names, sql)
 
     def resolve(self, name: str) -> str:
-        """Give the full id of a check-in by what Fossil takes for its name: the id's beginning, a tag, a date.
+        """Return the full id of a check-in by any of Fossil's names: the id's beginning, a tag, a date.
 
-        A branch is its last check-in, whatever its date. Raises `SourceError` when there is none.
+        A branch is its last check-in, whatever its date. Raises `SourceError` if there is none.
         """
         found = self._named(name) or (self._named(name) if self.pull() else "")
         if not found:
@@ -213,7 +213,7 @@ class FossilCopy:
         return found
 
     def newest(self) -> str:
-        """Give the check-in that a range without an end leads to: the check-out's own, else the trunk's tip."""
+        """Return the default end of ranges: the check-out's own check-in, else the trunk's tip."""
         local = self._local()
         if local is not None and local.current:
             return self.resolve(local.current)
@@ -224,7 +224,7 @@ class FossilCopy:
         return found
 
     def pull(self) -> bool:
-        """Bring what an address has by now, once; say whether anything may be new."""
+        """Pull once from an address; return whether anything may be new."""
         if self._fresh or self._local() is not None:
             return False
         self.ready()
@@ -235,7 +235,7 @@ class FossilCopy:
         return True
 
     def _local(self) -> _Place | None:
-        """Where a repository of this machine lies, `None` when it is elsewhere."""
+        """Return the local location of a repository; `None` if it is remote."""
         if self._place is None and self._address.startswith(("/", "file://")):
             self._place = self._found(Path(self._address.removeprefix("file://")))
         elif self._place is None and _ADDRESS.match(self._address) is None:
@@ -258,7 +258,7 @@ class FossilCopy:
         )
 
     def _of_checkout(self, file: Path) -> _Place:
-        """The repository that a check-out belongs to, as its own database says."""
+        """Return the repository of a check-out, from its own database."""
         with alone(self._home / "lock"):
             copy = self._home / "checkout.db"
             _copy_database(file, copy)
@@ -275,7 +275,7 @@ class FossilCopy:
         return _Place(file=repository, current=str(known.get("checkout-hash", "")))
 
     def _take(self, file: Path) -> None:
-        """Copy a repository unless the copy there is of the file as it stands."""
+        """Copy a repository unless the copy is up to date."""
         stamp, noted = _stamp(file), self._home / "copied"
         if self.path.is_file() and noted.is_file() and noted.read_text() == stamp:
             return
@@ -305,7 +305,7 @@ class FossilCopy:
             raise SourceError(f"{self.location}: fossil cannot {words[0]} it: {why}")
 
     def _named(self, name: str) -> str:
-        """The check-in that a name means, empty when there is none."""
+        """Return the check-in that a name means; empty without one."""
         refuse_control_characters(name, what="Fossil name")
         told = literal(name)
         found = self.rows(_BRANCH.replace("{name}", told)) or self.rows(_NAMED.replace("{name}", told))
@@ -318,7 +318,7 @@ class FossilCopy:
 
 
 def _copy_database(file: Path, copy: Path) -> None:
-    """Copy an SQLite file as one transaction saw it, without writing to it or beside it."""
+    """Copy an SQLite file as one transaction saw it, without writing to it."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.unlink(missing_ok=True)
     # a file in write-ahead mode that nobody has open can be read without the files that go with it
@@ -341,7 +341,7 @@ def _is_write_ahead(file: Path) -> bool:
 
 
 def _stamp(file: Path) -> str:
-    """What tells a file from what it was before: when it and what is written ahead of it last changed."""
+    """Return what identifies a version of a file: the times of its last change and of its write-ahead log."""
     parts = [file, file.with_name(f"{file.name}-wal")]
     stats = [part.stat() for part in parts if part.exists()]
     return json.dumps([(each.st_ino, each.st_size, each.st_mtime_ns) for each in stats])

@@ -1,6 +1,6 @@
-"""The files of Fossil's check-ins: what they are, in what two of them differ, and a tree of them on disk.
+"""The files of Fossil's check-ins: their identity, their differences, and trees on disk.
 
-Trees are made from the artifacts themselves, never by a check-out: one over another leaves files behind.
+Trees are written from the artifacts, never by a check-out, which can leave files behind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SETTING_FILE = ".fossil-settings/manifest"
 _KIND = "replace(coalesce(perm, ''), 'w', '')"
-"""``x``, ``l`` or nothing; a file that was just renamed may have ``w``, which says no more than nothing."""
+"""``x``, ``l`` or empty; a renamed file may have ``w``, which means the same as empty."""
 
 _CONTENTS = """
 SELECT json_array(n.value, (SELECT lower(hex(sha3(group_concat(
@@ -63,7 +63,7 @@ FROM json_each({names}) n JOIN blob b ON b.uuid = n.value WHERE b.size >= 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """A file of a check-in: its path, the artifact it holds, and ``x`` for a program or ``l`` for a link."""
+    """A file of a check-in: path, artifact, and ``x`` for a program or ``l`` for a link."""
 
     name: str
     artifact: str
@@ -80,9 +80,9 @@ class FossilTrees:
         self._setting: str | None = None
 
     def content(self, id_: str, *, also: Sequence[str], without: tuple[str, ...] = ()) -> str:
-        """Name a check-in's tree by its files, but for those that globs match.
+        """Return the identity of a check-in's tree without the files that match globs.
 
-        Those of the check-ins in `also` are found in the same go.
+        The trees of the check-ins in `also` are identified in the same query.
         """
         if (id_, without) not in self._contents:
             more = (each for each in also if (each, without) not in self._contents)
@@ -94,7 +94,7 @@ class FossilTrees:
         return self._contents[id_, without]
 
     def _leaving_out(self, without: tuple[str, ...]) -> str:
-        """The statements that name the files which do not count: of all there ever were, those that globs match."""
+        """Return statements that name the excluded files among all that ever existed."""
         if without not in self._left_out:
             names = [name for (name,) in self._copy.rows(_NAMES)]
             kept = set(_but_for(without, names))
@@ -107,22 +107,22 @@ class FossilTrees:
         return self._left_out[without]
 
     def different(self, pairs: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, ...]]:
-        """Name for each pair of check-ins the files that are in one and not, or not the same, in the other."""
+        """Return the files in which the trees of each pair of check-ins differ."""
         rows = self._copy.rows_about([f"{old} {new}" for old, new in dict.fromkeys(pairs)], _DIFFERENT)
         found = {pair: tuple(sorted(json.loads(names))) for pair, names in rows}
         return {(old, new): found[f"{old} {new}"] for old, new in pairs}
 
     def write(self, id_: str, directory: Path) -> int:
-        """Write a check-in's files into an empty directory, and those that Fossil adds; say how many they are.
+        """Write a check-in's files, and those that Fossil adds, into an empty directory; return their number.
 
-        All get one date. Raises `CheckoutFailed`, and whatever the operating system raises.
+        All get one date. Raises `CheckoutFailed` and `OSError`.
         """
         written = self.write_own(id_, directory) + self._manifest(id_, directory)
         date_alike(directory)
         return written
 
     def write_own(self, id_: str, directory: Path) -> int:
-        """Write nothing but a check-in's own files; raises as `write`."""
+        """Write only a check-in's own files; raises like `write`."""
         rows = self._copy.rows(_FILES.replace("{id}", literal(id_)))
         files = [_File(name=name, artifact=artifact, kind=kind) for name, artifact, kind in rows]
         with tempfile.TemporaryDirectory(dir=directory, prefix=".artifacts-") as staging:
@@ -133,7 +133,7 @@ class FossilTrees:
         return len(files)
 
     def _staged(self, files: Sequence[_File], staging: Path) -> Mapping[str, Path]:
-        """Every artifact as a file of its own, each checked to be what its name promises."""
+        """Write every artifact to a file of its own, checked against its name."""
         wanted = {file.artifact: file.name for file in reversed(files)}
         self._copy.rows_about(list(wanted), _WRITE.replace("{directory}", literal(str(staging))))
         for artifact, name in wanted.items():
@@ -145,7 +145,7 @@ class FossilTrees:
         return {artifact: staging / artifact for artifact in wanted}
 
     def _manifest(self, id_: str, directory: Path) -> int:
-        """Add what Fossil adds to a check-out of a project that asks for it: builds may need their own check-in."""
+        """Write the files that Fossil adds if the project asks for them: builds may read their own check-in."""
         setting = directory / _SETTING_FILE
         asked = setting.read_text(errors="replace") if setting.is_file() and not setting.is_symlink() else ""
         wanted = [
@@ -162,20 +162,20 @@ class FossilTrees:
         return len(wanted)
 
     def _general(self) -> str:
-        """The repository's own setting, for check-ins that have none in their tree."""
+        """Return the repository's own setting, for check-ins without one in their tree."""
         if self._setting is None:
             self._setting = "".join(value for (value,) in self._copy.rows(_SETTING))
         return self._setting
 
 
 def _but_for(globs: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Those of the names that no glob matches."""
+    """Return the names that no glob matches."""
     pattern = matching(globs) if globs else None
     return [name for name in names if pattern is None or not pattern.fullmatch(name)]
 
 
 def _manifest_files(setting: str) -> tuple[str, ...]:
-    """The files that Fossil's setting "manifest" asks for.
+    """Return the files that Fossil's setting "manifest" creates.
 
     >>> _manifest_files("on"), _manifest_files("u"), _manifest_files("off")
     (('manifest', 'manifest.uuid'), ('manifest.uuid',), ())
@@ -193,7 +193,7 @@ def _text(hexadecimal: str) -> str:
 
 
 def _checked(name: str) -> str:
-    """The path of a file, refused where it would lead out of its tree."""
+    """Return a file's path. Raises `CheckoutFailed` if it leads out of the tree."""
     parts = name.split("/")
     if any(part in {"", ".", ".."} for part in parts) or "\0" in name:
         raise CheckoutFailed(f"the file name {quoted(name)} leads out of its tree")
@@ -201,7 +201,7 @@ def _checked(name: str) -> str:
 
 
 def _verify(path: Path, artifact: str, name: str) -> None:
-    """Compare an artifact with its name: SHA-1 in forty digits, SHA3-256 in sixty-four."""
+    """Check an artifact against its name: SHA-1 in forty digits, SHA3-256 in sixty-four."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha1" if len(artifact) == 40 else "sha3_256")
     if digest.hexdigest() != artifact:
@@ -219,7 +219,7 @@ def _place(file: _File, artifact: Path, path: Path) -> None:
 
 
 def put(write: Callable[[str, Path], int], id_: str, directory: str, log: str) -> None:
-    """Make a check-in's tree, as `write` does, in a directory that does not exist yet; raises `CheckoutFailed`."""
+    """Create a check-in's tree like `write`, in a new directory. Raises `CheckoutFailed`."""
     target = Path(directory).absolute()
     if target.exists():
         raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")

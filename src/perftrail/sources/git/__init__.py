@@ -25,10 +25,10 @@ _FIELDS = 5
 
 
 class GitSource:
-    """The history of a git repository, always in topological order, whatever its dates say.
+    """The history of a git repository, always in topological order, whatever the dates.
 
-    The first end of a range belongs to it. `touching`, tags and merges choose among what lies between the
-    ends, which are kept whatever they are.
+    The first end of a range is part of it. `touching`, tags and merges select revisions between the ends; the ends
+    themselves are always included.
     """
 
     def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
@@ -39,11 +39,11 @@ class GitSource:
         self._checkouts = Checkouts(self._mirror, asked, cache=Path(cache), starter=starter)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Give the revisions of a range, the study's own without one, parents before children."""
+        """Return the revisions of a range, by default the study's, parents before children."""
         return self._described(chosen(self._lineage, self._asked, range))
 
     def within(self, range: str) -> frozenset[str]:
-        """Give every commit that contains the first end and is contained in the second, ends included."""
+        """Return every commit that contains the first end and that the second contains, ends included."""
         ends = parse_range(range)
         ids = resolve_ends(self._lineage, ends)
         limits = ["--ancestry-path", f"^{ids.old}"] if ids.old else []
@@ -52,13 +52,14 @@ class GitSource:
         return frozenset(found) | ({ids.old} if ids.old else frozenset())
 
     def refresh(self) -> None:
-        """Fetch what the repository has by now."""
+        """Fetch new commits."""
         self._mirror.refresh()
 
     def edited(self) -> str:
-        """Give the commit that is checked out, when files of it are changed or staged.
+        """Return the checked-out commit if files are changed or staged.
 
-        Only plumbing that reads no file is asked: what compares contents runs the filters that a repository names.
+        Uses only plumbing that reads no file content, because comparing contents runs filters that the repository
+        names.
         """
         if self._mirror.own_copy is None:
             return ""
@@ -73,7 +74,7 @@ class GitSource:
         return self._mirror.resolve("HEAD") if changed else ""
 
     def merge(self, revision: Revision) -> Merge | None:
-        """Give the parents of a merge, or of a commit that a branch was squashed into, with their lines."""
+        """Return the parents of a merge, or of a commit that squashed a branch, with their lines."""
         lines = joined(self._mirror, revision, self._asked.link)
         if not lines:
             return None
@@ -91,7 +92,7 @@ class GitSource:
         )
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Compare trees in one go; a commit whose parent is known is compared with that one."""
+        """Return the changed files of each commit relative to its known parent, else to the previous one."""
         trees = {revision.id: self._contents.tree(revision.id) for revision in revisions}
         before = ["", *(each.id for each in revisions)]
         pairs = [
@@ -101,15 +102,15 @@ class GitSource:
         return differing_paths(self._mirror.git, self._mirror.ready(), pairs)
 
     def content(self, revision: Revision) -> str:
-        """Name a revision's tree by its id in git, of some files by those; submodules are in it by their own."""
+        """Return the identity of a revision's tree: git's id, or those of the selected files, with submodules."""
         return self._contents.of(revision.id)
 
     def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
-        """Name a revision's files but for those that globs match, as `source.sparse` writes them."""
+        """Return the identity of a revision's files without those that match `globs`, as in `source.sparse`."""
         return self._contents.of(revision.id, without=globs)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Check a revision out as a worktree of the mirror, so that ``git describe`` works in its build."""
+        """Check a revision out as a worktree of the mirror, so that its build can run ``git describe``."""
         try:
             commit = self._mirror.resolve(revision.id)
         except SourceError as error:
@@ -142,7 +143,7 @@ class GitSource:
         return tuple(revisions)
 
     def _labels(self, ids: Sequence[str], label: Label) -> Mapping[str, str]:
-        """What the pattern finds in the label's file at each revision; each version of it is read once."""
+        """Return the label of each revision from the label's file; each version of the file is read once."""
         git, mirror = self._mirror.git, self._mirror.path
         files = find_objects(git, mirror, [f"{id_}:{label.file}" for id_ in ids])
         texts = read_blobs(git, mirror, [file for file in files if file is not None])

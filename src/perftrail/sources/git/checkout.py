@@ -1,14 +1,6 @@
-"""Checks commits out whole: the study's files, contents that Git LFS keeps elsewhere, and submodules.
+"""Check out whole commits: the study's files, contents of Git LFS, and submodules. Identify their contents.
 
-Reads which submodules a commit has: where each lies, at which commit, and from where it is said to come.
-
-Where a submodule is to be had from: its address as a repository wrote it, which may be hostile.
-
-Puts the contents of large files that Git LFS keeps outside the repository in the place of their pointers.
-
-Checks out some files of a commit only, those that the study names.
-
-Names what a commit puts on disk: its tree, or of a study that wants only some files, those.
+Addresses of submodules come from the repository, which may be hostile.
 """
 
 from __future__ import annotations
@@ -45,7 +37,7 @@ _GITLINK = "160000 commit "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submodule:
-    """A submodule in a commit. `address` is as the repository has it, empty where it says nothing of it."""
+    """A submodule of a commit. `address` is the repository's notation; empty if missing."""
 
     path: str
     commit: str
@@ -54,9 +46,9 @@ class Submodule:
 
 
 def submodules(mirror: Mirror, commit: str) -> list[Submodule]:
-    """Give the submodules in a commit's tree; what its ``.gitmodules`` names besides is no part of it.
+    """Return the submodules in a commit's tree; other entries of ``.gitmodules`` are ignored.
 
-    Raises `CheckoutFailed` when that file cannot be read.
+    Raises `CheckoutFailed` if that file cannot be read.
     """
     (file,) = find_objects(mirror.git, mirror.ready(), [f"{commit}:{_FILE}"])
     if file is None or file.kind != "blob":
@@ -80,9 +72,9 @@ def submodules(mirror: Mirror, commit: str) -> list[Submodule]:
 
 
 def own_copies(mirror: Mirror, submodule: Submodule) -> Iterator[str]:
-    """Give the address of the user's own clone of a submodule, if there is one in that of the repository.
+    """Return the address of the user's own clone of a submodule inside their repository, if there is one.
 
-    It is given as an address, not as a path, so that what the user has checked out there plays no part.
+    It is an address, not a path, so that the user's check-out of it has no influence.
     """
     home = mirror.own_copy
     parts = PurePosixPath(submodule.name).parts
@@ -94,7 +86,7 @@ def own_copies(mirror: Mirror, submodule: Submodule) -> Iterator[str]:
 
 
 def _described(mirror: Mirror, commit: str) -> Mapping[str, Mapping[str, str]]:
-    """What ``.gitmodules`` says of each path: ``name`` and ``url``."""
+    """Return ``name`` and ``url`` of each path in ``.gitmodules``."""
     answer = mirror.git.ask(
         "config", "-z", "--blob", f"{commit}:{_FILE}", "--get-regexp", r"^submodule\..*\.(path|url)$",
         repository=mirror.path,
@@ -115,15 +107,15 @@ _OPTION = re.compile(r"(?:[a-z]+://)?(?:[^/@]*@)?-")
 
 
 def is_here(address: str) -> bool:
-    """Whether an address is a place on this machine."""
+    """Whether an address is a path on this machine."""
     return _HERE.fullmatch(address) is not None
 
 
 def submodule_address(written: str, *, parent: str) -> str:
-    """Give the address of a submodule, resolved against that of the repository it is in.
+    """Return the address of a submodule, resolved against its repository's.
 
-    Raises `SourceError` for whatever would have git start a program, take it for an option, or read this
-    machine's files on the word of a repository from elsewhere.
+    Raises `SourceError` for addresses that make git start a program, that are options, or that let a remote
+    repository read local files.
 
     >>> submodule_address("../lib.git", parent="https://host.invalid/a/app.git")
     'https://host.invalid/a/lib.git'
@@ -141,7 +133,7 @@ def submodule_address(written: str, *, parent: str) -> str:
 
 
 def refuse_hostile(address: str) -> None:
-    """Raise `SourceError` unless an address is a path of this machine or one that git may be given."""
+    """Raise `SourceError` unless an address is a local path or safe for git."""
     if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in address):
         raise SourceError(f"its address {quoted(address)} has control characters")
     if _OPTION.match(address):
@@ -179,23 +171,23 @@ _TRACKED = ":(top,attr:filter=lfs)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pointer:
-    """A file that only says what its content is: by its SHA-256."""
+    """A file that only names its content, by SHA-256."""
 
     path: bytes
     digest: str
 
 
 class LargeFiles:
-    """Looks for contents in the user's clone, then where ``git lfs`` fetches them to, if that is installed."""
+    """Looks for contents in the user's clone, then where ``git lfs`` fetches them, if it is installed."""
 
     def __init__(self, *, cache: Path, starter: Starter) -> None:
         self._cache = cache
         self._starter = starter
 
     def fill(self, mirror: Mirror, commit: str, worktree: Path, *, address: str, log: str) -> None:
-        """Replace the pointers in a worktree by what they stand for.
+        """Replace the pointers in a worktree by their contents.
 
-        Raises `CheckoutFailed` with the remedy when a content cannot be had or is not what was promised.
+        Raises `CheckoutFailed` with the remedy for a missing or wrong content.
         """
         pointers = _pointers(mirror, worktree)
         if not pointers:
@@ -214,7 +206,7 @@ class LargeFiles:
         )
 
     def _fetch(self, mirror: Mirror, commit: str, *, address: str, log: str) -> str:
-        """Have ``git lfs`` bring a commit's contents into the mirror; say why it could not."""
+        """Let ``git lfs`` fetch a commit's contents into the mirror; return why it failed."""
         if shutil.which("git-lfs") is None:
             return "git-lfs is not installed"
         try:
@@ -252,7 +244,7 @@ def _object(homes: Sequence[Path], pointer: _Pointer) -> Path | None:
 
 
 def _replace(worktree: Path, pointer: _Pointer, content: Path) -> None:
-    """Put a content into the place of its pointer, with the pointer's mode."""
+    """Replace a pointer by its content, with the pointer's mode."""
     file = Path(os.fsdecode(os.path.join(os.fsencode(worktree), pointer.path)))  # noqa: PTH118 - as above
     with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as made, content.open("rb") as held:
         shutil.copyfileobj(held, made)
@@ -275,11 +267,11 @@ def _lfs_remedy(lacking: Sequence[_Pointer], why: str) -> str:
 
 
 LEFT_OUT = "!"
-"""What a path begins with that names files to be left out."""
+"""First character of a path that excludes files."""
 
 
 def pathspecs(sparse: Sequence[str]) -> tuple[str, ...]:
-    """Write a study's paths for git: a directory is all below it, ``**`` any directories, ``*`` none.
+    """Return a study's paths in git's notation: a directory includes all below it, ``**`` any directories.
 
     >>> pathspecs(["src/**", "!src/big"])
     (':(top,glob)src/**', ':(top,glob,exclude)src/big')
@@ -292,9 +284,9 @@ def pathspecs(sparse: Sequence[str]) -> tuple[str, ...]:
 
 
 def fill(git: Git, worktree: Path, sparse: Sequence[str], *, log: str) -> None:
-    """Put the named files into a worktree that has none yet; git then misses none of the others there.
+    """Write the selected files into an empty worktree, so that git does not report the others as missing.
 
-    Raises `CheckoutFailed`, also when there are no such files.
+    Raises `CheckoutFailed`, also if there are no such files.
     """
     _ask(git, worktree, "read-tree", "HEAD", log=log)
     wanted = _ask(git, worktree, "ls-files", "-z", "--", *pathspecs(sparse))
@@ -315,12 +307,12 @@ def _ask(git: Git, worktree: Path, *words: str, stdin: bytes = b"", log: str | N
 
 
 DEEPEST = 20
-"""So far submodules may lie in each other; a hostile repository could have no end of them."""
+"""Maximum depth of nested submodules; a hostile repository could nest them without end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A commit in a directory: of the repository itself, or of a submodule so many levels below."""
+    """A commit in a directory: of the repository itself, or of a submodule at some depth."""
 
     mirror: Mirror
     address: str
@@ -330,7 +322,7 @@ class _Part:
 
 
 class Checkouts:
-    """Makes trees of a repository's commits, each submodule in it as a worktree of its own mirror."""
+    """Writes the trees of a repository's commits, each submodule as a worktree of its own mirror."""
 
     def __init__(self, mirror: Mirror, asked: Asked, *, cache: Path, starter: Starter) -> None:
         self._mirror = mirror
@@ -343,7 +335,7 @@ class Checkouts:
         self._tidied: set[Path] = set()
 
     def put(self, commit: str, directory: str, log: str) -> None:
-        """Put a commit's files into a directory that does not exist yet, all of them or none.
+        """Write a commit's files into a new directory, all of them or none.
 
         Raises `CheckoutFailed`.
         """
@@ -387,7 +379,7 @@ class Checkouts:
         self._complete(inner, log)
 
     def _found(self, part: _Part, submodule: Submodule) -> _Part:
-        """Where a submodule's commit is: in the user's own clone of it, else at its address."""
+        """Return the mirror with a submodule's commit: of the user's own clone, else of its address."""
         if part.depth == DEEPEST:
             raise SourceError(f"lies more than {DEEPEST} submodules deep")
         address = submodule_address(submodule.address, parent=part.address)
@@ -415,7 +407,7 @@ class Checkouts:
         return self._mirrors[location]
 
     def _resolve(self, mirror: Mirror, commit: str) -> None:
-        """Make sure that a mirror has a commit; an address that could not be reached is not asked again."""
+        """Make sure that a mirror has a commit; unreachable addresses are tried once."""
         if mirror.location in self._unreachable:
             raise SourceError(self._unreachable[mirror.location])
         try:
@@ -440,11 +432,11 @@ def _submodule_remedy(submodule: Submodule, why: str, *, depth: int) -> str:
 
 
 _AT_ONCE = 50
-"""So many trees are listed in one go; a large one has a listing of some megabytes."""
+"""Number of trees in one query; a large tree has a listing of some megabytes."""
 
 
 class Contents:
-    """The contents of a history's commits, in the order that they were made known, several at once."""
+    """Identities of the contents of a history's commits, queried several at once."""
 
     def __init__(self, mirror: Mirror, asked: Asked) -> None:
         self._mirror = mirror
@@ -453,11 +445,11 @@ class Contents:
         self._listed: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def know(self, commit: str, tree: str) -> None:
-        """Remember which tree a commit has."""
+        """Remember the tree of a commit."""
         self._trees[commit] = tree
 
     def tree(self, commit: str) -> str:
-        """Give the id of a commit's tree. Raises `SourceError` when there is no such commit."""
+        """Return the id of a commit's tree. Raises `SourceError` for an unknown commit."""
         if commit not in self._trees:
             (tree,) = find_objects(self._mirror.git, self._mirror.ready(), [f"{commit}^{{tree}}"])
             if tree is None:
@@ -466,7 +458,7 @@ class Contents:
         return self._trees[commit]
 
     def of(self, commit: str, *, without: tuple[str, ...] = ()) -> str:
-        """Name what is put on disk of a commit, but for what lies in some paths."""
+        """Return the identity of a commit's files on disk, without those in some paths."""
         tree = self.tree(commit)
         paths = (*self._asked.sparse, *(f"{LEFT_OUT}{path}" for path in without))
         name = self._of_some_files(tree, paths) if paths else tree

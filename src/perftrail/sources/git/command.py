@@ -1,6 +1,6 @@
-"""The git command line, with everything off that a repository or a user's settings could make it run.
+"""Run git without anything that a repository or the user's settings could make it execute.
 
-Asks a git repository for objects by name, many in one go and never through an option.
+Objects are queried by name, many at once, never as options.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _SETTINGS = (
     "protocol.ssh.allow=always",
     "protocol.ext.allow=never",
 )
-"""Given as variables, which win over any repository's and any user's settings."""
+"""Passed as variables, which override the settings of repositories and users."""
 
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_COMMAND")
-"""Of git's own variables, those that a remote address may need; the others would change what git means."""
+"""Git's own variables that remote addresses may need; all others are removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Git:
         timeout_seconds: float = QUICK_SECONDS,
         log: str | Path | None = None,
     ) -> Answer:
-        """Run one git command in a directory that is a repository or lies in one."""
+        """Run one git command in a directory of a repository."""
         return self.client.ask(
             [self.program, "--no-pager", *words],
             directory=repository,
@@ -76,16 +76,16 @@ class Git:
 
 
 def local_git(starter: Starter, *, cache: Path) -> Git:
-    """Give a git that knows no settings but ours and reads repositories whoever owns them.
+    """Return a git with only perftrail's settings, which reads repositories of any owner.
 
-    Settings that name trusted directories count only in a user's own file, and only there do they reach
-    the process that a clone of a path starts: so there is a file, and it is ours.
+    Git reads trusted directories only from a user's own file, and only that file reaches the process that a clone of
+    a path starts. So it is a file of perftrail's.
     """
     return _git(starter, _settings_file(cache, "gitconfig", "[safe]\n\tdirectory = *\n"))
 
 
 def remote_git(starter: Starter, *, cache: Path) -> Git:
-    """Give a git that also knows the user's settings, for the credentials and proxies of remote addresses."""
+    """Return a git with the user's settings, for the credentials and proxies of remote addresses."""
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     users = [settings / "git/config", Path.home() / ".gitconfig"]
     includes = "".join(f'[include]\n\tpath = "{_escaped(str(path))}"\n' for path in users)
@@ -135,7 +135,7 @@ def _escaped(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """An object: its full id, its kind and how large it is."""
+    """An object: full id, kind and size."""
 
     id: str
     kind: str
@@ -143,9 +143,9 @@ class Found:
 
 
 def find_objects(git: Git, repository: Path, names: Sequence[str]) -> list[Found | None]:
-    """Look names up (``v1.0^{commit}``, ``ID:FILE``); `None` for one that is not there, or not unique.
+    """Look up names (``v1.0^{commit}``, ``ID:FILE``); `None` for a missing or ambiguous one.
 
-    Names come in on standard input, one a line, so that none of them can be taken for an option.
+    Names go to standard input, one a line, so that none can become an option.
     """
     for name in names:
         refuse_control_characters(name, what="git name")
@@ -165,7 +165,7 @@ def _found(line: bytes) -> Found | None:
 
 
 def read_blobs(git: Git, repository: Path, blobs: Sequence[Found]) -> Mapping[str, bytes]:
-    """Read files' contents by id, each once; what is larger than `LARGEST_LABEL_BYTES` is left out."""
+    """Read files' contents by id, each once, except those larger than `LARGEST_LABEL_BYTES`."""
     wanted = sorted(
         {blob.id for blob in blobs if blob.kind == "blob" and blob.size_bytes <= LARGEST_LABEL_BYTES}
     )
@@ -195,9 +195,9 @@ def _contents(output: bytes) -> Mapping[str, bytes]:
 def differing_paths(
     git: Git, repository: Path, pairs: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, ...], ...]:
-    """Name the files in which the two trees of each pair differ; a pair that lacks one has none.
+    """Return the files in which the two trees of each pair differ; none for incomplete pairs.
 
-    A path that git has to quote stays quoted.
+    Paths that git quotes stay quoted.
     """
     asked = [f"{old} {new}" for old, new in pairs if old and new]
     answer = git.ask(
@@ -217,7 +217,7 @@ def differing_paths(
 
 
 def listings(git: Git, repository: Path, trees: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
-    """Give for each tree a digest of the names, modes and contents of those of its files that the paths name."""
+    """Return a digest of names, modes and contents of the selected files of each tree."""
     (empty,) = git.ask("hash-object", "-t", "tree", "--stdin", repository=repository).lines()
     answer = git.ask(
         "diff-tree", "--stdin", "-r", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv",

@@ -1,9 +1,4 @@
-"""The commits of a git history: what names mean, what lies between two of them, which have tags.
-
-Follows files back through renames: which names they had, up to which commit.
-
-What a git commit joined: its parents' lines, or a branch that was squashed into it.
-"""
+"""The commits of a git history: names, ranges, tags, renamed files, and the lines that a commit joined."""
 
 from __future__ import annotations
 
@@ -29,7 +24,7 @@ if TYPE_CHECKING:
 
 
 MOST_STAGES = 200
-"""So often files may have been renamed; further back they are not followed."""
+"""Maximum number of renames to follow."""
 
 _COMMIT = re.compile(r"(?P<id>[0-9a-f]{40,64}) (?P<parent>[0-9a-f]{40,64})(?: .*)?")
 _WILD = frozenset("*?[")
@@ -37,17 +32,17 @@ _WILD = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The names that files had in a commit and in what it contains."""
+    """The names of files in a commit and in its ancestors."""
 
     tip: str
     names: tuple[str, ...]
 
 
 def follow(git: Git, repository: Path, first: Stage, *, old: str, line_only: bool) -> tuple[Stage, ...]:
-    """Give a stage and one for each time before it, back to `old`, that its files had other names.
+    """Return the names of files, and one stage for each earlier rename, back to `old`.
 
-    A name with ``*``, ``?`` or ``[`` stands for many files and is not followed. With `line_only`, a merge's
-    renames are those against its first parent, and no others are looked at. Raises `SourceError`.
+    Names with ``*``, ``?`` or ``[`` are not followed. With `line_only`, only renames relative to the first parent
+    count. Raises `SourceError`.
     """
     stages, left = [first], [first]
     while left and len(stages) < MOST_STAGES:
@@ -67,7 +62,7 @@ def follow(git: Git, repository: Path, first: Stage, *, old: str, line_only: boo
 def _adding(
     git: Git, repository: Path, tip: str, names: Sequence[str], *, old: str, line_only: bool
 ) -> list[tuple[str, str]]:
-    """The commits that add a file of that name, each with its first parent."""
+    """Return the commits that add a file of that name, each with its first parent."""
     answer = git.ask(
         "log", "--full-history", *(["--first-parent"] if line_only else []), "--diff-merges=first-parent",
         "--raw", "--no-renames", "--diff-filter=A", "--no-show-signature", "--format=%H %P", tip,
@@ -83,7 +78,7 @@ def _adding(
 def _renamed(
     git: Git, repository: Path, commits: Sequence[tuple[str, str]], names: Sequence[str]
 ) -> Mapping[str, tuple[str, ...]]:
-    """What files of these names were called before a commit renamed them, by the commit's first parent."""
+    """Return the names of files before a commit renamed them, by the commit's first parent."""
     answer = git.ask(
         "diff-tree", "--stdin", "-r", "-z", "--find-renames", "--diff-filter=R", "--name-status",
         "--no-ext-diff", "--no-textconv",
@@ -105,7 +100,7 @@ def _renamed(
 
 
 def _names_before(before: str, after: str, names: Sequence[str]) -> Iterator[str]:
-    """What a name stood for under another one: a file's own, or its directory's when that was renamed.
+    """Return the earlier names of a path, if it or its directory was renamed.
 
     >>> list(_names_before("lib/x/a.c", "src/x/a.c", ["src", "doc"]))
     ['lib']
@@ -123,7 +118,7 @@ _WALKS = {"first-parent": ("--first-parent",), "merges": ("--first-parent", "--m
 
 
 class GitLineage:
-    """Implements `walking.Lineage` by a mirror, in the walk and with the files that the study asks for."""
+    """A `ranges.Lineage` of a mirror, filtered as the study says."""
 
     def __init__(self, mirror: Mirror, asked: Asked) -> None:
         self._mirror = mirror
@@ -131,35 +126,35 @@ class GitLineage:
 
     @property
     def location(self) -> str:
-        """Where the user's repository lies."""
+        """Location of the user's repository."""
         return self._mirror.location
 
     def resolve(self, name: str) -> str:
-        """Give the full id of the commit that a name means to the user. Raises `SourceError` if none."""
+        """Return the full id of the commit that a name means to the user. Raises `SourceError` if there is none."""
         return self._mirror.resolve(name)
 
     def newest(self) -> str:
-        """Give what the user has checked out, or an address's main branch."""
+        """Return the user's checked-out commit, or an address's main branch."""
         return self._mirror.resolve("HEAD")
 
     def is_name(self, text: str) -> bool:
-        """Whether there is a branch or a tag of that name."""
+        """Return whether a branch or tag has this name."""
         refs = self._mirror.refs("refs/tags") + self._mirror.refs("refs/heads")
         return text in {ref.split("/", 2)[2] for ref in refs}
 
     def trunk(self, tip: str) -> Sequence[tuple[str, str]]:
-        """Give the line of first parents that leads to a commit, oldest first, with the committers' times."""
+        """Return the line of first parents to a commit, oldest first, with the committers' times."""
         lines = self.lines(
             "log", "--first-parent", "--reverse", "--no-show-signature", "--format=%H %cI", tip
         )
         return [(id_, time) for id_, _, time in (line.partition(" ") for line in lines)]
 
     def forks(self, one: str, other: str) -> Sequence[str]:
-        """Give the best common ancestors."""
+        """Return the best common ancestors."""
         return self.lines("merge-base", "--all", one, other)
 
     def between(self, *, old: str, new: str) -> list[str]:
-        """Give the ids of the walk, oldest first, without what `old` contains."""
+        """Return the ids of the selected commits, oldest first, without those that `old` contains."""
         ids = self._touching(old, new) if self._asked.touching else self._walk(old, new)
         if self._asked.walk == "tags":
             tagged = self.tags()
@@ -172,7 +167,7 @@ class GitLineage:
         return ids
 
     def tagged(self, pattern: str) -> list[str]:
-        """Give the commits with such a tag by version, but what contains another one after that."""
+        """Return the commits with matching tags by version, descendants after their ancestors."""
         ids = list(self.tags(pattern))
         if not ids:
             return []
@@ -181,7 +176,7 @@ class GitLineage:
         return by_ancestry(ids, ((id_, parents) for id_, *parents in map(str.split, rows)))
 
     def tags(self, pattern: str = "*") -> Mapping[str, str]:
-        """Give the tag of each commit that has such a one, by version; of several, the highest."""
+        """Return the matching tag of each commit, the highest version of several."""
         refs = [ref for ref in self._mirror.refs("refs/tags") if fnmatchcase(_short(ref), pattern)]
         found = find_objects(self._mirror.git, self._mirror.path, [f"{ref}^{{commit}}" for ref in refs])
         return highest(
@@ -191,7 +186,7 @@ class GitLineage:
         )
 
     def lines(self, *words: str, stdin: str = "") -> list[str]:
-        """Give what a git command prints line by line. Raises `SourceError`."""
+        """Return the output of a git command line by line. Raises `SourceError`."""
         answer = self._mirror.git.ask(*words, repository=self._mirror.ready(), stdin=stdin.encode())
         if answer.failed and answer.errors.strip():
             raise SourceError(f"{self.location}: git {words[0]} failed: {answer.why}")
@@ -204,7 +199,7 @@ class GitLineage:
         return self.lines("rev-list", *order, new, *without, *paths)
 
     def _touching(self, old: str, new: str) -> list[str]:
-        """The walk's commits that change the files under the names that these had at the time."""
+        """Return the selected commits that change the files under their names at that time."""
         line_only = "--first-parent" in _WALKS.get(self._asked.walk, ())
         first = Stage(tip=new, names=tuple(map(posixpath.normpath, self._asked.touching)))
         stages = follow(self._mirror.git, self._mirror.ready(), first, old=old, line_only=line_only)
@@ -220,10 +215,10 @@ def _short(ref: str) -> str:
 
 
 def joined(mirror: Mirror, commit: Revision, links: Sequence[Link]) -> tuple[Line, ...]:
-    """Give every line that a commit joined and that its first parent does not contain, oldest first.
+    """Return every line that a commit joined and that its first parent does not contain, oldest first.
 
-    A line is walked along first parents only, so it ends even where branches merged each other; what such a
-    merge on it brought is found by asking for that merge.
+    A line follows first parents only, so it ends even where branches merged each other. What a merge on it joined is
+    found by a query for that merge.
     """
     if not commit.parents:
         return ()

@@ -1,7 +1,4 @@
-"""A bare copy of a git repository that is ours, so that nobody's own repository is ever written to.
-
-Checks revisions out of a mirror, many at a time, each as a worktree of its own.
-"""
+"""A bare private copy of a git repository, so that the user's repository is never written to; its worktrees."""
 
 from __future__ import annotations
 
@@ -27,14 +24,14 @@ if TYPE_CHECKING:
 
 _KNOWN = "worktrees"
 _UNFINISHED = "initializing"
-"""What git writes into a worktree's lock while it makes it; one that was killed leaves it there."""
+"""Content of a worktree's lock while git creates it; it stays after a kill."""
 
 
 def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty: bool = False) -> None:
-    """Check a commit out into a new directory, tied to the mirror so that ``git describe`` works there.
+    """Check a commit out into a new directory, connected to the mirror so that ``git describe`` works there.
 
-    Of an `empty` one only that tie is made. Raises `CheckoutFailed`.
-    Forced twice: a directory that was removed after a kill is still known, and locked, as a worktree.
+    With `empty`, only that connection is created. Raises `CheckoutFailed`. Forced twice: git still knows, and locks,
+    a directory that was removed after a kill.
     """
     if Path(directory).exists():
         raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
@@ -57,7 +54,7 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty
 
 
 def forget_removed_worktrees(mirror: Mirror) -> None:
-    """Tidy away what the mirror knows of directories that are gone, unless somebody makes worktrees now."""
+    """Remove the mirror's records of deleted worktrees, unless another process creates worktrees now."""
     if not (mirror.path / _KNOWN).is_dir():
         return
     with alone_if_free(mirror.lock) as free:
@@ -67,7 +64,7 @@ def forget_removed_worktrees(mirror: Mirror) -> None:
 
 
 def forget_unfinished_worktrees(mirror: Path) -> None:
-    """Tidy away what a mirror knows of worktrees whose making was killed; nobody may make any meanwhile."""
+    """Remove the mirror's records of worktrees whose creation was killed; no other process may create any now."""
     for lock in (mirror / _KNOWN).glob("*/locked"):
         if lock.read_text(errors="replace").strip() == _UNFINISHED:
             shutil.rmtree(lock.parent, ignore_errors=True)
@@ -80,15 +77,15 @@ IN_JOBS = {
     "GITHUB_ACTIONS": "check it out with fetch-depth: 0, or complete it with: git fetch --unshallow",
     "GITLAB_CI": 'set the job\'s variable GIT_DEPTH to "0", or complete it with: git fetch --unshallow',
 }
-"""Where jobs get shallow clones unless they ask for more: the variable that tells of it, and how to ask."""
+"""CI systems with shallow clones by default: the variable that identifies them, and how to get a full clone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Origin:
-    """Where a mirror is copied from: an address for git, the refs that matter there, the git to reach it.
+    """Origin of a mirror: its address, the relevant refs, and the git to reach it.
 
-    `asked` is where names are looked up: the user's own repository when it is a path, empty for a remote.
-    `published` is the address that others know it by, which relative addresses in it are relative to.
+    `asked` is where names are looked up: the user's own repository for a path, empty for a remote one. `published` is
+    its public address, to which relative addresses in it are relative.
     """
 
     address: str
@@ -99,7 +96,7 @@ class _Origin:
 
 
 class Mirror:
-    """A bare clone in the cache, brought up to date: of a path on first use, else when something lacks."""
+    """A bare clone in the cache: a path's is updated at first use, a remote one's if something is missing."""
 
     def __init__(self, location: str, *, cache: Path, starter: Starter) -> None:
         self.location = location
@@ -112,21 +109,21 @@ class Mirror:
 
     @property
     def path(self) -> Path:
-        """Where the mirror lies once `ready` was called."""
+        """Path of the mirror after `ready`."""
         return self._home / "mirror.git"
 
     @property
     def lock(self) -> Path:
-        """The file that whoever makes worktrees holds together, and whoever tidies them or fetches alone."""
+        """Lock file: shared by processes that create worktrees, exclusive for tidying and fetching."""
         return self._home / "worktrees.lock"
 
     @property
     def tying(self) -> Path:
-        """The file that whoever ties a new worktree to the mirror holds alone, for a moment."""
+        """Lock file: exclusive for a process that connects a new worktree."""
         return self._home / "tying.lock"
 
     def ready(self) -> Path:
-        """Make the mirror, or bring it up to date, and give its path. Raises `SourceError`."""
+        """Create or update the mirror, and return its path. Raises `SourceError`."""
         origin = self._reach()
         if not self.path.is_dir():
             with alone(self._home / "lock"):
@@ -137,14 +134,14 @@ class Mirror:
         return self.path
 
     def refresh(self) -> None:
-        """Bring the mirror up to date, once in our life. Raises `SourceError`."""
+        """Update the mirror, once for each process. Raises `SourceError`."""
         origin = self._reach()
         self.ready()
         if not self._fetched:
             self._fetch(origin, origin.refs)
 
     def resolve(self, name: str) -> str:
-        """Give the full id of the commit that a name means to the user. Raises `SourceError` if none."""
+        """Return the full id of the commit that a name means to the user. Raises `SourceError` if there is none."""
         mirror, origin = self.ready(), self._reach()
         if not origin.asked and _REFLOG.search(name):
             raise SourceError(
@@ -163,19 +160,19 @@ class Mirror:
         return found
 
     def refs(self, under: str) -> list[str]:
-        """Name every ref below a prefix such as ``refs/tags``, versions in their order."""
+        """Return every ref below a prefix such as ``refs/tags``, in the order of versions."""
         pattern = ["--sort=version:refname", "--format=%(refname)%00", under]
         names = self.git.ask("for-each-ref", *pattern, repository=self.ready()).fields()
         return [name.removeprefix("\n") for name in names]
 
     @property
     def published(self) -> str:
-        """The address that the repository is known by elsewhere, or its path when it has none."""
+        """The repository's public address, or its path without one."""
         return self._reach().published
 
     @property
     def own_copy(self) -> Path | None:
-        """The git directory of the user's own repository, `None` when that is not on this machine."""
+        """The git directory of the user's own repository; `None` if it is remote."""
         origin = self._reach()
         if origin.asked:
             return Path(origin.address)
@@ -216,7 +213,7 @@ class Mirror:
         )
 
     def _published(self, common: str) -> str:
-        """What a clone on this machine was cloned from, else its own path."""
+        """Return the origin of a local clone, else its own path."""
         top = self.git.ask("rev-parse", "--path-format=absolute", "--show-toplevel", repository=self.location)
         path = common if top.failed else top.lines()[0]
         remote = self._setting(r"^remote\.origin\.url$")
@@ -225,7 +222,7 @@ class Mirror:
         return remote or path
 
     def _setting(self, pattern: str) -> str:
-        """The value of the user's repository's own setting with such a name, empty when there is none."""
+        """Return a setting of the user's repository; empty without one."""
         answer = self.git.ask("config", "-z", "--local", "--get-regexp", pattern, repository=self.location)
         return answer.fields()[-1].partition("\n")[2] if answer.fields() else ""
 
@@ -272,12 +269,12 @@ class Mirror:
         self._fetched = True
 
     def _bring(self, commit: str) -> None:
-        """Fetch a commit that no ref leads to, as a user's reflog or a detached HEAD may name it."""
+        """Fetch a commit that no ref leads to, for example one of a reflog or a detached HEAD."""
         if self._commit(self.path, commit) is None:
             self._fetch(self._reach(), [commit])
 
     def _fetched_alone(self, origin: _Origin, id_: str) -> str | None:
-        """A commit that no branch or tag of an address leads to, if it gives that away, as many do."""
+        """Fetch a commit that no branch or tag of an address leads to, if the server allows that."""
         try:
             self._fetch(origin, [id_])
         except SourceError:
@@ -299,11 +296,11 @@ class Mirror:
 
 
 def _completing() -> str:
-    """Say how a shallow clone becomes whole: in a job, by what made it."""
+    """Return how to complete a shallow clone; in CI, how that system does it."""
     jobs = (how for name, how in IN_JOBS.items() if os.environ.get(name) == "true")
     return next(jobs, "complete it with: git fetch --unshallow")
 
 
 def json_like(name: str) -> str:
-    """Quote a name for a message, with whatever would upset a terminal escaped."""
+    """Quote a name for a message, escaped."""
     return '"' + name.encode("unicode_escape").decode() + '"'

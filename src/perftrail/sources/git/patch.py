@@ -1,6 +1,6 @@
-"""Carries a change onto an old revision of a git repository, in worktrees of our mirror and nowhere else.
+"""Back-port changes in a git repository, in worktrees of the mirror; explain why a change does not apply.
 
-Explains why a change does not apply to an old revision: which files, which lines, and who touched them since.
+The explanation lists files, lines, and the commits that changed them since.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE
 _MARKER = b"<<<<<<< "
 LARGEST_MARKED_BYTES = 16 << 20
 MOST_PASSAGES = 12
-"""In so many passages of one file is looked for who touched them; a file with more was rewritten."""
+"""Maximum number of places in one file whose commits are looked up; a file with more was rewritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """Lines of one side of a hunk, from `first` on; `count` is 0 where the other side only adds."""
+    """Lines of one side of a hunk, from `first` on; `count` is 0 if the other side only adds."""
 
     first: int
     count: int
@@ -48,7 +48,7 @@ class _Span:
         return self.first + self.count - 1
 
     def touches(self, other: _Span) -> bool:
-        """Whether two spans share a line or stand at each other: git merges no such changes."""
+        """Whether two spans share a line or are adjacent: git does not merge such changes."""
         return (
             self.first <= max(other.last, other.first) + 1 and other.first <= max(self.last, self.first) + 1
         )
@@ -61,7 +61,7 @@ class _Hunk:
 
 
 class Clashes:
-    """The files that git could not merge in a worktree, by what its index says of them."""
+    """The files that git could not merge in a worktree, from its index."""
 
     def __init__(self, git: Git, mirror: Path, directory: Path) -> None:
         self._git = git
@@ -71,11 +71,11 @@ class Clashes:
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a conflict."""
         return bool(self._stages)
 
     def explained(self, *, onto: Revision, fix: Revision | None) -> Conflict:
-        """Say of each file what clashes, and which revisions made it so; without `fix` nobody knows which."""
+        """Return the conflicts of each file and the revisions that caused them, which are unknown without `fix`."""
         parent = fix.parents[0] if fix is not None and fix.parents else ""
         obstacles = tuple(
             self._obstacle(path, stages, onto=onto.id, parent=parent) for path, stages in self._stages.items()
@@ -108,7 +108,7 @@ class Clashes:
     def _passages(
         self, path: str, stages: Mapping[int, str], *, onto: str, parent: str
     ) -> tuple[Passage, ...]:
-        """Where the change meets lines that the old revision has otherwise, in the file before the change."""
+        """Yield where the change meets lines that differ in the old revision, in the file before the change."""
         changed = self._hunks(stages[1], stages[3])
         differing = self._hunks(stages[1], stages[2])
         markers = self._markers(path)
@@ -139,7 +139,7 @@ class Clashes:
         return tuple(passages)
 
     def _line_history(self, upto: str, without: str, path: str, span: _Span) -> tuple[Revision, ...]:
-        """The revisions of one side that touched lines of a file, oldest first."""
+        """Return the revisions of one side that changed lines of a file, oldest first."""
         lines = f"{max(1, span.first)},{max(1, span.first, span.last)}:{path}"
         return self._log(f"-L{lines}", upto, f"^{without}")
 
@@ -192,7 +192,7 @@ class Clashes:
 
 
 def _clash(stages: Mapping[int, str]) -> Clash:
-    """What index stages tell: 1 is the file before the change, 2 the old revision's, 3 after the change."""
+    """Return a conflict from the index stages: 1 is the file before the change, 2 the old revision's, 3 after it."""
     if 2 not in stages:
         return "absent"
     if 3 not in stages:
@@ -205,7 +205,7 @@ def _span(first: bytes, count: bytes | None) -> _Span:
 
 
 _TREE = "tree"
-"""Where the half-applied tree lies in the directory given for it."""
+"""Name of the half-applied tree in its directory."""
 
 AS_IT_IS = (
     "--no-ext-diff",
@@ -215,14 +215,14 @@ AS_IT_IS = (
     "--src-prefix=a/",
     "--dst-prefix=b/",
 )
-"""What keeps a user's or a repository's settings out of a diff."""
+"""Options that exclude the user's and the repository's settings from a diff."""
 
 
 class GitPatches:
-    """Makes patches that fit an old revision, from a revision's change or from somebody's patch.
+    """Makes patches for an old revision from a revision's change, or from a given patch.
 
-    What does not apply is left half-applied in the directory that the caller names; a tree that lies there
-    already may hold somebody's work, and is left as it is.
+    A patch that does not apply is left half-applied in the caller's directory. An existing tree there may contain
+    somebody's work, and does not change.
     """
 
     def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
@@ -231,9 +231,9 @@ class GitPatches:
         self._location = asked.location
 
     def carry(self, fix: Revision, *, onto: Revision, workplace: str) -> Patch | Conflict:
-        """Make a patch for `onto` of what `fix` changed against its first parent; of a merge, of all it brought.
+        """Return a patch for `onto` with the change of `fix` relative to its first parent.
 
-        Raises `NoAnswer` when the old revision has the change already, `SourceError` when git cannot try.
+        Raises `NoAnswer` if the old revision already has the change, `SourceError` if git cannot try.
         """
         mainline = ["--mainline", "1"] if len(fix.parents) > 1 else []
 
@@ -248,9 +248,9 @@ class GitPatches:
         return self._try_out(attempt, onto=onto, home=Path(workplace))
 
     def apply(self, text: bytes, *, onto: Revision, workplace: str) -> Patch | Conflict:
-        """Fit somebody's patch to `onto`.
+        """Return a given patch, adapted to `onto`.
 
-        Raises `SourceError` when it is no patch, `NoAnswer` when it changes nothing there.
+        Raises `SourceError` for an invalid patch, `NoAnswer` if it changes nothing there.
         """
 
         def attempt(scratch: Path) -> Patch | Conflict:
@@ -268,7 +268,7 @@ class GitPatches:
         return self._try_out(attempt, onto=onto, home=Path(workplace))
 
     def changes(self, before: Revision, after: Revision) -> tuple[FileChange, ...]:
-        """Say which files differ between two revisions and by how many lines."""
+        """Return the files that differ between two revisions, with their numbers of lines."""
         answer = self._git.ask(
             "diff", "--binary", "--full-index", *AS_IT_IS, before.id, after.id, "--",
             repository=self._mirror.ready(),
@@ -311,7 +311,7 @@ class GitPatches:
     def _try_out(
         self, attempt: Callable[[Path], Patch | Conflict], *, onto: Revision, home: Path
     ) -> Patch | Conflict:
-        """Check the old revision out, try the change on it, and keep the tree where it does not apply."""
+        """Check the old revision out, try the change on it, and keep the tree if it does not apply."""
         commit = self._mirror.resolve(onto.id)
         forget_removed_worktrees(self._mirror)
         home.mkdir(parents=True, exist_ok=True)

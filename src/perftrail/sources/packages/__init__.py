@@ -1,4 +1,4 @@
-"""Packages, each ecosystem's releases through its own client."""
+"""Releases of packages, each ecosystem through its own client."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def open_registry(asked: Asked, *, cache: str, starter: Starter) -> Registry:
-    """Open what has a study's package; what is downloaded is kept below the directory `cache`.
+    """Open the registry of a study's package; downloads are stored below the directory `cache`.
 
-    Raises `SourceError` for what names no package, and when its client is not installed.
+    Raises `SourceError` for an invalid package name, and if its client is not installed.
     """
     try:
         package = read_package(asked.location)

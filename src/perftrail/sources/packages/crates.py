@@ -1,9 +1,7 @@
-"""Rust crates: their releases as cargo's registry has them, each the tree that was published.
+"""Rust crates: their releases in cargo's registry, each the published tree.
 
-Asks cargo what the registry that it is set up for knows of a crate.
-
-cargo lists no versions itself. Asked for one that cannot be, it fetches what the registry's index says of that
-crate, by its own settings, mirrors and credentials, and keeps it; there it is read.
+Cargo cannot list versions. If it is asked for an impossible one, it fetches the registry's index of that crate with
+its own settings, mirrors and credentials, and caches it; perftrail reads it there.
 """
 
 from __future__ import annotations
@@ -51,19 +49,19 @@ version = "{version}"
 """
 
 _SETTINGS = ("config.toml", "config", "credentials.toml", "credentials")
-"""What a user's own cargo directory says of registries; some are of older versions of cargo."""
+"""Settings of registries in the user's cargo directory; some are of older versions of cargo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrateIndex:
-    """What a registry says of a crate: a line for each version, and where and how its files are had."""
+    """A registry's data about a crate: a line for each version, and the address of its files."""
 
     lines: tuple[Mapping[str, Any], ...]
     settings: Mapping[str, Any]
 
 
 def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -> CrateIndex:
-    """Ask for the index of a crate; `index` is another registry's. Raises `SourceError`."""
+    """Return the index of a crate; `index` is another registry's. Raises `SourceError`."""
     program = shutil.which("cargo")
     if program is None:
         raise SourceError("cargo is not installed, which crates are had with; install cargo or rustup")
@@ -87,7 +85,7 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
 
 
 def _kept(place: Path, name: str, answer: Answer) -> CrateIndex:
-    """Read what cargo keeps of a registry's index below a directory."""
+    """Read cargo's cache of a registry's index below a directory."""
     files = [path for path in place.glob("*/.cache/**/*") if path.is_file() and path.name == name.lower()]
     if not files:
         if "no matching package" in answer.errors:
@@ -105,7 +103,7 @@ def _kept(place: Path, name: str, answer: Answer) -> CrateIndex:
 
 
 def _lines(kept: bytes) -> Iterator[Mapping[str, Any]]:
-    """The JSON of each version; between NUL bytes, after what it was when, cargo writes version and JSON."""
+    """Return the JSON of each version; cargo writes version and JSON between NUL bytes, after a header."""
     for part in kept.split(b"\0"):
         if part.startswith(b"{"):
             try:
@@ -128,7 +126,7 @@ def _json_of(path: Path) -> Mapping[str, Any]:
 
 
 def _settle(home: Path) -> None:
-    """Give a cargo directory the settings of the user's own."""
+    """Copy the user's settings into a cargo directory."""
     home.mkdir(parents=True)
     users = Path(os.environ.get("CARGO_HOME") or "~/.cargo").expanduser()
     for name in _SETTINGS:
@@ -141,7 +139,7 @@ def _sparse(index: str) -> str:
 
 
 def _why(answer: Answer) -> str:
-    """What cargo says was the matter: the cause that it names last, else its complaint."""
+    """Return the cause that cargo names last, else its complaint."""
     lines = [line.strip() for line in answer.errors.splitlines() if line.strip()]
     causes = [after for before, after in pairwise(lines) if before == "Caused by:"]
     return causes[-1] if causes else answer.why
@@ -152,10 +150,10 @@ _PLACE = re.compile(r"\{(crate|version|prefix|lowerprefix|sha256-checksum)\}")
 
 
 class Crates(SemanticRegistry):
-    """The releases of a crate; what it depends on is for its build to have, as its manifest says."""
+    """The releases of a crate; its dependencies are part of its build, as its manifest says."""
 
     def content(self, id: str) -> str:
-        """Name a crate's archive by its checksum."""
+        """Return the identity of a crate's archive: its checksum."""
         return content_key("archive", self._checksum(id))
 
     def put(self, id: str, directory: Path, log: str) -> None:
@@ -200,7 +198,7 @@ class Crates(SemanticRegistry):
 
 
 def _address(settings: Mapping[str, Any], name: str, version: str, checksum: str) -> str:
-    """Where a crate's archive lies, by the rule for a registry's ``dl``."""
+    """Return the address of a crate's archive, by the rule for a registry's ``dl``."""
     template = str(settings.get("dl") or "")
     if not is_download(template):
         raise CheckoutFailed(
@@ -220,7 +218,7 @@ def _address(settings: Mapping[str, Any], name: str, version: str, checksum: str
 
 
 def _prefix(name: str) -> str:
-    """The directory of a crate in an index.
+    """Return the directory of a crate in an index.
 
     >>> [_prefix(name) for name in ("a", "ab", "abc", "Cargo")]
     ['1', '2', '3/a', 'Ca/rg']

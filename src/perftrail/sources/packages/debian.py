@@ -1,10 +1,6 @@
-"""Debian source packages: their versions as apt knows them, each unpacked and patched by dpkg-source.
+"""Debian source packages: their versions in apt's archives, each unpacked and patched by dpkg-source.
 
-Versions as Debian packages have them, in the order that dpkg gives them.
-
-The archives of Debian's sources: those that a study names, or the machine's own, which rarely list sources.
-
-apt, the client of Debian's archives: with the machine's own settings, or with archives that a study names.
+Versions are in dpkg's order. The archives are those of a study, or the machine's own, which rarely list sources.
 """
 
 from __future__ import annotations
@@ -45,12 +41,12 @@ _BEFORE = re.compile(r"~(?!dfsg|ds|repack|deb|bpo|ubuntu)")
 
 _Part = tuple[tuple[int, ...], int]
 _END: _Part = ((0,), 0)
-"""What stands at the end of a version: after ``~``, before anything else."""
+"""End of a version: after ``~``, before anything else."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DebianVersion:
-    """A version in parts that compare as dpkg compares them: ``~`` is before the end, letters before others.
+    """A version in parts that compare as in dpkg: ``~`` is before the end, letters before others.
 
     >>> DebianVersion.read("1.0~rc1-1") < DebianVersion.read("1.0-1") < DebianVersion.read("1.0-1+deb12u1")
     True
@@ -64,7 +60,7 @@ class DebianVersion:
 
     @classmethod
     def read(cls, text: str) -> DebianVersion:
-        """Read a version. Raises `SourceError` for what is none."""
+        """Parse a version. Raises `SourceError` for an invalid one."""
         found = _VERSION.fullmatch(text)
         if found is None:
             raise SourceError(f"range: {quoted(text)} is no version of a Debian package such as 1.4.2-1")
@@ -72,7 +68,7 @@ class DebianVersion:
 
 
 def is_debian_version(text: str) -> bool:
-    """Whether a text is a version; nothing else is handed to a client.
+    """Whether a text is a version; only versions are passed to a client.
 
     >>> [is_debian_version(text) for text in ("1:2.0~rc1-3+b1", "unstable", "1.0 -o x")]
     [True, False, False]
@@ -81,7 +77,7 @@ def is_debian_version(text: str) -> bool:
 
 
 def is_prerelease(text: str) -> bool:
-    """Whether the upstream part says so: ``~rc1``; not what Debian itself adds, ``~dfsg`` or ``~bpo``.
+    """Whether the upstream part is a pre-release (``~rc1``), unlike Debian's own ``~dfsg`` and ``~bpo``.
 
     >>> [is_prerelease(text) for text in ("2.0~rc1-1", "2.0~dfsg-1", "2.0-1~bpo12+1")]
     [True, False, False]
@@ -100,7 +96,7 @@ def _parts(text: str) -> tuple[_Part, ...]:
 
 
 def _place(letter: str) -> int:
-    """The place of a character that is no digit among the others."""
+    """Return the rank of a character that is not a digit."""
     if letter == "~":
         return -1
     return ord(letter) if letter.isalpha() else ord(letter) + 256
@@ -112,12 +108,12 @@ _LINE = re.compile(r"(?:deb-src\s+)?(?P<options>\[[^\]]*\]\s*)?(?P<place>.*)")
 
 
 def lists_sources(apt: Apt) -> bool:
-    """Whether apt is set up for any archive of sources."""
+    """Return whether apt knows any archive of sources."""
     return bool(apt.ask("apt-get", "indextargets", "--no-release-info", "Created-By: Sources").output.strip())
 
 
 def machine_archives(apt: Apt) -> Mapping[str, str]:
-    """Give the machine's own lists of archives, by file name, as if they asked for sources instead of programs."""
+    """Return the machine's own lists of archives by file name, changed to list sources instead of programs."""
     told = apt.ask(
         "apt-config", "shell", "LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"
     )
@@ -133,17 +129,17 @@ def machine_archives(apt: Apt) -> Mapping[str, str]:
 
 
 def named_archives(index: str, machine: Apt) -> Mapping[str, str]:
-    """Give what a study's `index` names as a list of archives. Raises `SourceError`.
+    """Return a study's `index` as a list of archives. Raises `SourceError`.
 
-    A line without an address means the archive that this machine's own packages come from. The study file has made
-    sure that each line names something.
+    A line without an address means the archive of this machine's own packages. The study file has checked that each
+    line names something.
     """
     lines = [_source_line(line.strip(), machine) for line in index.splitlines() if line.strip()]
     return {"index.list": "".join(f"{line}\n" for line in lines)}
 
 
 def _asking_for_sources(text: str, suffix: str) -> str:
-    """The same archives, but of sources; empty when there are none."""
+    """Return the same archives for sources; empty without any."""
     pattern, words = (_TYPES, "Types: deb-src") if suffix == ".sources" else (_OF_PROGRAMS, "deb-src")
     asked, count = pattern.subn(words, text)
     return asked if count else ""
@@ -159,7 +155,7 @@ def _source_line(line: str, machine: Apt) -> str:
 
 
 def _machine_address(line: str, machine: Apt) -> str:
-    """The address that dpkg comes from, which every machine of Debian's kind has."""
+    """Return the address of dpkg's archive, which every Debian machine has."""
     for told in machine.ask("apt-cache", "madison", "dpkg").lines():
         where = told.split("|")[-1].split()
         if where and ":" in where[0]:
@@ -171,15 +167,15 @@ def _machine_address(line: str, machine: Apt) -> str:
 
 
 _ASKED = "asked"
-"""The file beside an apt's lists whose date tells when they were had."""
+"""File in an apt's lists whose date says when they were fetched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apt:
-    """Runs apt's programs with options of ours; they need no right to change the machine.
+    """Runs apt's programs with own options; they need no right to change the machine.
 
-    `archives` are lists of archives by file name, which are not the machine's own: what they have is kept in
-    `directory`. `named` are those of a study.
+    `archives` are lists of other archives than the machine's, by file name; their data is cached in `directory`.
+    `named` are those of a study.
     """
 
     client: Client
@@ -195,7 +191,7 @@ class Apt:
         directory: Path | None = None,
         log: str | Path | None = None,
     ) -> Answer:
-        """Run a program of apt. Raises `SourceError` when it is not installed."""
+        """Run a program of apt. Raises `SourceError` if it is not installed."""
         return self.client.ask(
             [find_program(program), *self.options, *words],
             directory=directory or self.directory,
@@ -205,10 +201,10 @@ class Apt:
 
 
 def make_apt(starter: Starter, *, index: str | None, cache: Path) -> Apt:
-    """Give an apt that knows the archives of `index`, lines as in sources.list, or else the machine's.
+    """Return an apt with the archives of `index`, lines as in sources.list, or else the machine's.
 
-    Where the machine's apt knows of programs only, the sources of the same archives are meant. What apt knows of
-    archives that are not its own is kept below `cache`. Raises `SourceError`.
+    If the machine's apt only knows programs, the sources of the same archives are used. Data of other archives is
+    cached below `cache`. Raises `SourceError`.
     """
     cache.mkdir(parents=True, exist_ok=True)
     find_program("apt-get")
@@ -222,7 +218,7 @@ def make_apt(starter: Starter, *, index: str | None, cache: Path) -> Apt:
 
 
 def when_asked(apt: Apt) -> str:
-    """Say when archives that are not the machine's own said what they have: ISO 8601; empty when they never did."""
+    """Return when other archives than the machine's were last queried (ISO 8601); empty if never."""
     try:
         seconds = (apt.directory / _ASKED).stat().st_mtime
     except FileNotFoundError:
@@ -231,7 +227,7 @@ def when_asked(apt: Apt) -> str:
 
 
 def ask_archives(apt: Apt) -> None:
-    """Have archives say what they have now; the machine's own lists are its own affair. Raises `SourceError`."""
+    """Query the archives again; the machine's own lists do not change. Raises `SourceError`."""
     if not apt.archives:
         return
     place = apt.directory
@@ -251,7 +247,7 @@ def ask_archives(apt: Apt) -> None:
 
 
 def _beside(machine: Apt, archives: Mapping[str, str], *, named: bool) -> Apt:
-    """Give an apt that knows these archives alone, lists of them by file name."""
+    """Return an apt that knows only these archives, lists of them by file name."""
     place = (machine.directory / f"apt-{content_key(archives)[:16]}").absolute()
     options = {
         "Dir::State": place,
@@ -271,7 +267,7 @@ def _beside(machine: Apt, archives: Mapping[str, str], *, named: bool) -> Apt:
 
 
 def find_program(name: str) -> str:
-    """Find one of Debian's programs. Raises `SourceError` when it is not installed."""
+    """Return the path of one of Debian's programs. Raises `SourceError` if it is not installed."""
     program = shutil.which(name)
     if program is None:
         package = "dpkg-dev" if name.startswith("dpkg-") else "apt"
@@ -283,7 +279,7 @@ def find_program(name: str) -> str:
 
 
 def why_apt_failed(answer: Answer) -> str:
-    """What apt or dpkg said was the matter: its first complaint."""
+    """Return the first complaint of apt or dpkg."""
     lines: Sequence[str] = [line.strip() for line in answer.errors.splitlines()]
     complaints = [line for line in lines if line.startswith("E: ") or ": error: " in line]
     told = complaints[0].removeprefix("E: ") if complaints else answer.why
@@ -295,7 +291,7 @@ _CHECKSUMS = re.compile(r"^Checksums-Sha256:[ \t]*\n((?: .*\n?)+)", re.MULTILINE
 
 
 class DebianSources:
-    """The versions of a source package that the machine's archives have, or those that the study names."""
+    """The versions of a source package in the machine's archives, or in those of the study."""
 
     fits = "in the archives that apt is set up for"
 
@@ -308,20 +304,20 @@ class DebianSources:
         self._known: Mapping[str, str] | None = None
 
     def asked(self) -> str:
-        """Say when the archives were asked for what is known of them, empty when by this process."""
+        """Return when the archives were queried; empty if by this process."""
         return "" if self._up_to_date else when_asked(self._apt)
 
     def ask_again(self) -> None:
-        """Ask the archives for what they have now."""
+        """Query the archives again."""
         ask_archives(self._apt)
         self._up_to_date, self._known = True, None
 
     def version(self, text: str) -> DebianVersion:
-        """Read a version as dpkg does."""
+        """Parse a version as dpkg does."""
         return DebianVersion.read(text)
 
     def releases(self) -> tuple[Release, ...]:
-        """Give what the archives have; they do not say since when."""
+        """Return the versions in the archives, which do not state their dates."""
         found = [
             Release(
                 id=id,
@@ -335,11 +331,11 @@ class DebianSources:
         return tuple(sorted(found, key=lambda each: each.version))
 
     def content(self, id: str) -> str:
-        """Name a version by the checksum of its description, which holds those of all its files."""
+        """Return the identity of a version: the checksum of its description, which contains those of all its files."""
         return content_key("debian source", self._description(id))
 
     def put(self, id: str, directory: Path, log: str) -> None:
-        """Have apt download a version once, check it, and have dpkg-source unpack and patch it."""
+        """Let apt download a version once, check it, and let dpkg-source unpack and patch it."""
         sha256 = self._description(id)
         kept = self._cache / sha256
         with alone(self._cache.with_name(f"{self._cache.name}.lock")):
@@ -388,7 +384,7 @@ class DebianSources:
         return make_apt(self._starter, index=self._asked.index, cache=self._cache)
 
     def _descriptions(self) -> Mapping[str, str]:
-        """For each version the SHA-256 of its description, empty when the archive gives none."""
+        """Return the SHA-256 of the description of each version; empty if the archive has none."""
         if not self._up_to_date and not self.asked():
             self.ask_again()
         if self._known is None:
@@ -438,7 +434,7 @@ class DebianSources:
 
 
 def _own(directory: Path) -> None:
-    """Copy what apt only linked to, as it does with archives of this machine: those may change."""
+    """Copy files that apt only linked to, which may change, as it does for archives on this machine."""
     for path in directory.iterdir():
         if path.is_symlink():
             target = path.resolve()

@@ -1,4 +1,4 @@
-"""npm packages: their releases as npm's registry has them, each the tree that was published."""
+"""npm packages: their releases in npm's registry, each the published tree."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ _NOT_OURS = tuple(
     for name in ("dry", "global", "location", "workspace", "json", "loglevel", "pack", "DRY", "GLOBAL",
                  "LOCATION", "WORKSPACE", "JSON", "LOGLEVEL", "PACK")
 )  # fmt: skip
-"""Variables that would change what is said and where it goes, not where it comes from."""
+"""Variables that would change the output or the destination of npm."""
 
 _MOST_AT_ONCE = 500
-"""Versions in one question; a command line has its limits."""
+"""Number of versions in one query, because command lines are limited."""
 
 _ALL = ">=0.0.0"
-"""All but pre-releases; for ``*`` npm tells of the latest alone."""
+"""All versions except pre-releases; ``*`` would only list the latest."""
 
 _ALGORITHMS = ("sha512", "sha384", "sha256", "sha1")
-"""What npm may name an archive by, the strongest first."""
+"""Algorithms of npm's checksums, the strongest first."""
 
 
 class NpmPackages(SemanticRegistry):
-    """The releases of an npm package; what it depends on is for its build to install.
+    """The releases of an npm package; its build installs the dependencies.
 
-    What is deprecated is taken for yanked.
+    Deprecated releases count as yanked.
     """
 
     def content(self, id: str) -> str:
-        """Name a release's archive by its checksum."""
+        """Return the identity of a release's archive: its checksum."""
         return content_key("archive", *self._checksum(id).parts)
 
     def put(self, id: str, directory: Path, log: str) -> None:
-        """Have npm download a release once, check it, and unpack it; nothing that it brings is run."""
+        """Let npm download a release once, check it, and unpack it; none of its scripts run."""
         checksum = self._checksum(id)
         kept = self._cache / f"{checksum.digest.hex()}.tgz"
         with alone(self._cache.with_name(f"{self._cache.name}.lock")):
@@ -84,7 +84,7 @@ class NpmPackages(SemanticRegistry):
 
     @cached_property
     def _listed(self) -> tuple[Sequence[str], Mapping[str, Any]]:
-        """The versions, and the dates of things about the package, versions among them."""
+        """Return the versions, and the dates of events of the package, including versions."""
         answer = self._ask("view", "--", self.package.name, "versions", "time")
         if answer.failed:
             where = f"source.location {quoted(str(self.package))}"
@@ -106,7 +106,7 @@ class NpmPackages(SemanticRegistry):
 
     @cached_property
     def _described(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the registry says of each version; of pre-releases only when they are asked for."""
+        """Return the registry's data of each version; pre-releases only on request."""
         named = [
             id for id in self._listed[0] if self._asked.prereleases and SemanticVersion.read(id).is_prerelease
         ]
@@ -166,24 +166,24 @@ class NpmPackages(SemanticRegistry):
 
 @dataclass(frozen=True, slots=True)
 class _Checksum:
-    """What an archive's bytes must come to."""
+    """The expected checksum of an archive."""
 
     algorithm: str
     digest: bytes
 
     @property
     def parts(self) -> tuple[str, str]:
-        """Both, as text."""
+        """Algorithm and digest as text."""
         return self.algorithm, self.digest.hex()
 
     def fits(self, path: Path) -> bool:
-        """Whether a file is what was promised."""
+        """Return whether a file has this checksum."""
         with path.open("rb") as file:
             return hashlib.file_digest(file, self.algorithm).digest() == self.digest
 
 
 def _strongest(written: Iterable[str]) -> _Checksum | None:
-    """The strongest of the checksums, ``ALGORITHM-BASE64`` each, `None` when none can be read."""
+    """Return the strongest of several checksums, ``ALGORITHM-BASE64`` each; `None` if none is readable."""
     by_algorithm: dict[str, bytes] = {}
     for each in written:
         algorithm, _, digest = each.partition("-")
@@ -212,7 +212,7 @@ def _parsed(answer: Answer) -> Any:  # noqa: ANN401 - whatever npm says; who ask
 
 
 def _why(answer: Answer) -> str:
-    """What npm says was the matter: in JSON when it did so."""
+    """Return npm's own error message, if it wrote one in JSON."""
     said = _parsed(answer)
     error = said.get("error") if isinstance(said, dict) else None
     if isinstance(error, dict) and error.get("summary"):

@@ -1,11 +1,7 @@
-"""Python packages, as the package index has them and pip installs them.
+"""Python packages: their releases in package indexes, and pip, which installs them.
 
-Asks package indexes which versions of a Python package there are, and which of them may be had here.
-
-pip itself lists versions without telling which were yanked, so its indexes are asked directly: the same
-ones, with the certificates and proxies that its settings name.
-
-pip, the client of Python's package indexes, with the user's own settings.
+pip lists versions without yanked ones, so its indexes are queried directly, with the certificates and proxies of its
+settings.
 """
 
 from __future__ import annotations
@@ -54,10 +50,9 @@ _RETRIES = Retry(total=5, backoff_factor=0.25, status_forcelist=(500, 502, 503, 
 def find_releases(
     pip: Pip, package: str, *, index: str | None, form: Distribution | None = None
 ) -> tuple[Release, ...]:
-    """List the versions that pip could install here, oldest first, yanked and pre-releases among them.
+    """Return the versions that pip could install here, oldest first, including yanked ones and pre-releases.
 
-    `index` takes the place of the index that pip's settings name; of a `form` are those published in it.
-    Raises `SourceError`.
+    `index` replaces the index of pip's settings; only releases published in a `form` count. Raises `SourceError`.
     """
     settings = _settings(pip)
     urls = [
@@ -106,7 +101,7 @@ def _version(text: str | None) -> Version | None:
 
 
 def _runs_here(file: DistributionPackage) -> bool:
-    """Whether its Requires-Python admits this interpreter; one that cannot be read admits all, as in pip."""
+    """Whether Requires-Python admits this interpreter; like pip, an unreadable one admits all."""
     try:
         wanted = SpecifierSet(file.requires_python or "")
     except (InvalidSpecifier, InvalidRequirement):
@@ -115,7 +110,7 @@ def _runs_here(file: DistributionPackage) -> bool:
 
 
 def _fits(file: DistributionPackage, tags: frozenset[object]) -> bool:
-    """Whether it is source, which pip builds, or a wheel for this machine."""
+    """Whether a file is source, which pip builds, or a wheel for this machine."""
     if file.package_type != "wheel":
         return file.package_type == "sdist"
     try:
@@ -130,7 +125,7 @@ def _first_upload(files: Iterable[DistributionPackage]) -> str:
 
 
 def _page(session: requests.Session, index: str, package: str) -> list[DistributionPackage] | None:
-    """What an index knows of a package, `None` when it does not know the name."""
+    """Return an index's page of a package; `None` if it does not know the name."""
     try:
         return PyPISimple(index, session=session).get_project_page(package, timeout=TIMEOUT_SECONDS).packages
     except NoSuchProjectError:
@@ -156,7 +151,7 @@ def _session(settings: Mapping[str, str]) -> requests.Session:
 
 
 def _settings(pip: Pip) -> Mapping[str, str]:
-    """What pip's settings say of installing; variables win over ``[install]``, that over ``[global]``."""
+    """Return pip's settings for installing; variables override ``[install]``, which overrides ``[global]``."""
     levels: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
     for line in pip.ask("config", "list").lines():
         name, equals, value = line.partition("=")
@@ -167,7 +162,7 @@ def _settings(pip: Pip) -> Mapping[str, str]:
 
 
 def _default_index(pip: Pip) -> str:
-    """The index that pip uses when nobody sets one, as its own help states it."""
+    """Return pip's default index, from its own help."""
     said = "\n".join(pip.ask("download", "--help").lines())
     found = re.search(r"--index-url <url>.*?\(default\s+(\S+?)\)", said, re.DOTALL)
     if found is None:
@@ -208,7 +203,7 @@ _NOT_OURS = (
     "PIP_DRY_RUN",
     "PIP_REPORT",
 )
-"""Variables that would change where and how things are installed, not from where."""
+"""Variables that would change where and how pip installs, not from where."""
 
 _EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
 _EMPTY_TALK = r"subprocess-exited|metadata-generation|Ignored the following|Could not find a version"
@@ -217,7 +212,7 @@ _COMPLAINT = re.compile(rf"^\s*(?:fatal )?(?:error|ERROR): (?!{_EMPTY_TALK})(.+)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pip:
-    """Runs the pip of the interpreter that runs us, from a directory where nothing can be imported."""
+    """Runs the pip of this interpreter, in a directory from which nothing can be imported."""
 
     client: Client
     cache: Path
@@ -225,7 +220,7 @@ class Pip:
     def ask(
         self, *words: str, timeout_seconds: float = QUICK_SECONDS, log: str | Path | None = None
     ) -> Answer:
-        """Run one pip command. Raises `SourceError` when this interpreter has no pip."""
+        """Run one pip command. Raises `SourceError` if this interpreter has no pip."""
         answer = self.client.ask(
             [sys.executable, "-P", "-m", "pip", "--no-input", "--disable-pip-version-check", *words],
             directory=self.cache,
@@ -238,7 +233,7 @@ class Pip:
 
 
 def make_pip(starter: Starter, *, cache: Path) -> Pip:
-    """Give a pip that keeps what it downloads and builds below `cache`."""
+    """Return a pip that caches its downloads and builds below `cache`."""
     cache.mkdir(parents=True, exist_ok=True)
     environment = {
         **client_environment(without=_NOT_OURS),
@@ -250,7 +245,7 @@ def make_pip(starter: Starter, *, cache: Path) -> Pip:
 
 
 def why_pip_failed(answer: Answer) -> str:
-    """The line that best tells why an installation failed: what a build raised before what pip made of it."""
+    """Return the cause of a failed installation: the build's error before pip's summary."""
     said = "\n".join([*answer.lines(), answer.errors])
     for pattern in (_EXCEPTION, _COMPLAINT):
         found = pattern.findall(said)
@@ -262,7 +257,7 @@ def why_pip_failed(answer: Answer) -> str:
 class PythonPackages:
     """The releases of a Python package that this interpreter and machine could install.
 
-    Each stands alone: of its dependencies only what the study asks for.
+    Each is installed alone, with only the dependencies of the study.
     """
 
     fits = "for this Python and machine"
@@ -275,20 +270,20 @@ class PythonPackages:
         self._starter = starter
 
     def version(self, text: str) -> Version:
-        """Read a version as PEP 440 has it."""
+        """Parse a version according to PEP 440."""
         try:
             return Version(text)
         except InvalidVersion as error:
             raise SourceError(f'range: "{text}" is no version number such as 1.4.2') from error
 
     def releases(self) -> tuple[Release, ...]:
-        """Ask the indexes that pip would ask."""
+        """Query the indexes that pip uses."""
         pip = make_pip(self._starter, cache=self._cache)
         form = self._asked.distribution
         return find_releases(pip, self.package.name, index=self._asked.index, form=form)
 
     def content(self, id: str) -> str:
-        """Name what would be installed: the release, what it requires, for which interpreter, from where."""
+        """Return the identity of an installation: release, requirements, interpreter, index."""
         requires = [str(each) for each in self._requires]
         interpreter = f"{sys.implementation.cache_tag} {platform.python_version()} {platform.machine()}"
         form = [self._asked.distribution] if self._asked.distribution else []
@@ -296,7 +291,7 @@ class PythonPackages:
         return f"pypi:{self.package.name}=={id}:{key}"
 
     def put(self, id: str, directory: Path, log: str) -> None:
-        """Install a release into a directory of its own, compiled, with nothing the study does not name."""
+        """Install a release, compiled, into a directory of its own, with only what the study names."""
         name = self.package.name
         index = ["--index-url", self._asked.index] if self._asked.index else []
         forms = {"wheel": ["--only-binary", name], "sdist": ["--no-binary", name]}

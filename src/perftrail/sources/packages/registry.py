@@ -1,9 +1,4 @@
-"""What the releases of a package are, whatever ecosystem it belongs to, and what has them.
-
-Versions as Rust crates and npm packages have them: Semantic Versioning 2.0.
-
-What the registries of Rust crates and of npm packages have in common: releases by Semantic Versioning.
-"""
+"""Releases of packages in any ecosystem, and the registries that have them; Semantic Versioning 2.0."""
 
 from __future__ import annotations
 
@@ -25,18 +20,18 @@ if TYPE_CHECKING:
 
 
 class Version(Protocol):
-    """A version by its ecosystem's rule, comparable with others of the same ecosystem."""
+    """A version by its ecosystem's rule, comparable within the same ecosystem."""
 
     def __lt__(self, other: Any, /) -> bool:  # noqa: ANN401 - each compares with its own kind only
-        """Say whether this version is older."""
+        """Return whether this version is older."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A version of a package. `id` is how the ecosystem writes it; `uploaded` is ISO 8601 or empty.
+    """A version of a package. `id` is the ecosystem's notation; `uploaded` is ISO 8601 or empty.
 
-    `yanked` is a release that its authors took back: yanked, or deprecated.
+    `yanked`: its authors yanked or deprecated it.
     """
 
     id: str
@@ -47,35 +42,35 @@ class Release:
 
 
 class Registry(Protocol):
-    """Knows the releases of one package and fetches them."""
+    """Knows the releases of one package, and fetches them."""
 
     @property
     def package(self) -> Package:
-        """The package, its name written as the ecosystem does."""
+        """The package's name in the ecosystem's notation."""
         ...
 
     @property
     def fits(self) -> str:
-        """What its releases are limited to, for messages; empty when it knows of all."""
+        """Limits of the known releases, for messages; empty if all are known."""
         ...
 
     def version(self, text: str) -> Version:
-        """Read a version as people write it. Raises `SourceError` for what is none."""
+        """Parse a version. Raises `SourceError` for an invalid one."""
         ...
 
     def releases(self) -> tuple[Release, ...]:
-        """Give all releases, oldest first, pre-releases and yanked ones among them. Raises `SourceError`."""
+        """Return all releases, oldest first, including pre-releases and yanked ones. Raises `SourceError`."""
         ...
 
     def content(self, id: str) -> str:
-        """Name what a release holds; equal names, equal trees. Downloads nothing."""
+        """Return the identity of a release's content: equal identities, equal trees. Downloads nothing."""
         ...
 
     def put(self, id: str, directory: Path, log: str) -> None:
-        """Put a release into a directory that does not exist yet, whose parent does.
+        """Write a release into a new directory, whose parent exists.
 
-        What was tried is appended to the file `log`. Raises `SourceError` when it cannot be had; what was
-        put there until then, the caller removes.
+        Every attempt is appended to the file `log`. Raises `SourceError` if that fails; the caller then removes the
+        directory.
         """
         ...
 
@@ -90,9 +85,9 @@ _WHOLE = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[
 
 @dataclass(frozen=True, slots=True, order=True)
 class SemanticVersion:
-    """A version; what is before a release is older than it, numbers in it are older than words.
+    """A version; pre-releases are older than the release, numbers in them older than words.
 
-    The build metadata, of which the standard takes no note, only tells apart what would be equal.
+    The build metadata, which the standard ignores, only distinguishes versions that would be equal.
 
     >>> SemanticVersion.read("1.9.0") < SemanticVersion.read("1.10.0-rc.1") < SemanticVersion.read("v1.10")
     True
@@ -104,7 +99,7 @@ class SemanticVersion:
 
     @classmethod
     def read(cls, text: str) -> SemanticVersion:
-        """Read a version; what is left out at its end is zero. Raises `SourceError`."""
+        """Parse a version; missing parts at its end are zero. Raises `SourceError`."""
         found = _VERSION.fullmatch(text)
         if found is None:
             raise SourceError(f"range: {quoted(text)} is no version number such as 1.4.2 or 2.0.0-rc.1")
@@ -119,7 +114,7 @@ class SemanticVersion:
 
     @property
     def is_prerelease(self) -> bool:
-        """Whether this comes before a release."""
+        """Whether this is a pre-release."""
         return self.before != _NOTHING
 
 
@@ -127,7 +122,7 @@ _NOTHING = ((2, 0, ""),)
 
 
 def is_semantic_version(text: str) -> bool:
-    """Whether a text is a whole version, as a registry writes it; nothing else is handed to a client.
+    """Whether a text is a whole version in a registry's notation; only such texts are passed to a client.
 
     >>> [is_semantic_version(text) for text in ("1.0.0-rc.1+x", "1.0", "latest", "1.0.0 --registry=x")]
     [True, False, False, False]
@@ -147,11 +142,11 @@ class SemanticRegistry(ABC):
         self._starter = starter
 
     def version(self, text: str) -> SemanticVersion:
-        """Read a version as Semantic Versioning has it."""
+        """Parse a version according to Semantic Versioning."""
         return SemanticVersion.read(text)
 
     def releases(self) -> tuple[Release, ...]:
-        """Give what the registry has."""
+        """Return the registry's releases."""
         found = [
             Release(
                 id=id,
@@ -166,4 +161,4 @@ class SemanticRegistry(ABC):
 
     @abstractmethod
     def _published(self) -> Iterable[tuple[str, bool, str]]:
-        """Give of each release its version, whether it was taken back, and when it was uploaded."""
+        """Return version, yanked and upload time of each release."""

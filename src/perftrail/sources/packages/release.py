@@ -1,4 +1,4 @@
-"""Releases of a package, in whatever ecosystem, as a history."""
+"""Releases of a package in any ecosystem as a history."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 class ReleaseSource:
     """The releases of a package in the order of their versions; a revision's id is its version.
 
-    Pre-releases and yanked releases are left out unless asked for, and so is what the registry knows could
-    not be had here.
+    Pre-releases, yanked releases, and those that this machine cannot install are left out unless requested.
     """
 
     def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
@@ -35,17 +34,17 @@ class ReleaseSource:
         self._all: tuple[Release, ...] | None = None
 
     def asked(self) -> str:
-        """Say when the registry was asked for its releases, where that is kept, as `ports.Kept` has it."""
+        """Return when the registry was queried, if its answers are cached, for `ports.Kept`."""
         return self._registry.asked() if isinstance(self._registry, Kept) else ""
 
     def ask_again(self) -> None:
-        """Ask a registry anew of which answers are kept; any other is asked by each process."""
+        """Query a registry with cached answers again; others are queried by each process."""
         if isinstance(self._registry, Kept):
             self._registry.ask_again()
             self._all = None
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Give the releases of a range, both ends included; each has the one before it as parent."""
+        """Return the releases of a range, both ends included; each has the previous one as parent."""
         text = self._asked.range if range is None else range
         ends = parse_range(text) if text else EVERYTHING
         old, new = self._end(ends.old), self._end(ends.new)
@@ -69,25 +68,25 @@ class ReleaseSource:
         )
 
     def within(self, range: str) -> frozenset[str]:
-        """Give the versions between two, which need not be releases themselves."""
+        """Return the versions between two, which need not be releases themselves."""
         ends = parse_range(range)
         old = self._registry.version(ends.old) if ends.old else None
         new = self._registry.version(ends.new) if ends.new else None
         return frozenset(each.id for each in self._wanted() if _between(each.version, old=old, new=new))
 
     def merge(self, revision: Revision) -> None:
-        """Give nothing: releases follow each other in one line."""
+        """Return `None`: releases have no merges."""
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Give nothing for each: what a release changes is known only once both are downloaded."""
+        """Return no files: the changed files are unknown before the download."""
         return ((),) * len(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Name what a release holds."""
+        """Return the identity of a release's content."""
         return self._registry.content(revision.id)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Fetch a release and put it into a directory of its own."""
+        """Fetch a release and write it into a directory of its own."""
         place = Path(directory)
         if place.exists():
             raise CheckoutFailed(f"{directory}: is there already; a release goes into a new directory")
@@ -104,7 +103,7 @@ class ReleaseSource:
         return [each for each in self._releases() if not self._left_out(each)]
 
     def _left_out(self, release: Release) -> str:
-        """Why a release does not belong to the history, nothing when it does."""
+        """Return why a release is left out; empty if it is not."""
         if release.yanked and not self._asked.yanked:
             said = "was deprecated" if self._registry.package.ecosystem == "npm" else "was yanked"
             return f"{said}; set source.yanked = true to have it"
@@ -127,7 +126,7 @@ class ReleaseSource:
         return f" {self._registry.fits}" if self._registry.fits else ""
 
     def _end(self, text: str) -> Version | None:
-        """The version that an end names; it has to be a release of the history."""
+        """Return the version of a range's end, which must be a release of the history."""
         if not text:
             return None
         version = self._registry.version(text)
