@@ -1,7 +1,4 @@
-"""Formats of other benchmark tools: detected by content, each read and written by one module.
-
-What a benchmark printed, read as metrics.
-"""
+"""Formats of other benchmark tools: detected by content, each read and written by one module."""
 
 from __future__ import annotations
 
@@ -39,13 +36,13 @@ FORMATS: Mapping[str, str] = {
     "parquet": "Parquet with the columns of the CSV",
     "csv": "CSV with the columns benchmark, metric and value",
 }
-"""Every format and what it is; the first that knows a file reads it."""
+"""Every format with its description; the first that recognises a file reads it."""
 
 _MODULES: Mapping[str, str] = {"go": "go_text", "jsonl": "json_lines", "csv": "tidy_csv"}
-"""Modules that are not named as their format."""
+"""Modules with another name than their format."""
 
 LARGEST_BYTES = 1 << 28
-"""So large a file is read, unpacked."""
+"""Maximum size of a file, unpacked."""
 
 MOST_FILES = 100_000
 
@@ -54,10 +51,10 @@ _SETTINGS = ("machine.json", "benchmarks.json", "benchmark.json", "estimates.jso
 
 
 class Format(Protocol):
-    """What the module of a format has. `read` raises `FormatError`, and `ValueError` for figures that are none."""
+    """What the module of a format provides. `read` raises `FormatError`, and `ValueError` for invalid numbers."""
 
     def knows(self, head: bytes, name: str, /) -> bool:
-        """Whether a file that begins so, of this name, has the format."""
+        """Return whether a file with these first bytes and this name has the format."""
 
     def read(self, content: bytes, place: Place = NOWHERE, /) -> tuple[Series, ...]:
         """Read the content."""
@@ -65,20 +62,20 @@ class Format(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a file holds, and in which format."""
+    """The content of a file, and its format."""
 
     format: str
     series: tuple[Series, ...]
 
 
 def recognise(content: bytes, name: str = "") -> str | None:
-    """Tell which format content has; `None` when no format knows it."""
+    """Return the format of content; `None` if no format recognises it."""
     head = content[:HEAD_BYTES]
     return next((each for each in FORMATS if _format(each).knows(head, name)), None)
 
 
 def read(content: bytes, *, name: str, format: str | None = None, place: Place = NOWHERE) -> Read:
-    """Read content in a format, or in the one it is recognised to have.
+    """Read content in a format, by default the recognised one.
 
     Raises `FormatError` that begins with `name`.
     """
@@ -96,7 +93,7 @@ def read(content: bytes, *, name: str, format: str | None = None, place: Place =
 
 
 def read_file(path: Path, *, name: str | None = None, format: str | None = None) -> Read:
-    """Read a file, unpacked if it is a gzip. Raises `FormatError` for one that is no such file, or too large."""
+    """Read a file, unpacked if it is a gzip. Raises `FormatError` if it is not a regular file, or too large."""
     shown = name or str(path)
     try:
         content = _content(path)
@@ -110,7 +107,7 @@ def read_file(path: Path, *, name: str | None = None, format: str | None = None)
 
 
 def files_in(directory: Path) -> tuple[Path, ...]:
-    """Give the files of a directory that hold results: criterion's newest samples, or all but the tools' settings."""
+    """Return the result files of a directory: criterion's newest samples, or all files except the tools' settings."""
     found: list[Path] = []
     for path in sorted(directory.rglob("*")):
         if path.name in _SETTINGS or not path.is_file():

@@ -1,9 +1,7 @@
-"""asv's results (``results/<machine>/<commit>-<environment>.json``).
+"""asv's results (``results/<machine>/<commit>-<environment>.json``), and a directory of them for `asv publish`.
 
-A directory of asv results: what `asv publish` makes pages of, where the history is a git repository.
-
-asv has one figure for each benchmark: the wall time keeps the benchmark's name, another metric stands behind a point.
-It has no variants: each is an environment.
+asv has one metric for each benchmark: wall time keeps the benchmark's name, other metrics follow after a point.
+Variants become environments.
 """
 
 from __future__ import annotations
@@ -43,17 +41,18 @@ _VERSION = 2
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this is asv's result of a commit."""
+    """Return whether this is asv's result of a commit."""
     return begins_with(head, rb"\{") and b'"commit_hash"' in head and b'"result_columns"' in head
 
 
 def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read every benchmark: its samples where they were recorded, else asv's median.
+    """Read every benchmark: its samples if they were recorded, else asv's median.
 
-    Failed and skipped ones are left out. The environment is a parameter: results of several are not pooled.
+    Failed and skipped benchmarks are left out. The environment is a parameter, so that results of several are not
+    pooled.
 
-    The names of parameters and the units are in ``benchmarks.json``, one directory up; without it, parameters are
-    ``arg``, ``arg2``…, and units follow asv's names (``time_…``, ``peakmem_…``).
+    Names of parameters and units are in ``benchmarks.json``, one directory up. Without it, parameters are ``arg``,
+    ``arg2``…, and units follow asv's names (``time_…``, ``peakmem_…``).
     """
     document = parse(content)
     version = document["version"]
@@ -85,7 +84,7 @@ class _Commit:
         self.machine = None if machine is None else machine.text()
 
     def series(self, name: str, row: Mapping[str, Node], about: Node | None) -> Iterator[Series]:
-        """Give each point of a benchmark that has a result."""
+        """Yield each point of a benchmark with a result."""
         kind = name.rpartition(".")[2].partition("_")[0]
         stated = None if about is None else about.get("unit")
         known = unit(stated.text() if stated else _UNITS_OF_KINDS.get(kind, ""))
@@ -111,7 +110,7 @@ class _Commit:
 
 
 def _points(row: Mapping[str, Node], about: Node | None, most: int) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Give the points in asv's order, each value as asv writes it: a text in quotes has them left out."""
+    """Return the points in asv's order, each value as asv writes it, texts without their quotes."""
     axes = [[each.scalar() for each in axis.elements()] for axis in _elements(row.get("params"))]
     names = [] if about is None else [each.text() for each in _elements(about.get("param_names"))]
     names += ["arg" if place == 0 else f"arg{place + 1}" for place in range(len(names), len(axes))]
@@ -122,7 +121,7 @@ def _points(row: Mapping[str, Node], about: Node | None, most: int) -> Iterator[
 
 
 def _plain(value: str) -> str:
-    """Leave out the quotes of a text as Python writes it.
+    """Remove the quotes of a Python literal.
 
     >>> _plain("'a'"), _plain("10")
     ('a', '10')
@@ -144,7 +143,7 @@ def _is_nan(node: Node) -> bool:
 
 
 def _moment(date: Node) -> datetime:
-    """Read asv's moment: milliseconds since 1970."""
+    """Parse asv's times: milliseconds since 1970."""
     try:
         return datetime.fromtimestamp(date.number() / 1000, UTC)
     except (OverflowError, OSError, ValueError):
@@ -168,11 +167,11 @@ _COLUMNS = (
 _ASV_UNITS = {"s": "seconds", "B": "bytes"}
 _TYPES = {"s": "time", "B": "peakmemory"}
 MACHINE = "perftrail"
-"""The machine's name where the samples' is not known."""
+"""The machine's name if that of the samples is unknown."""
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:
-    """Write every result with its values, all of their digits; asv's own files keep five."""
+    """Return every result with its values and all their digits; asv's own files have five digits."""
     benchmarks: dict[str, list[Exported]] = defaultdict(list)
     results: dict[tuple[str, str, str], list[Exported]] = defaultdict(list)
     for each in samples:
@@ -200,12 +199,12 @@ def _name(sample: Exported) -> str:
 
 
 def _directory(text: str) -> str:
-    """Make a directory's name of any text."""
+    """Return a directory name for any text."""
     return re.sub(r"[^A-Za-z0-9_+.-]+", "-", text).strip(".-")[:60] or MACHINE
 
 
 class _Benchmark:
-    """A benchmark as asv describes it: its parameters and, in the order of their product, its points."""
+    """A benchmark in asv's form: its parameters and, in the order of their product, its points."""
 
     def __init__(self, name: str, samples: Sequence[Exported]) -> None:
         self.name = name
@@ -226,11 +225,11 @@ class _Benchmark:
 
     @property
     def version(self) -> str:
-        """Names what a result is of: asv leaves results of another version out."""
+        """The version of a benchmark: asv ignores results of other versions."""
         return hashlib.sha256(self.name.encode()).hexdigest()
 
     def description(self) -> dict[str, Json]:
-        """What benchmarks.json says of it."""
+        """The entry in benchmarks.json."""
         return {
             "code": "",
             "name": self.name,
@@ -264,7 +263,7 @@ def _result(machine: str, samples: Sequence[Exported], known: Mapping[str, _Benc
 
 
 def _columns(benchmark: _Benchmark, samples: Mapping[Point, Exported]) -> list[Json]:
-    """Give what asv keeps of a benchmark in the order of its columns; nothing at points that were not measured."""
+    """Return asv's columns of a benchmark; empty at points without samples."""
     held = [samples.get(point) for point in benchmark.points]
     started = min((each.started for each in held if each is not None and each.started), default="")
     sure = [None if each is None else _sure(each.numbers) for each in held]
@@ -286,7 +285,7 @@ def _columns(benchmark: _Benchmark, samples: Mapping[Point, Exported]) -> list[J
 
 
 def _sure(numbers: Sequence[float]) -> Estimate | None:
-    """Give the interval that asv keeps, of 99 %; nothing where values are too few to reach that."""
+    """Return asv's 99 % interval; `None` if the values are too few for it."""
     found = estimate(numbers, confidence=0.99)
     return found if found.confidence == 0.99 else None
 
@@ -300,7 +299,7 @@ def _quantile(numbers: Sequence[float], share: float) -> float:
 
 
 def _milliseconds(moment: str) -> int | None:
-    """Give a moment as asv does; nothing of a text that is none."""
+    """Return a time in asv's form; `None` for an invalid text."""
     try:
         return round(datetime.fromisoformat(moment).timestamp() * 1000)
     except ValueError:
@@ -312,7 +311,7 @@ def _written(value: Value) -> str:
 
 
 def _settings(study: Study) -> dict[str, Json]:
-    """What asv publish needs beside results: whose they are, and where the history lies."""
+    """Return what asv publish needs in addition to results: project and repository."""
     return {
         "version": 1,
         "project": study.title,
@@ -326,7 +325,7 @@ def _settings(study: Study) -> dict[str, Json]:
 
 
 def _branch(range: str) -> str:
-    """Name what asv is to walk back from: the newer end of the range, if it is written with ends."""
+    """Return the branch from which asv walks the history: the newer end of the range, if it has ends."""
     _, dots, new = range.partition("..")
     return new if dots and new else "HEAD"
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Write medians; their bounds where there is more than one value."""
+    """Return medians, with their bounds if there are several values."""
     return each_revision(samples, _document)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def knows(head: bytes, name: str) -> bool:
-    """Whether this is a sample of criterion, or its messages."""
+    """Return whether this is a sample of criterion, or its messages."""
     is_sample = PurePosixPath(name).name == "sample.json" and begins_with(
         head, rb'\{\s*"(sampling_mode|iters)"'
     )
@@ -24,8 +24,8 @@ def knows(head: bytes, name: str) -> bool:
 def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
     """Read a sample, or every benchmark of messages: the time of one iteration in each of criterion's samples.
 
-    A sample needs ``benchmark.json`` beside it, which has its name. The subject is a run: the tree
-    that the sample is in, and the baseline (``new``, or what it was saved as).
+    A sample needs ``benchmark.json`` in the same directory for its name. The subject is a run: the sample's tree, and
+    the baseline (``new``, or its saved name).
     """
     if begins_with(content, rb'\{\s*"reason"'):
         lines = content.splitlines()
@@ -51,7 +51,7 @@ def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
 
 
 def _run(known: Node, path: PurePath) -> str | None:
-    """Name the run that a sample is of: ``target/criterion/g/f/new/sample.json`` is of ``target/criterion/new``."""
+    """Return the run of a sample: ``target/criterion/g/f/new/sample.json`` is of ``target/criterion/new``."""
     *tree, baseline = path.parent.parts or ("",)
     directory = known.get("directory_name")
     inside = () if directory is None else PurePosixPath(directory.text()).parts

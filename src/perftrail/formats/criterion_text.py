@@ -1,4 +1,4 @@
-"""What criterion.rs prints: ``name  time:   [low estimate high]``."""
+"""Printed output of criterion.rs: ``name  time:   [low estimate high]``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ANY = re.compile(rb"time: +\[\d[\d.]* \S+ \d[\d.]* \S+ \d[\d.]* \S+\]")
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this has a line as criterion prints for a benchmark."""
+    """Return whether this has a line of a benchmark by criterion."""
     return _ANY.search(head) is not None
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read every benchmark's estimate; its name stands before it, or in the line above when it is long."""
+    """Read every benchmark's estimate; its name is in the same line, or in the previous one if it is long."""
     return tuple(_series(decoded(content).splitlines()))
 
 

@@ -1,6 +1,6 @@
-"""JSON that others wrote, read with a path to every value, so that a complaint names the place.
+"""JSON documents with a path to every value for error messages, and the place of content.
 
-What a format may look at beside a file's content: its first bytes, its name, and the files next to it.
+A format may read a file's first bytes, its name, and the files beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value in a document and where it is. What it does not hold is a `FormatError` that says where and what."""
+    """A value in a document and its path. Missing or wrong values raise `FormatError` with the path."""
 
     value: object
     path: str = ""
@@ -37,30 +37,30 @@ class Node:
         return found
 
     def get(self, key: str) -> Node | None:
-        """Give a member of an object; `None` where it is missing or null."""
+        """Return a member of an object; `None` if it is missing or null."""
         value = self._object().get(key)
         return None if value is None else Node(value, f"{self.path}.{key}" if self.path else key)
 
     def members(self) -> Iterator[tuple[str, Node]]:
-        """Give the members of an object that are not null."""
+        """Return the members of an object that are not null."""
         for key, value in self._object().items():
             if value is not None:
                 yield key, Node(value, f"{self.path}.{key}" if self.path else key)
 
     def elements(self) -> tuple[Node, ...]:
-        """Give the elements of a list."""
+        """Return the elements of a list."""
         if not isinstance(self.value, list):
             raise self._not("a list")
         return tuple(Node(value, f"{self.path}[{index}]") for index, value in enumerate(self.value))
 
     def text(self) -> str:
-        """Give a text."""
+        """Return a text."""
         if not isinstance(self.value, str):
             raise self._not("a text")
         return self.value
 
     def number(self) -> float:
-        """Give a finite number."""
+        """Return a finite number."""
         if isinstance(self.value, int | float) and not isinstance(self.value, bool):
             try:
                 number = float(self.value)
@@ -71,11 +71,11 @@ class Node:
         raise self._not("a finite number")
 
     def numbers(self) -> tuple[float, ...]:
-        """Give a list of finite numbers."""
+        """Return a list of finite numbers."""
         return tuple(each.number() for each in self.elements())
 
     def scalar(self) -> str:
-        """Give a text, or a number or truth as it is written in JSON: a parameter's value."""
+        """Return a text, or a number or truth value in JSON's notation: a parameter's value."""
         if isinstance(self.value, str):
             return self.value
         if isinstance(self.value, int | float):
@@ -83,14 +83,14 @@ class Node:
         raise self._not("a text or a number")
 
     def time(self) -> datetime:
-        """Give a moment written as ISO 8601."""
+        """Return a time in ISO 8601."""
         try:
             return datetime.fromisoformat(self.text())
         except ValueError:
             raise self._not("a time as 2026-01-31T12:00:00") from None
 
     def complaint(self, what: str) -> FormatError:
-        """Say what is wrong here."""
+        """Return an error about this value."""
         return FormatError(f"{self.path or 'the document'}: {what}")
 
     def _object(self) -> dict[str, object]:
@@ -105,7 +105,7 @@ class Node:
 
 
 def parse(content: bytes, *, line: int = 1) -> Node:
-    """Read a document that begins on a line of its file. Raises `FormatError` for what is no JSON."""
+    """Parse a document that begins on a line of its file. Raises `FormatError` for invalid JSON."""
     try:
         return Node(json.loads(content))
     except json.JSONDecodeError as error:
@@ -116,7 +116,7 @@ def parse(content: bytes, *, line: int = 1) -> Node:
 
 
 def decoded(content: bytes) -> str:
-    """Decode a text file of UTF-8. Raises `FormatError` with the line of what is none."""
+    """Decode a UTF-8 text. Raises `FormatError` with the first invalid line."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -125,7 +125,7 @@ def decoded(content: bytes) -> str:
 
 
 HEAD_BYTES = 1 << 16
-"""So much of a file tells its format."""
+"""Number of bytes that determine a file's format."""
 
 _MARK = b"\xef\xbb\xbf"
 
@@ -136,16 +136,16 @@ def _nothing(path: str) -> None:  # noqa: ARG001 - there is nothing, wherever
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where content is from: its path, and `beside`, which gives other files' content by paths relative to it."""
+    """Origin of content: its path, and `beside`, which reads other files by paths relative to it."""
 
     path: PurePath
     beside: Callable[[str], bytes | None] = _nothing
 
 
 NOWHERE = Place(path=PurePath())
-"""The place of what is no file, as what a benchmark printed."""
+"""Place of content without a file, for example of a benchmark's output."""
 
 
 def begins_with(head: bytes, pattern: bytes) -> bool:
-    """Whether a file begins with a pattern, after a byte order mark and white space."""
+    """Return whether content begins with a pattern, after a byte order mark and white space."""
     return re.match(rb"\s*+" + pattern, head.removeprefix(_MARK)) is not None

@@ -1,7 +1,6 @@
-"""Samples in other tools' formats: one module for each, all with the same function.
+"""Exports to other tools' formats, one module for each.
 
-``write(samples, study)`` gives the files by their names, relative to where they go: one, or several where the format
-holds one subject in each.
+``write(samples, study)`` returns the files by their names, relative to the destination: one, or one for each subject.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 Holds = Literal["everything", "shown"]
-"""Which metrics go into a format: all that were measured, or those that `perftrail show` prints."""
+"""The metrics of a format: all that were measured, or those that `perftrail show` prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """An export: its module, what it holds, and what it is, for people."""
+    """An export: its module, its metrics, and a description."""
 
     module: str
     holds: Holds
@@ -48,7 +47,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def write(format: str, samples: Sequence[Exported], study: Study) -> Mapping[str, bytes]:
-    """Write samples of a study in a format. Raises `UsageError` where a library is missing."""
+    """Return the samples of a study in a format. Raises `UsageError` if a library is missing."""
     module = importlib.import_module(f"perftrail.formats.{FORMATS[format].module}")
     files = module.write(samples, study)
     assert isinstance(files, dict)

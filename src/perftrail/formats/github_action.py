@@ -1,4 +1,4 @@
-"""github-action-benchmark's own JSON: for each revision one file of what is better small, one of what is better big."""
+"""github-action-benchmark's own JSON: for each revision a file of metrics better low, and one of others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDINGS: dict[Better, str] = {"lower": ".smaller-is-better.json", "higher": ".b
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Write medians, each with half of its interval as the range; a summary has none."""
+    """Return medians with half of their intervals as ranges; summaries have none."""
     files: dict[str, bytes] = {}
     for better, ending in _ENDINGS.items():
         those = [each for each in samples if each.better == better]

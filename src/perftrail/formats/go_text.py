@@ -1,4 +1,4 @@
-"""What ``go test -bench`` prints."""
+"""Printed output of ``go test -bench``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _Printed:
-    """What was read so far: the settings in force, and the values of every figure."""
+    """State of the reader: the present settings, and the values of every metric."""
 
     settings: dict[str, str] = field(default_factory=dict)
     better: dict[str, Better] = field(default_factory=dict)
@@ -44,15 +44,15 @@ class _Printed:
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this has a line as Go prints for a benchmark."""
+    """Return whether this has a line of a benchmark by Go."""
     return _ANY.search(head) is not None
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read every line of a benchmark; equal names are one sample (``-count``). Other lines may stand between.
+    """Read every line of a benchmark; equal names are one sample (``-count``). Other lines are skipped.
 
-    `key=value` of a name is a parameter, and so is the number of threads that Go puts behind it. ``commit:`` names the
-    subject. With several packages, names begin with theirs.
+    `key=value` in a name is a parameter, and so is the number of threads at its end. ``commit:`` names the subject.
+    With several packages, names begin with theirs.
     """
     printed = _Printed()
     for number, line in enumerate(decoded(content).splitlines(), start=1):
@@ -105,7 +105,7 @@ def _series(printed: _Printed, *, with_package: bool) -> Iterator[Series]:
 
 
 def _split(name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Split a name into the benchmark and its point. Go writes the number of threads unless it is one.
+    """Split a name into benchmark and point. Go appends the number of threads unless it is one.
 
     >>> _split("Sum/size=100/fast-8")
     ('Sum/fast', (('size', '100'), ('threads', '8')))

@@ -31,16 +31,16 @@ _OLD_AGGREGATE = re.compile(r"(.*)_(mean|median|stddev|cv|BigO|RMS)")
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this is what Google Benchmark writes."""
+    """Return whether Google Benchmark wrote this."""
     return begins_with(head, rb'\{\s*"context"\s*:\s*\{') and (
         b'"host_name"' in head or b'"library_build_type"' in head or b'"num_cpus"' in head
     )
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read every benchmark's figures, which are for one iteration: of all repetitions, or else of their aggregate.
+    """Read every benchmark's metrics for one iteration: of all repetitions, or else of their aggregate.
 
-    Fits of complexity and benchmarks that ended in an error are left out.
+    Fits of complexity, and benchmarks that ended in an error, are left out.
     """
     document = parse(content)
     context = document.get("context")
@@ -96,14 +96,14 @@ def _benchmark(
 
 
 def _stopped(entry: Node) -> bool:
-    """Whether a benchmark ended itself, with an error or without."""
+    """Whether a benchmark stopped itself, with or without an error."""
     return any(
         (said := entry.get(key)) is not None and bool(said.value) for key in ("error_occurred", "skipped")
     )
 
 
 def _aggregate(entry: Node) -> str:
-    """Give which aggregate of repetitions an entry is; empty for a repetition."""
+    """Return the aggregate of an entry; empty for a repetition."""
     kind = entry.get("run_type")
     if kind is not None:
         return entry["aggregate_name"].text() if kind.text() == "aggregate" else ""
@@ -133,7 +133,7 @@ def _rate(counter: str) -> str | None:
 
 
 def _split(name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Split a name into the benchmark and its point: `n:64`, or `64` without a name.
+    """Split a name into benchmark and point: `n:64`, or `64` without a name.
 
     >>> _split("BM_Sort/64/n:8/real_time/threads:2")
     ('BM_Sort/real_time', (('arg', '64'), ('n', '8'), ('threads', '2')))

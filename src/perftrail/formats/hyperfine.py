@@ -1,6 +1,6 @@
-"""hyperfine's JSON (``--export-json``).
+"""hyperfine's JSON (``--export-json``), in seconds and bytes.
 
-hyperfine's JSON: seconds and bytes; each benchmark at a point is a command, each revision a file.
+For the export, each benchmark at a point is a command, each revision a file.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _OTHERS = ("user", "system")
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this is what hyperfine writes."""
+    """Return whether hyperfine wrote this."""
     return begins_with(head, rb'\{\s*"results"\s*:\s*\[\s*(\]|\{\s*"command"\s*:)')
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read the times of every command. Its subject is the command, parameters put back where all of them agree."""
+    """Read the times of every command. The subject is the command, with its parameters' names where possible."""
     results = parse(content)["results"].elements()
     subjects = _subjects(results)
     return tuple(
@@ -85,7 +85,7 @@ def _point(result: Node) -> tuple[tuple[str, str], ...]:
 
 
 def _subjects(results: tuple[Node, ...]) -> list[str]:
-    """Give the commands as they were before their parameters' values were put in, where several show the same."""
+    """Return the commands with parameters' names instead of values, if several agree on them."""
     commands = [result["command"].text() for result in results]
     patterns = [_pattern(command, _point(result)) for command, result in zip(commands, results, strict=True)]
     shared = Counter(patterns)
@@ -104,7 +104,7 @@ def _pattern(command: str, point: tuple[tuple[str, str], ...]) -> str:
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Write what has a time; other metrics than times and memory have no place there."""
+    """Return metrics that are times, and memory; hyperfine's form has no others."""
     return each_revision(samples, _document)
 
 
@@ -118,7 +118,7 @@ def _document(samples: Sequence[Exported]) -> Json:
 
 
 def _time(metrics: Mapping[str, Exported]) -> Exported | None:
-    """The wall time, or the first metric that is a time."""
+    """Return the wall time, or the first metric that is a time."""
     times = (each for each in metrics.values() if each.unit == "s")
     return metrics.get("wall") or next(times, None)
 

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 _PERCENTILE = re.compile(r"(.*:)?·?p[01]\.\d+")
 
 MOST_VALUES = 1_000_000
-"""So many values of a histogram are written out; of one that has more, the mean is kept."""
+"""Maximum number of values from a histogram; of larger ones the mean is read."""
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this is what JMH writes."""
+    """Return whether JMH wrote this."""
     return begins_with(head, rb"\[\s*\{") and b'"primaryMetric"' in head and b'"mode"' in head
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read every benchmark's scores, those of all forks in one, and what its profilers measured.
+    """Read every benchmark's scores, of all forks together, and the metrics of its profilers.
 
-    Percentiles are left out, for the scores are there.
+    Percentiles are left out, because the scores contain them.
 
-    Where modes or numbers of threads differ, or threads are several, they are parameters.
+    Modes and thread counts are parameters if they differ; several threads always are.
     """
     entries = parse(content).elements()
     modes = {entry["mode"].text() for entry in entries}
@@ -65,7 +65,7 @@ def _threads(entry: Node) -> str:
 
 
 def _series(benchmark: str, point: tuple[tuple[str, str], ...], name: str, metric: Node) -> Series:
-    """Read a score; without a name it is the time of an operation, or operations in a time."""
+    """Return a score; without a name it is time per operation, or operations per time."""
     score_unit = metric["scoreUnit"].text()
     above, _, below = score_unit.partition("/")
     values = _values(metric)
@@ -95,7 +95,7 @@ def _series(benchmark: str, point: tuple[tuple[str, str], ...], name: str, metri
 
 
 def _values(metric: Node) -> tuple[float, ...] | None:
-    """Give every value of every fork; `None` where they are too many, or not there."""
+    """Return every value of every fork; `None` if they are too many, or missing."""
     raw = metric.get("rawData")
     if raw is not None:
         return tuple(value for fork in raw.elements() for value in fork.numbers()) or None

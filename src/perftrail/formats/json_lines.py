@@ -1,7 +1,4 @@
-"""JSON lines: one object for each value, as ``perftrail export --format jsonl`` writes it.
-
-JSON lines: one object for each value; the point is an object of its own.
-"""
+"""JSON lines: one object for each value, as ``perftrail export --format jsonl`` writes it; the point is an object."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether the first line has what is needed."""
+    """Return whether the first line has the required names."""
     first = head.lstrip().partition(b"\n")[0]
     return begins_with(first, rb"\{") and all(f'"{name}"'.encode() in first for name in REQUIRED)
 
@@ -45,7 +42,7 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Write a line for each value."""
+    """Return a line for each value."""
     lines = (
         json.dumps(
             {

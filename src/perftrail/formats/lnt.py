@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 _FIELDS = {"wall": "execution_time", "peak_memory": "mem_bytes"}
-"""What its schema for programs' results has a place for, by our metrics."""
+"""Fields of LNT's schema for programs, by perftrail's metrics."""
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Write what its schema knows; every value of the time, for it takes several and looks at the least."""
+    """Return the metrics of LNT's schema; every value of the time, because LNT uses the smallest."""
     return each_revision(samples, _document)
 
 
@@ -44,5 +44,5 @@ def _document(samples: Sequence[Exported]) -> Json:
 
 
 def _second(moment: str) -> str:
-    """Write a moment as LNT reads it, without parts of a second."""
+    """Return a time in LNT's form, in whole seconds."""
     return moment[:19]

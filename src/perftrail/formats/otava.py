@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _DIRECTIONS: Mapping[Better, int] = {"lower": -1, "higher": 1}
 TIME, COMMIT, VALUE = "time", "commit", "value"
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
-"""Stands for the first revision's time where a history does not tell all of them; each next is a day later."""
+"""Time of the first revision if the history does not have all times; each next one is a day later."""
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Write medians in the order of the history. Each metric is a test: a row must have a value in every column."""
+    """Return medians in the order of the history. Each metric is a test, because rows need a value in every column."""
     series: dict[str, list[Exported]] = defaultdict(list)
     for each in samples:
         series[f"{each.name} {each.metric}"].append(each)
@@ -53,7 +53,7 @@ def _table(samples: Sequence[Exported]) -> bytes:
 
 
 def _test(file: str, sample: Exported) -> str:
-    """Write a test of the configuration; JSON is YAML, so that no name needs quotes of its own."""
+    """Return a test of the configuration; JSON is YAML, so that no name needs its own quotes."""
     metric = {"direction": _DIRECTIONS[sample.better], "scale": 1, "column": VALUE}
     test = {
         "type": "csv",

@@ -1,7 +1,4 @@
-"""Parquet with the columns of the CSV: one row for each value, as ``perftrail export --format parquet`` writes it.
-
-Parquet: the rows of the CSV with types, through pyarrow.
-"""
+"""Parquet with the columns of the CSV: one row for each value, as ``perftrail export --format parquet`` writes it."""
 
 from __future__ import annotations
 
@@ -26,12 +23,12 @@ _MARK = b"PAR1"
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this is a Parquet file."""
+    """Return whether this is a Parquet file."""
     return head.startswith(_MARK)
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read the table as the CSV of the same columns is read. Raises `FormatError` also where pyarrow is missing."""
+    """Read the table like the CSV. Raises `FormatError`, also without pyarrow."""
     try:
         import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own  # noqa: PLC0415
         import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above  # noqa: PLC0415
@@ -66,12 +63,12 @@ def _check(names: tuple[str, ...], *, rows: int) -> None:
 
 
 def _text(cell: object) -> str:
-    """Write a cell as the CSV has it."""
+    """Return a cell as in the CSV."""
     return "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:
-    """Write the table; the study's title stands in its metadata. Raises `UsageError` where pyarrow is not installed."""
+    """Return the table, with the study's title in its metadata. Raises `UsageError` without pyarrow."""
     try:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -94,7 +91,7 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:
 
 
 def _alike(values: Sequence[object]) -> list[object]:
-    """Give a column's values as one type: texts, where any of them is one."""
+    """Return a column's values as one type: texts if any of them is a text."""
     if any(isinstance(value, str) for value in values):
         return [None if value is None else str(value) for value in values]
     return list(values)

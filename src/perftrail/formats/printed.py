@@ -1,6 +1,6 @@
-"""Metrics read from what a benchmark printed, by pattern or in another tool's format.
+"""Metrics of a benchmark's output, by pattern or in another tool's format.
 
-Figures of a benchmark that prints another tool's format: one invocation gives as many as it has items.
+One invocation that prints another tool's format has as many values as the output has items.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Reported:
-    """An output, read once in each format that metrics ask for."""
+    """An output, read once in each format that the metrics name."""
 
     def __init__(self, output: str) -> None:
         self._output = output
         self._read: dict[Printed, tuple[Series, ...]] = {}
 
     def figures(self, metric: Metric) -> Sequence[float]:
-        """Give the values of a metric's item. Raises `FormatError` that says what there is instead."""
+        """Return the values of a metric's item. Raises `FormatError` that lists the existing items."""
         assert metric.reads is not None, "a metric without it has a pattern"
         if metric.reads not in self._read:
             self._read[metric.reads] = read(
@@ -60,7 +60,7 @@ class Reported:
 
 
 def item(series: Series) -> str:
-    """Name a benchmark at its point as a study names it: ``BM_Sort[arg=64]``."""
+    """Return the name of a benchmark at its point as a study writes it: ``BM_Sort[arg=64]``."""
     point = ", ".join(f"{name}={value}" for name, value in series.point)
     return f"{series.benchmark}[{point}]" if point else series.benchmark
 
@@ -76,7 +76,7 @@ _PICKS: Mapping[Pick, Callable[[Sequence[float]], float]] = {
 
 
 def read_metrics(metrics: Mapping[str, Metric], output: str, *, log: str) -> dict[str, float] | Failure:
-    """Read every metric from a benchmark's output, or say which one is not there."""
+    """Return every metric of a benchmark's output, or the first missing one."""
     values: dict[str, float] = {}
     reported = Reported(output)
     for name, metric in metrics.items():
@@ -92,7 +92,7 @@ def read_metrics(metrics: Mapping[str, Metric], output: str, *, log: str) -> dic
 
 
 def _matches(metric: Metric, output: str) -> Sequence[float]:
-    """Give every number that the pattern finds. Raises `FormatError` where it finds none."""
+    """Return every number that the pattern finds. Raises `FormatError` if there is none."""
     found = re.findall(metric.pattern, output, flags=re.MULTILINE)
     if not found:
         raise FormatError(f"the output has nothing like {metric.pattern!r}")

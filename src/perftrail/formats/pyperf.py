@@ -17,7 +17,7 @@ _METRICS = {"second": "wall", "byte": "peak_memory", "integer": "value"}
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this is what pyperf writes."""
+    """Return whether pyperf wrote this."""
     return (
         begins_with(head, rb'\{\s*"(benchmarks|metadata|version)"')
         and b'"runs"' in head
@@ -26,7 +26,7 @@ def knows(head: bytes, _name: str) -> bool:
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read every benchmark's values, which are for one loop; warm-ups and calibration are left out."""
+    """Read every benchmark's values for one loop, without warm-ups and calibration."""
     document = parse(content)
     shared = _members(document.get("metadata"))
     found = (_series(benchmark, shared) for benchmark in document["benchmarks"].elements())
@@ -34,7 +34,7 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
 
 
 def _series(benchmark: Node, shared: Mapping[str, Node]) -> Series | None:
-    """Read one benchmark; nothing where it was only calibrated."""
+    """Return one benchmark; `None` if it was only calibrated."""
     runs = benchmark["runs"].elements()
     own = {**shared, **_members(benchmark.get("metadata"))}
     values = tuple(value for run in runs for value in _values(run))

@@ -14,12 +14,12 @@ _NO_COMMIT = "unversioned"
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this is what pytest-benchmark writes."""
+    """Return whether pytest-benchmark wrote this."""
     return begins_with(head, rb'\{\s*"(machine_info|commit_info|benchmarks)"') and b'"machine_info"' in head
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read the rounds of every test, or its median where they were not saved."""
+    """Read the rounds of every test, or its median if they were not saved."""
     document = parse(content)
     return tuple(_series(each, document) for each in document["benchmarks"].elements())
 
@@ -52,7 +52,7 @@ def _series(entry: Node, document: Node) -> Series:
 
 
 def _commit(document: Node) -> tuple[str | None, bool]:
-    """Give the commit that was measured, and whether it had uncommitted changes."""
+    """Return the measured commit, and whether it had uncommitted changes."""
     info = document.get("commit_info")
     commit = None if info is None else info.get("id")
     if info is None or commit is None or commit.text() == _NO_COMMIT:

@@ -40,7 +40,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _State:
-    """What the comments and the heading above a row say of it."""
+    """What the comments and the heading above a row say about it."""
 
     columns: list[str] = field(default_factory=list)
     when: datetime | None = None
@@ -49,15 +49,15 @@ class _State:
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this has the columns of ReBench."""
+    """Return whether this has the columns of ReBench."""
     return "\t".join(_FIRST).encode() in head
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read the values of every benchmark, those of all invocations in one.
+    """Read the values of every benchmark, of all invocations together.
 
-    The subject is the executor, and the commit where the file has several. A file that was written by several starts of
-    ReBench has a heading of each.
+    The subject is the executor, and the commit if the file has several. Several starts of ReBench write several
+    headings.
     """
     state = _State()
     values: dict[_Place, list[float]] = {}

@@ -1,9 +1,4 @@
-"""Rows of one value each, as perftrail exports them, gathered to series.
-
-Samples as rows, one for each value: what CSV, JSON lines and Parquet have in common.
-
-One file for each revision, named after it.
-"""
+"""Rows of one value each, as CSV, JSON lines and Parquet have them, and one file for each revision."""
 
 from __future__ import annotations
 
@@ -46,15 +41,15 @@ OPTIONAL = (
     "time",
 )
 COLUMNS = (*REQUIRED, *OPTIONAL)
-"""Every column that is no parameter."""
+"""Every column that is not a parameter."""
 
 
 PREFIX = "point."
-"""Begins the name of a parameter that is called like a column."""
+"""Prefix of a parameter with the name of a column."""
 
 _NUMBERS, _MOMENTS = ("invocation", "ordinal"), ("time", "started", "when")
 _OWN = frozenset({"value", *_NUMBERS, *_MOMENTS})
-"""What every row has for itself; rows with all else alike are of one sample."""
+"""Columns that vary within a sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +66,14 @@ class _Sample:
 
 @dataclass(slots=True)
 class _Values:
-    """Values by their number in the sample, in the rows' order where rows have no number."""
+    """Values by their number in the sample; without numbers, in the order of the rows."""
 
     numbers: list[tuple[int, float]] = field(default_factory=list)
     when: datetime | None = None
 
 
 class _Heading:
-    """Where rows that have the same columns have what, and the samples that their cells were found to be of."""
+    """The columns of rows with the same heading, and the samples of their cells."""
 
     def __init__(self, names: Sequence[str]) -> None:
         places = {name: place for place, name in enumerate(names)}
@@ -90,9 +85,9 @@ class _Heading:
 
 
 class Rows:
-    """Gathers rows; a value belongs to the sample of which everything but value, number, moment and flags is equal.
+    """Collects rows; all values with equal other cells (except number, time and flags) are one sample.
 
-    What a row's cells mean is worked out once for all rows that are alike.
+    The cells of equal rows are interpreted once.
     """
 
     def __init__(self) -> None:
@@ -100,9 +95,9 @@ class Rows:
         self._headings: dict[tuple[str, ...], _Heading] = {}
 
     def add(self, names: tuple[str, ...], cells: Sequence[str], line: int) -> None:
-        """Take one row: the names of its columns, and its cells as text. Raises `FormatError` with the line.
+        """Add one row: the names of its columns, and its cells as text. Raises `FormatError` with the line.
 
-        What is no column is a parameter, with or without the prefix.
+        Other columns are parameters, with or without the prefix.
         """
         heading = self._headings.get(names)
         if heading is None:
@@ -119,7 +114,7 @@ class Rows:
         values.when = values.when or moment
 
     def series(self) -> tuple[Series, ...]:
-        """Give what was gathered."""
+        """Return the collected series."""
         return tuple(
             Series(
                 benchmark=sample.benchmark,
@@ -138,7 +133,7 @@ class Rows:
 
 
 def _sample(row: Mapping[str, str], line: int) -> _Sample:
-    """Say what a row is of."""
+    """Return the sample of a row."""
     _refuse_without([name for name in REQUIRED if not row[name]], line)
     return _Sample(
         subject=_subject(row),
@@ -162,7 +157,7 @@ def _refuse_without(missing: Sequence[str], line: int) -> None:
 
 
 def _subject(row: Mapping[str, str]) -> str | None:
-    """Name the subject: as it is, or by revision and variant as perftrail shows it."""
+    """Return the subject as written, or by revision and variant as perftrail shows it."""
     variant = row.get("variant", "")
     named = row.get("subject") or row.get("revision") or ""
     return f"{named} ({variant})".strip() if variant not in ("", PLAIN) else named or None
@@ -177,7 +172,7 @@ def _better(text: str, line: int) -> Better:
 
 
 def _first(cells: Sequence[str], places: Sequence[int]) -> str:
-    """Give the first cell at these places that is not empty."""
+    """Return the first cell at these places that is not empty."""
     for place in places:
         if cells[place]:
             return cells[place]
@@ -215,18 +210,18 @@ def _moment(text: str, line: int) -> datetime | None:
 
 BEFORE = ("revision", "variant", "benchmark")
 AFTER = ("metric", "value", "unit", "invocation", "started", "machine", "flags", "label", "time", "better")
-"""The columns before and after those of the parameters; ones may be added at the end."""
+"""The columns before and after those of the parameters; new ones may be added at the end."""
 
 Cell = str | int | float
 
 
 def axes(samples: Sequence[Exported]) -> tuple[str, ...]:
-    """Name every parameter of any sample, in the order in which they come."""
+    """Return every parameter of any sample, in the order of occurrence."""
     return tuple(dict.fromkeys(name for each in samples for name in each.point.names))
 
 
 def column(parameter: str) -> str:
-    """Name a parameter's column: as itself, unless there is a column of that name anyway.
+    """Return a parameter's column: its name, unless a fixed column has that name.
 
     >>> column("threads"), column("value")
     ('threads', 'point.value')
@@ -235,7 +230,7 @@ def column(parameter: str) -> str:
 
 
 def rows(samples: Sequence[Exported]) -> Iterator[tuple[Exported, dict[str, Cell]]]:
-    """Give a row for each value, without the parameters, and the sample that it is of."""
+    """Yield a row for each value, without the parameters, and its sample."""
     for each in samples:
         revision = each.subject.revision
         head = {"revision": revision.id, "variant": each.subject.variant, "benchmark": each.benchmark}
@@ -260,7 +255,7 @@ def rows(samples: Sequence[Exported]) -> Iterator[tuple[Exported, dict[str, Cell
 def each_revision(
     samples: Sequence[Exported], document: Callable[[Sequence[Exported]], Json], *, ending: str = ".json"
 ) -> dict[str, bytes]:
-    """Write a JSON document of each revision's samples; what has nothing to say of one is left out."""
+    """Return a JSON document of each revision's samples, without empty ones."""
     by_revision: dict[str, list[Exported]] = defaultdict(list)
     for sample in samples:
         by_revision[sample.subject.revision.id].append(sample)
@@ -274,7 +269,7 @@ def each_revision(
 
 
 def file_name(text: str, taken: Collection[str], ending: str, *, below: str = "") -> str:
-    """Make a file's name of any text, unlike those taken; no name leads out of the directory `below`.
+    """Return a file name for any text, different from those taken; no name leads out of the directory `below`.
 
     >>> file_name("../v1.0", (), ".json"), file_name("a", ["b/a.csv"], ".csv", below="b/")
     ('v1.0.json', 'b/a-2.csv')

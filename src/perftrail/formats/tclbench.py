@@ -1,4 +1,4 @@
-"""What tclbench's ``runbench.tcl`` prints: ``-output text``, ``list`` or ``csv``."""
+"""Printed output of tclbench's ``runbench.tcl``: ``-output text``, ``list`` or ``csv``."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class _Row:
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether this has tclbench's first row."""
+    """Return whether this has tclbench's first row."""
     return _HEADING.search(head.decode("utf-8", "replace")) is not None
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read the table: a column for each interpreter, which is the subject. What is no number was not measured.
+    """Read the table: a column for each interpreter, which is the subject.
 
-    Equal version numbers keep their place before them. Ratios, as `-normalize` prints in two of the forms, look the
-    same as times: do not normalise what is to be read.
+    Other texts than numbers are missing values. Equal version numbers are preceded by their place. Ratios by
+    `-normalize` look like times in two of the forms: do not import normalised results.
     """
     text = decoded(content)
     heading = _HEADING.search(text)
@@ -71,7 +71,7 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
 
 
 def _subjects(labels: Sequence[str]) -> list[str]:
-    """Name the interpreters by their versions; by number and version where several have one."""
+    """Return the interpreters' names: their versions, with their number if several are equal."""
     versions = [label.partition(":")[2] or label for label in labels]
     return list(labels) if len(set(versions)) < len(versions) else versions
 
@@ -84,7 +84,7 @@ def _is_time(cell: str) -> bool:
 
 
 def _columns(lines: Sequence[str], first: int) -> Iterator[_Row]:
-    """Read the form for people: the columns are counted from the right, for names may have blanks."""
+    """Read the text form: columns are counted from the right, because names may contain blanks."""
     labels = lines[0].split()[2:]
     yield _Row(name="", cells=tuple(labels))
     for number, line in enumerate(lines[1:], start=first + 1):
@@ -122,7 +122,7 @@ def _whole(cells: Sequence[str], line: int) -> _Row:
 
 
 def _words(line: str, number: int) -> list[str]:
-    r"""Split a Tcl list: words in braces are as they are, others may have backslashes.
+    r"""Split a Tcl list: words in braces are literal, others may have backslashes.
 
     >>> _words("1 {LIST append, \"long\"} 4.7 a\\ b", 1)
     ['1', 'LIST append, "long"', '4.7', 'a b']

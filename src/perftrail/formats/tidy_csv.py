@@ -1,7 +1,4 @@
-"""CSV with a heading: one row for each value, as ``perftrail export --format csv`` writes it.
-
-CSV: one row for each value, one column for each parameter.
-"""
+"""CSV with a heading: one row for each value, as ``perftrail export --format csv`` writes it."""
 
 from __future__ import annotations
 
@@ -23,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def knows(head: bytes, _name: str) -> bool:
-    """Whether the heading has the columns that are needed."""
+    """Return whether the heading has the required columns."""
     first = head.decode("utf-8-sig", "replace").partition("\n")[0].rstrip("\r")
     return set(REQUIRED) <= {cell.strip('"') for cell in first.split(",")}
 
 
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
-    """Read the table. A column that perftrail has no meaning for is a parameter, and one named ``point.…`` is.
+    """Read the table. Unknown columns, and those named ``point.…``, are parameters.
 
-    Needed are ``benchmark``, ``metric`` and ``value``; known beside them are ``subject`` (or ``revision`` and
+    Required columns are ``benchmark``, ``metric`` and ``value``. Known ones are also ``subject`` (or ``revision`` and
     ``variant``), ``unit``, ``better``, ``invocation`` (or ``ordinal``), ``started`` (or ``when``), ``machine``,
-    ``flags``, ``label`` and ``time``, the revision's. An empty cell of a parameter is none.
+    ``flags``, ``label``, and ``time``, the revision's. Empty cells of parameters are ignored.
     """
     reader = csv.reader(decoded(content).splitlines(keepends=True), strict=True)
     gathered = Rows()
@@ -68,7 +65,7 @@ def _check(heading: tuple[str, ...]) -> None:
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Write the table; numbers with all their digits."""
+    """Return the table; numbers have all their digits."""
     names = axes(samples)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Units as other tools write them, in perftrail's."""
+"""Units of other tools, converted to perftrail's."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _BYTES: Mapping[str, float] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """perftrail's unit, and how many of the tool's make one of it."""
+    """perftrail's unit, and the number of the tool's units in one of it."""
 
     name: str | None
     per: float = 1
 
     def scaled(self, values: Iterable[float]) -> tuple[float, ...]:
-        """Turn values of the tool's unit into perftrail's."""
+        """Convert values to perftrail's unit."""
         return tuple(value / self.per for value in values)
 
 
 def unit(text: str) -> Unit:
-    """Understand a unit; one that is not known stays as it is.
+    """Return a known unit; unknown ones do not change.
 
     >>> unit("us"), unit("MB").scaled([2]), unit("allocs")
     (Unit(name='s', per=1000000.0), (2000000.0,), Unit(name='allocs', per=1))
