@@ -1,6 +1,6 @@
-"""perftrail follows the trail of performance through a program's history.
+"""Performance of a program along its history.
 
-In Python and in notebooks, `open` gives a study's samples, estimates, answers and figures.
+In Python and in notebooks, `open` returns a study's samples, estimates, answers and charts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["__version__", "open"]
 
 
 def open(path: str | os.PathLike[str] = ".", *, store: str | os.PathLike[str] | None = None) -> OpenedStudy:
-    """Open a study to be read, by its directory or its file; nothing is made or measured.
+    """Open a study for reading, by its directory or file; builds and measures nothing.
 
-    `store` is where its results live, unless they are in ``.perftrail`` beside it. Needs PyArrow:
-    ``pip install 'perftrail[notebook]'``, and raises `UsageError` where it is missing. Raises `StudyError` with every
-    mistake of the study file, each with its line.
+    `store` is the location of its results, by default ``.perftrail`` beside the study. Needs PyArrow: ``pip install
+    'perftrail[notebook]'``. Raises `UsageError` without it, and `StudyError` with every mistake of the study file,
+    each with its line.
     """
     # What reads and draws takes a second to import; `import perftrail` alone stays quick.
     from perftrail import studyfile  # noqa: PLC0415

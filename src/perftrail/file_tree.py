@@ -1,12 +1,7 @@
-"""Remove trees that untrusted programs wrote: never through their links, and also unreadable parts.
+"""Remove untrusted trees, claim temporary files, and lock files.
 
-Scratch files and directories outside of a study's results, claimed by the process that made them.
-
-Others can so tell what belongs to somebody from what a killed process left, and remove that.
-
-Lets one process at a time make a build, or change what the cache of sources holds.
-
-Gives all files of a tree one date.
+Trees that untrusted programs wrote are removed without following links, including unreadable parts. A claimed file
+belongs to a living process, so that leftovers of killed ones can be removed.
 """
 
 from __future__ import annotations
@@ -25,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove whatever is at a path; of a link the link. Nothing may be changing it meanwhile."""
+    """Remove whatever is at a path; of a link only the link. Nothing may change it meanwhile."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
@@ -34,9 +29,9 @@ def remove_tree(path: Path) -> None:
 
 
 def empty_directory(directory: Path, *, but: Collection[Path] = ()) -> None:
-    """Remove all that is in a directory, which itself stays: something may be mounted on it.
+    """Remove the content of a directory, but not the directory: something may be mounted on it.
 
-    The paths in `but` stay as well, and whatever leads to them.
+    The paths in `but` stay, with their parents.
     """
     with os.scandir(directory) as entries:
         inside = [Path(entry.path) for entry in entries]
@@ -50,7 +45,7 @@ def empty_directory(directory: Path, *, but: Collection[Path] = ()) -> None:
 
 
 def _open_up(directory: Path) -> None:
-    """Give us back the right to list and change a directory and those in it; links are left alone."""
+    """Restore the permission to list and change a directory and its subdirectories; links do not change."""
     directory.chmod(0o700)
     with os.scandir(directory) as entries:
         inside = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -60,14 +55,14 @@ def _open_up(directory: Path) -> None:
 
 @contextmanager
 def claimed_directory(prefix: str, *, below: Path) -> Iterator[Path]:
-    """Give a new directory that only we may enter, removed in the end with all that is in it."""
+    """Yield a new private directory, which is removed at the end with its content."""
     with _claimed(lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=below))) as path:
         yield path
 
 
 @contextmanager
 def claimed_file(prefix: str, *, below: Path) -> Iterator[Path]:
-    """Give a new, empty file that only we may open, removed in the end."""
+    """Yield a new, empty, private file, which is removed at the end."""
 
     def made() -> Path:
         descriptor, path = tempfile.mkstemp(prefix=prefix, dir=below)
@@ -79,7 +74,7 @@ def claimed_file(prefix: str, *, below: Path) -> Iterator[Path]:
 
 
 def remove_left_over(prefix: str, *, below: Path) -> tuple[Path, ...]:
-    """Remove what processes of this user claimed that are gone now, however they ended; give what was removed."""
+    """Remove and return the leftovers of this user's ended processes."""
     removed = []
     for path in sorted(below.glob(f"{prefix}*")):
         # another user's, claimed by somebody, removed by another meanwhile, or still written by what is being killed
@@ -105,10 +100,10 @@ def _claimed(make: Callable[[], Path]) -> Iterator[Path]:
 
 
 def _claim(path: Path) -> int:
-    """Lock what was just made; -1 when it was taken for left over before it was locked.
+    """Lock a new path; return -1 if another process removed it before.
 
-    The system lets go of the lock when its holder dies. A number of a process would say less: it is another one
-    in another container, and one day another process's.
+    The kernel releases the lock when its holder ends. A process id would be ambiguous: it differs between containers,
+    and is reused.
     """
     try:
         descriptor = _open(path)
@@ -123,7 +118,7 @@ def _claim(path: Path) -> int:
 
 
 def _removed_unclaimed(path: Path) -> bool:
-    """Remove a path unless it is claimed, which `OSError` says, or not ours."""
+    """Remove a path unless it is claimed (`OSError`) or not ours."""
     descriptor = _open(path)
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
@@ -138,7 +133,7 @@ def _removed_unclaimed(path: Path) -> bool:
 
 
 def _open(path: Path) -> int:
-    """Open a path that anybody may have put there: never through a link, never waiting for a pipe's other end."""
+    """Open a path that anybody may have created: never through a link, never waiting for a pipe."""
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
@@ -151,7 +146,7 @@ def _leads_to(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold a lock file; waits until whoever holds it lets go or dies."""
+    """Hold a lock file exclusively; waits for its holder."""
     with _opened(path) as number:
         fcntl.flock(number, fcntl.LOCK_EX)
         yield
@@ -159,7 +154,7 @@ def alone(path: Path) -> Iterator[None]:
 
 @contextmanager
 def together(path: Path) -> Iterator[None]:
-    """Hold a lock file along with others who do so, but not with one who is `alone`."""
+    """Hold a lock file shared with others, but not with a process that is `alone`."""
     with _opened(path) as number:
         fcntl.flock(number, fcntl.LOCK_SH)
         yield
@@ -167,7 +162,7 @@ def together(path: Path) -> Iterator[None]:
 
 @contextmanager
 def alone_if_free(path: Path) -> Iterator[bool]:
-    """Hold a lock file if nobody else does, without waiting; says whether it is held."""
+    """Hold a lock file exclusively if it is free, without waiting; yields whether it is held."""
     with _opened(path) as number:
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,10 +180,10 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def date_alike(directory: Path) -> None:
-    """Give everything below a directory one date, that of now.
+    """Give everything below a directory one date, the present.
 
-    Files written one after the other would make build tools take some for older than what was made of them,
-    and make that again: ``configure`` from ``configure.ac``, by a tool that need not be there.
+    Otherwise, build tools would consider some files older than those generated from them, and generate these again:
+    ``configure`` from ``configure.ac``, by a tool that may be missing.
     """
     now = time.time_ns()
     for place, directories, names in os.walk(directory):

@@ -1,9 +1,7 @@
-"""Perform jobs in this process, one after another, so that nothing of perftrail disturbs a measurement.
+"""Perform jobs in this process one after another, so that perftrail does not disturb a measurement.
 
-A second process of our own, in which is worked out what can be while this one goes on.
-
-For what is only worked out, never for what is measured. It ends with this one, however that ends: it ends itself as
-soon as nobody can send it jobs any more.
+`beside` starts a second process for computations while nothing is measured. It ends with this process in every case,
+because it ends when its input does.
 """
 
 from __future__ import annotations
@@ -29,20 +27,20 @@ if TYPE_CHECKING:
 
 
 class LocalEngine:
-    """Performs each job in this process, in order, when its outcome is asked for."""
+    """Performs each job in this process when its outcome is requested."""
 
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Perform jobs lazily: the next one starts when the last one's outcome has been dealt with."""
+        """Perform jobs lazily: each starts after the previous outcome was handled."""
         return map(perform, jobs)
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
-        """Keep a job until its outcome is asked for."""
+        """Keep a job until its outcome is requested."""
         return _Kept(perform, job)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept(Generic[Job, Done]):
-    """A job that is performed when its outcome is asked for."""
+    """A job that is performed when its outcome is requested."""
 
     perform: Callable[[Job], Done]
     job: Job
@@ -52,18 +50,18 @@ class _Kept(Generic[Job, Done]):
 
 
 PIPE_BYTES = 1 << 20
-"""So much can be sent before it is read; the most that Linux gives to anybody."""
+"""Bytes that can be sent before they are read; the maximum of Linux."""
 
 SWITCH_SECONDS = 0.0005
-"""So long what is performed holds up what reads the next job: Python's own 5 ms, at each piece, holds the sender up."""
+"""Time slice of the worker, in seconds: Python's own 5 ms would delay the sender at each piece."""
 
 Answer = tuple[Any, Exception | None]
-"""What came of a job, or what performing it raised."""
+"""The result of a job, or the exception that it raised."""
 
 
 @contextmanager
 def beside() -> Iterator[Engine]:
-    """Give an engine of one more process, which ends with the block; with one processor there is none to gain by."""
+    """Yield an engine with one more process, which ends with the block; on a single processor, a `LocalEngine`."""
     if len(os.sched_getaffinity(0)) < 2:
         yield LocalEngine()
         return
@@ -76,9 +74,9 @@ def beside() -> Iterator[Engine]:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Start the process: it finds modules where we do, and none beside (``-P``) in the directory that we stand in.
+    """Start the process. It imports the same modules, and none from the current directory (``-P``).
 
-    In a group of its own, since Ctrl-C is ours to answer.
+    It has its own process group, because this process handles Ctrl-C.
     """
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "perftrail.local_engine"],
@@ -94,10 +92,9 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 class BesideEngine:
-    """Performs jobs in one other process, one after another, in the order in which they were begun.
+    """Performs jobs in one other process, in the order in which they began.
 
-    Functions and jobs, and what comes of them, must be values that pickle can send. A job that it cannot answer,
-    because it died, is performed here when its outcome is asked for.
+    Functions, jobs and results must be picklable. Jobs that a dead process cannot answer are performed here.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -108,11 +105,11 @@ class BesideEngine:
         self._answers: dict[int, Answer] = {}
 
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Have each job performed when the last one's outcome has been dealt with."""
+        """Perform jobs lazily: each is sent after the previous outcome was handled."""
         return (self.begin(perform, job).outcome() for job in jobs)
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
-        """Send a job; it is performed when those before it are."""
+        """Send a job; it is performed after those before it."""
         sent = pickle.dumps((perform, job), protocol=pickle.HIGHEST_PROTOCOL)
         try:
             self._jobs.write(sent)
@@ -123,7 +120,7 @@ class BesideEngine:
         return _Begun(self, self._begun, perform, job)
 
     def answer(self, number: int) -> Answer | None:
-        """Wait for what came of a job by its number; `None` when the process died before it."""
+        """Wait for the result of a job by its number; `None` if the process died."""
         while self._read < number:
             try:
                 told: Answer = pickle.load(self._told)  # noqa: S301 - our own process wrote it
@@ -155,9 +152,9 @@ class _Begun(Generic[Job, Done]):
 
 
 def serve() -> None:
-    """Perform the jobs that come on standard input, one after another, and tell on standard output what came of each.
+    """Perform the jobs of standard input, one after another, and write each result to standard output.
 
-    They are read while another is performed, so that who sends one never waits for that.
+    A thread reads jobs meanwhile, so that the sender never waits.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -179,7 +176,7 @@ def _performed(perform: Callable[[Any], Any], job: object) -> Answer:
 
 
 def _receive(sent: IO[bytes], jobs: SimpleQueue[tuple[Callable[[Any], Any], Any]]) -> None:
-    """Read jobs until nobody can send any more, and end then, whatever is being performed."""
+    """Read jobs until the input ends; then end the process, even during a job."""
     try:
         while True:
             jobs.put(pickle.load(sent))  # noqa: S301 - the process that started us sent it

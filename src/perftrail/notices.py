@@ -1,12 +1,7 @@
 """Send messages by webhook or mail. A failure raises `NoticeFailed`; the message may be sent again.
 
-A time by which a receiver has taken a message: one that answers a byte at a time holds nobody up.
-
-What is told: once in words, once as data.
-
-Sending a message by mail, in a connection that nobody else reads.
-
-Posting a message to an address, signed where there is a secret.
+A slow receiver delays perftrail at most for a fixed time. Mail uses an encrypted connection. Posts are signed if
+there is a secret.
 """
 
 from __future__ import annotations
@@ -37,10 +32,10 @@ if TYPE_CHECKING:
 
 
 def within(seconds: float, send: Callable[[], None]) -> None:
-    """Send in so many seconds at most. Raises what sending raises, and `NoticeFailed` when it takes longer.
+    """Send within a number of seconds. Raises the sender's exceptions, and `NoticeFailed` after that time.
 
-    A connection's own timeout counts from each byte to the next. One that is given up is left to a thread that ends
-    with the process, so its message may arrive yet.
+    A connection's own timeout applies to each byte. An abandoned one stays with a thread that ends with the process,
+    so its message may still arrive.
     """
     ended: list[Exception | None] = []
 
@@ -62,12 +57,12 @@ def within(seconds: float, send: Callable[[], None]) -> None:
 
 
 _CALLS = re.compile(r"[@<]")
-"""What begins a call to somebody, a group or a link in the chats that take such posts."""
+"""First characters of mentions and links in common chats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message; `id` is the same each time that it is sent, so that a receiver can tell a second one."""
+    """A message in words and as data; `id` is equal for repetitions, so that a receiver can ignore them."""
 
     id: str
     subject: str
@@ -75,7 +70,7 @@ class Message:
     data: Mapping[str, Json]
 
     def body(self) -> bytes:
-        """Give all of it as JSON. What a chat would show calls nobody; in `data` everything is as it was."""
+        """Return the message as JSON. Displayed texts mention nobody; `data` does not change."""
         words = {
             "subject": _quiet(escaped(self.subject, longest=None)),
             "text": _quiet(escaped(self.text, longest=None, kept="\n")),
@@ -84,7 +79,7 @@ class Message:
 
 
 def _quiet(text: str) -> str:
-    r"""Write text so that no chat reads a call in it.
+    r"""Return text in which no chat sees a mention.
 
     >>> ascii(_quiet("<!channel> @all"))
     "'<\\u200b!channel> @\\u200ball'"
@@ -95,14 +90,14 @@ def _quiet(text: str) -> str:
 MAIL_TIMEOUT_SECONDS = 30.0
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 TLS_PORT = 465
-"""A server there speaks TLS from its first byte (RFC 8314); elsewhere it is asked for it."""
+"""Servers on this port speak TLS from the first byte (RFC 8314); others are asked for it."""
 
 LONGEST_SUBJECT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailServer:
-    """A mail server and who sends through it; `password` only with `user`."""
+    """A mail server and the sender; `password` only with `user`."""
 
     host: str
     port: int
@@ -114,8 +109,8 @@ class MailServer:
 def send_mail(message: Message, receiver: str, server: MailServer) -> None:
     """Send a message to one address. Raises `NoticeFailed`.
 
-    Elsewhere than on this machine, and wherever a password is given, the server must speak TLS, from the first byte
-    on port 465 and by STARTTLS on others, and be who its certificate says.
+    Unless the server is on this machine and without a password, it must speak TLS with a valid certificate: from the
+    first byte on port 465, by STARTTLS on others.
     """
     try:
         mail = _mail(message, receiver, server)
@@ -130,7 +125,7 @@ def send_mail(message: Message, receiver: str, server: MailServer) -> None:
 
 
 def _connected(server: MailServer) -> smtplib.SMTP:
-    """Connect in a way that nobody else reads, or to this machine."""
+    """Connect with encryption, or to this machine."""
     secured = ssl.create_default_context()
     if server.port == TLS_PORT:
         return smtplib.SMTP_SSL(server.host, server.port, timeout=MAIL_TIMEOUT_SECONDS, context=secured)
@@ -161,14 +156,14 @@ def _mail(message: Message, receiver: str, server: MailServer) -> EmailMessage:
 
 
 WEBHOOK_TIMEOUT_SECONDS = (10.0, 30.0)
-"""To connect, and to answer."""
+"""Seconds to connect, and to answer."""
 
 
 def post(message: Message, address: str, *, secret: str = "") -> None:
-    """Post a message as JSON; only an answer of 200 to 299 counts. Raises `NoticeFailed`.
+    """Post a message as JSON; only a status of 200 to 299 counts. Raises `NoticeFailed`.
 
-    With a secret, ``X-Perftrail-Signature`` is ``sha256=`` and the HMAC of the body in hexadecimal digits. Nobody is
-    followed elsewhere.
+    With a secret, ``X-Perftrail-Signature`` is ``sha256=`` and the HMAC of the body in hexadecimal digits. Redirects
+    are not followed.
     """
     body = message.body()
     headers = {
@@ -195,7 +190,7 @@ def post(message: Message, address: str, *, secret: str = "") -> None:
 
 
 def signature(body: bytes, secret: str) -> str:
-    """Give the HMAC of a body, SHA-256 in hexadecimal digits."""
+    """Return the HMAC of a body, SHA-256 in hexadecimal digits."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 

@@ -1,6 +1,6 @@
 """A study in a notebook: samples and answers as Arrow tables, and charts.
 
-`perftrail.open` is the way in.
+Start with `perftrail.open`.
 """
 
 from __future__ import annotations

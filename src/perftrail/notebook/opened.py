@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What each runnable of the study stands for: cells in the order of history, each with its runnable's key."""
+    """The cells of a study in the order of its history, each with its runnable's key."""
 
     cells: tuple[Cell, ...]
     keys: tuple[str, ...]
@@ -75,7 +75,7 @@ class Standing:
 
 
 def standing(view: View) -> Standing:
-    """Say which runnables are the study's, as its file is now. Makes nothing."""
+    """Return the study's present runnables. Builds nothing."""
     cells = MeasuredHere(view).cells
     return Standing(
         cells=tuple(cell for cell, _ in cells),
@@ -87,7 +87,7 @@ def standing(view: View) -> Standing:
 def samples_table(
     study: Study, known: Standing, columns: SampleColumns, *, machine: str, about: Mapping[str, str]
 ) -> pa.Table:
-    """Put the samples of a study's cells together: by cell in the order of history, by invocation, by metric."""
+    """Return the samples of a study's cells, by cell in the order of the history, by invocation, by metric."""
     taken = _rows(study, known, columns)
     arrays = {
         **_of_cells(study, known, taken),
@@ -100,14 +100,14 @@ def samples_table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """The rows of the table: of which cell each is, and which of the store's values."""
+    """The rows of the table: the cell and the store's value of each."""
 
     cell: Whole
     value: Whole
 
 
 def _rows(study: Study, known: Standing, columns: SampleColumns) -> _Rows:
-    """Choose and order the rows. A runnable's values stand once for each cell that it is."""
+    """Select and order the rows. A runnable's values occur once for each of its cells."""
     places = {key: place for place, key in enumerate(dict.fromkeys(known.keys))}
     place_of = np.full(max(columns.runnables, default=0) + 1, -1)
     for id, key in columns.runnables.items():
@@ -127,13 +127,13 @@ def _rows(study: Study, known: Standing, columns: SampleColumns) -> _Rows:
 
 
 def _benchmarks(study: Study, known: Standing) -> Whole:
-    """Give the number of each cell's benchmark."""
+    """Return the number of each cell's benchmark."""
     numbers = {name: number for number, name in enumerate(study.benchmarks)}
     return np.array([numbers[cell.benchmark] for cell in known.cells], np.int64)
 
 
 def _known_metrics(study: Study, columns: SampleColumns) -> Whole:
-    """Give for each benchmark and metric's id its place among the benchmark's metrics, -1 of one it lacks."""
+    """Return, for each benchmark and metric id, the metric's position in the benchmark; -1 if it is missing."""
     ranks = np.full((len(study.benchmarks), max(columns.metrics, default=0) + 1), -1)
     for number, benchmark in enumerate(study.benchmarks.values()):
         places = {name: place for place, name in enumerate(own_units(benchmark))}
@@ -143,7 +143,7 @@ def _known_metrics(study: Study, columns: SampleColumns) -> Whole:
 
 
 def _of_cells(study: Study, known: Standing, taken: _Rows) -> dict[str, pa.Array]:
-    """Give the columns that all samples of a cell share."""
+    """Return the columns that all samples of a cell share."""
     revisions = [cell.subject.revision for cell in known.cells]
     points = [point_values(study, cell.point) for cell in known.cells]
     by_cell = {
@@ -161,7 +161,7 @@ def _of_cells(study: Study, known: Standing, taken: _Rows) -> dict[str, pa.Array
 
 
 def _of_invocations(columns: SampleColumns, rows: pa.Array) -> dict[str, pa.Array]:
-    """Give the columns that all values of an invocation share."""
+    """Return the columns that all values of an invocation share."""
     flags = pa.array(columns.marks, TYPES["names"]).take(pa.array(columns.flags))
     quiet = np.array([weight(marks) > 0.0 for marks in columns.marks])
     return {
@@ -173,7 +173,7 @@ def _of_invocations(columns: SampleColumns, rows: pa.Array) -> dict[str, pa.Arra
 
 
 def _moments(texts: Sequence[str]) -> pa.Array:
-    """Read times: all at once as perftrail writes them, one by one where somebody else wrote some."""
+    """Parse times: at once in perftrail's own form, else one by one."""
     try:
         return pa.array(texts, pa.string()).cast(TYPES["moment"])
     except pa.ArrowInvalid:
@@ -181,7 +181,7 @@ def _moments(texts: Sequence[str]) -> pa.Array:
 
 
 def _of_values(study: Study, known: Standing, columns: SampleColumns, taken: _Rows) -> dict[str, pa.Array]:
-    """Give the columns in which each value has its own."""
+    """Return the columns that differ for each value."""
     metric, method = columns.metric[taken.value], columns.method[taken.value]
     units = list(
         dict.fromkeys(unit for each in study.benchmarks.values() for unit in own_units(each).values())
@@ -200,7 +200,7 @@ def _of_values(study: Study, known: Standing, columns: SampleColumns, taken: _Ro
 
 
 def _listed(ids: Whole, names: Mapping[int, str], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Give names by their ids; null where one is missing."""
+    """Return names by their ids; null for a missing one."""
     place = np.zeros(max(names, default=0) + 1, np.int32)
     place[list(names)] = np.arange(len(names))
     return _named(place[ids], list(names.values()), missing)
@@ -209,14 +209,14 @@ def _listed(ids: Whole, names: Mapping[int, str], missing: npt.NDArray[np.bool_]
 def _named(
     places: npt.NDArray[np.int32], names: Sequence[str], missing: npt.NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Give names by their places, as a dictionary array that shares the places' memory where none is missing."""
+    """Return names by position as a dictionary array, without copying the positions if none is missing."""
     return pa.DictionaryArray.from_arrays(
         pa.array(places, pa.int32(), mask=missing), pa.array(names, pa.string())
     )
 
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
-"""Media type that notebooks can draw: the specifications are valid in Vega-Lite 5 and 6, and look the same in both."""
+"""Media type that notebooks can draw; the specifications are valid and equal in Vega-Lite 5 and 6."""
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 SVG = "image/svg+xml"

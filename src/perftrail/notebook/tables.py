@@ -1,10 +1,6 @@
-"""Arrow tables from values, as their columns say.
+"""Arrow tables of samples, estimates, changes, comparisons and answers: their columns, and their rows.
 
-What the tables of a notebook hold: every column with its name, its kind and its meaning, in order.
-
-The names and meanings are a contract: columns may be added at the end, none changes.
-
-What `show`, `report` and `find` have found, as rows for tables.
+Names and meanings of columns are a contract: new ones may be added at the end, none changes.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["name", "text", "number", "whole", "moment", "truth", "names"]
-"""What a column holds; a `name` is a text that comes again and again."""
+"""Kind of a column; a `name` is a text that repeats."""
 
 KINDS: dict[Kind, str] = {
     "name": "dictionary<int32, string>",
@@ -41,12 +37,12 @@ KINDS: dict[Kind, str] = {
     "truth": "bool",
     "names": "list<string>",
 }
-"""Each kind as Arrow calls it."""
+"""Arrow's name of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `unit` is that of all its values, ``1`` of a ratio or share, `EACH` where the row says it."""
+    """A column: `unit` is that of all its values, ``1`` for a ratio or share, `EACH` if rows have their own."""
 
     name: str
     kind: Kind
@@ -55,11 +51,11 @@ class Column:
 
 
 EACH = "each"
-"""The unit of a column whose rows have theirs in the column ``unit``."""
+"""Unit of a column whose rows have their own in the column ``unit``."""
 
 
 PARAMETERS = Column("PARAMETER…", "number", "One column for each parameter of the study's benchmarks.")
-"""Stands for the columns that each study brings: int64, double or names, as its values are."""
+"""Placeholder of the columns for a study's parameters: int64, double or names, as their values are."""
 
 POSITION = Column(
     "position", "whole", "Where the revision stands in the study's history, oldest first, from 0."
@@ -133,7 +129,7 @@ ESTIMATES = (
     Column("time", "moment", "When the revision was made; null where its source does not say."),
     Column("summary", "text", "The first line of its message: text that anybody may have written."),
 )
-"""One row for each metric of each subject at each point: what `perftrail show` prints."""
+"""One row for each metric of each subject at each point, as in `perftrail show`."""
 
 CHANGES = (
     POSITION,
@@ -163,7 +159,7 @@ CHANGES = (
     Column("earliest", "name", "The first revision at which it may lie, with 95 %."),
     Column("latest", "name", "The last revision at which it may lie, with 95 %."),
 )
-"""One row for each change point along the history: what `perftrail show` prints below its table."""
+"""One row for each change point along the history, as below the table of `perftrail show`."""
 
 COMPARISONS = (
     Column("subject", "name", "What is compared: a variant, or a revision by its short id and label."),
@@ -194,7 +190,7 @@ COMPARISONS = (
         "1",
     ),
 )
-"""One row for each benchmark's metric of each subject: what `perftrail report` compares."""
+"""One row for each metric of each benchmark and subject, as `perftrail report` compares them."""
 
 ANSWERS = (
     Column("search", "whole", "The search, as `perftrail show --search N` numbers it."),
@@ -235,10 +231,10 @@ ANSWERS = (
         "What was found inside the merge that the culprit is, as JSON; null where nothing was.",
     ),
 )
-"""One row for each change that a search found; a search that found none, or has not ended, has one row."""
+"""One row for each change that a search found; a search without a change, or without an answer, has one row."""
 
 COMMON = frozenset(column.name for columns in (SAMPLES, ESTIMATES, CHANGES) for column in columns)
-"""The names of columns that no parameter's column may have."""
+"""Column names that parameters' columns must not have."""
 
 
 TYPES: Mapping[Kind, pa.DataType] = {
@@ -250,16 +246,16 @@ TYPES: Mapping[Kind, pa.DataType] = {
     "truth": pa.bool_(),
     "names": pa.list_(pa.string()),
 }
-"""Each kind of column as Arrow keeps it."""
+"""Arrow's type of each kind of column."""
 
 LARGEST = 2**63 - 1
-"""The largest whole number that Arrow's int64 holds."""
+"""The largest integer of Arrow's int64."""
 
 
 def rows_table(
     columns: Sequence[Column], study: Study, rows: Sequence[Mapping[str, object]], about: Mapping[str, str]
 ) -> pa.Table:
-    """Make a table of rows, each with a value by the name of every column, and by that of each parameter's."""
+    """Return a table of rows, each with a value by the name of every column, including the parameters'."""
     every = with_parameters(columns, study)
     arrays = {each.name: pa.array([row[each.name] for row in rows], TYPES[each.kind]) for each in every}
     return table(every, arrays, study, about)
@@ -268,7 +264,7 @@ def rows_table(
 def table(
     columns: Sequence[Column], arrays: Mapping[str, pa.Array], study: Study, about: Mapping[str, str]
 ) -> pa.Table:
-    """Put columns together: what each means stands in its field's metadata, `about` in the table's."""
+    """Return a table of columns; their meanings are in the fields' metadata, `about` in the table's."""
     units = json.dumps(units_of(study))
     fields = [pa.field(each.name, TYPES[each.kind], metadata=_metadata(each, units)) for each in columns]
     return pa.Table.from_arrays(
@@ -277,7 +273,7 @@ def table(
 
 
 def with_parameters(columns: Sequence[Column], study: Study) -> tuple[Column, ...]:
-    """Put the study's parameters where the columns say that they stand, if they do."""
+    """Replace the placeholder of the parameters by their columns."""
     if PARAMETERS not in columns:
         return tuple(columns)
     at = columns.index(PARAMETERS)
@@ -291,12 +287,12 @@ def with_parameters(columns: Sequence[Column], study: Study) -> tuple[Column, ..
 
 
 def parameters(study: Study) -> tuple[str, ...]:
-    """Name every parameter of every benchmark, in the order of the study."""
+    """Return every parameter of every benchmark, in the order of the study."""
     return tuple(dict.fromkeys(name for each in study.benchmarks.values() for name in each.parameters))
 
 
 def column_of(parameter: str) -> str:
-    """Name a parameter's column: as itself, unless a table has a column of that name for every study.
+    """Return a parameter's column: its name, unless every table has a column of that name.
 
     >>> column_of("threads"), column_of("value")
     ('threads', 'point.value')
@@ -305,7 +301,7 @@ def column_of(parameter: str) -> str:
 
 
 def point_values(study: Study, point: Point) -> dict[str, object]:
-    """Give a point's value for each parameter's column, nothing where the point lacks it."""
+    """Return a point's value for each parameter's column; `None` without one."""
     known = point.as_dict()
     found: dict[str, object] = {}
     for name in parameters(study):
@@ -316,7 +312,7 @@ def point_values(study: Study, point: Point) -> dict[str, object]:
 
 
 def units_of(study: Study) -> dict[str, str]:
-    """Give the unit of every metric by ``benchmark.metric``, derived ones too."""
+    """Return the unit of every metric by ``benchmark.metric``, including derived ones."""
     found = {
         f"{name}.{metric}": unit
         for name, benchmark in study.benchmarks.items()
@@ -326,13 +322,13 @@ def units_of(study: Study) -> dict[str, str]:
 
 
 def own_units(benchmark: Benchmark) -> dict[str, str]:
-    """Give the unit of each metric that a benchmark's invocations may give, declared ones first."""
+    """Return the unit of each metric of a benchmark's invocations, declared ones first."""
     known: dict[str, Metric | MeasuredMetric] = {**benchmark.metrics, **benchmark.measured}
     return {name: metric.unit for name, metric in known.items()}
 
 
 def moment(text: str) -> datetime | None:
-    """Read a time as the store keeps it, in UTC where it does not say; nothing where it is none.
+    """Parse a time of the store, by default in UTC; `None` for an invalid one.
 
     >>> print(moment("2025-11-21T03:00:00+01:00"), moment("yesterday"))
     2025-11-21 02:00:00+00:00 None
@@ -353,7 +349,7 @@ def _kind(study: Study, parameter: str) -> Kind:
 
 
 def _metadata(column: Column, units: str) -> dict[str, str]:
-    """Say of a field what it means, and its unit, or the units of every metric where rows have their own."""
+    """Return the metadata of a field: its meaning, and its unit, or those of every metric."""
     told = {"meaning": column.meaning}
     if column.unit == EACH:
         return told | {"units": units}
@@ -364,7 +360,7 @@ Values = dict[str, object]
 
 
 def estimate_rows(study: Study, history: Sequence[Revision], rows: Sequence[Row]) -> list[Values]:
-    """Give the rows of `show`."""
+    """Yield the rows of `show`."""
     positions = _positions(history)
     return [
         {
@@ -385,7 +381,7 @@ def estimate_rows(study: Study, history: Sequence[Revision], rows: Sequence[Row]
 
 
 def change_rows(study: Study, history: Sequence[Revision], changes: Sequence[HistoryChange]) -> list[Values]:
-    """Give the change points of `show`, each at the first revision measured after it."""
+    """Yield the change points of `show`, each at the first revision measured after it."""
     positions = _positions(history)
     return [
         {
@@ -409,7 +405,7 @@ def change_rows(study: Study, history: Sequence[Revision], changes: Sequence[His
 
 
 def comparison_rows(beside: Sequence[SideBySide]) -> list[Values]:
-    """Give the comparisons of `report`."""
+    """Yield the comparisons of `report`."""
     return [
         {
             "subject": each.name,
@@ -431,7 +427,7 @@ def comparison_rows(beside: Sequence[SideBySide]) -> list[Values]:
 
 
 def answer_rows(searches: Sequence[SearchRecord]) -> list[Values]:
-    """Give a row for each change of each answer of each search, and one where there is none."""
+    """Yield a row for each change of each answer of each search; one row for a search without any."""
     return [
         {**_asked(number, record), **_answered(answer), **change}
         for number, record in enumerate(searches, start=1)
@@ -483,7 +479,7 @@ ANSWERED = (
 
 
 def _answers(record: SearchRecord) -> Sequence[Mapping[str, Json]]:
-    """Give the answers of a search, one about each metric; an empty one where it has not ended."""
+    """Return the answers of a search, one for each metric; an empty one if it has not ended."""
     if record.answer is None:
         return ({},)
     several = record.answer.get("metrics")
