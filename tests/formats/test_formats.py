@@ -209,7 +209,7 @@ def test_json_lines_say_the_same_as_the_table() -> None:
         ("a,b\n", "line 1: the heading has no benchmark, metric and value"),
         ("benchmark,metric,value,value\n", 'line 1: two columns are named "value"'),
         ("benchmark,metric,value\nb,wall\n", "line 2: has 2 cells; the heading has 3"),
-        ("benchmark,metric,value\n\nb,wall,fast\n", 'line 3: value: "fast" is no finite number'),
+        ("benchmark,metric,value\n\nb,wall,fast\n", 'line 3: value: "fast" is not a finite number'),
         (
             "benchmark,metric,value,better\nb,wall,1,more\n",
             'line 2: better: "more" is neither lower nor higher',

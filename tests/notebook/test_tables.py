@@ -109,7 +109,7 @@ def test_comparisons_are_those_of_the_report(measured: Path) -> None:
     [told] = [each for each in both if f"count.{each['metric']} " in verdict.sentence]
     assert f"far {quantity.change(told['effect'])}" in verdict.sentence
     for fact in verdict.facts:
-        assert fact.label != "Certainty" or f", {told['pairs']} pairs side by side" in fact.text
+        assert fact.label != "Certainty" or f", {told['pairs']} interleaved pairs" in fact.text
     assert all(0 < each["pairs"] <= 24 for each in both)  # two points, twelve times each
     assert told["improved"] is (None if told["verdict"] in ("unclear", "same") else False)
 

@@ -103,7 +103,7 @@ rebuild = false
             'patch = ["odl.patch"]',
             'patch: "odl.patch" is not in the study\'s directory; did you mean "old.patch"?',
         ),
-        ('patch = "old.patch"', 'patch: expected a list, not the text "old.patch"; put it in [ ]'),
+        ('patch = "old.patch"', 'patch: expected a list, not the text "old.patch"; write it in [ ]'),
     ],
 )
 def test_a_repair_that_cannot_be_made_is_told(study: Path, line: str, said: str) -> None:

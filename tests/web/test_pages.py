@@ -123,7 +123,7 @@ def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
 
 
 def test_what_a_run_took_in_turns_is_compared_by_pairs(client: Client) -> None:
-    assert "8 pairs side by side" in client.page("/s/beta/compare").text
+    assert "8 interleaved pairs" in client.page("/s/beta/compare").text
 
 
 def test_a_revision_leads_to_its_samples_builds_and_logs(client: Client, hostile: Hostile) -> None:

@@ -394,7 +394,7 @@ class ReusedTrees:
         return ()
 
     def _end_trust(self, job: Job, place: Place, why: str, log: Log) -> None:
-        log.note(f"[{why}; from now on each build is made in a clean tree of its own]")
+        log.note(f"[{why}; from now on each build has its own clean tree]")
         self._distrust(job.recipe).write_text(why, encoding="utf-8")
         for path in (place.home / "tree", place.home / "incoming"):
             remove_tree(path)
@@ -428,7 +428,7 @@ class ReusedTrees:
                     put_back(home)
                     yield _place(home, job)
                     return
-        raise OSError(f"{self._home}: {MOST_TREES} builds of one recipe go on at once")
+        raise OSError(f"{self._home}: {MOST_TREES} simultaneous builds of one recipe are the limit")
 
     def _lock(self, home: Path) -> Path:
         return self._builds / "locks" / f"{home.name}.lock"

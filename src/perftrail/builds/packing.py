@@ -24,9 +24,7 @@ MOST_BYTES = 64 << 20
 """So much of one build, or of a study's own files, travels through a scheduler, packed; above that, and for
 builds that name their own directory, machines must see one directory."""
 
-SHARE = (
-    "give a directory that every machine sees by the same path with --store, or keep the study on such a one"
-)
+SHARE = "use --store with a directory that every machine sees by the same path, or move the study there"
 
 _TIE = ".git"
 _BENCH = "bench"
@@ -57,9 +55,7 @@ def unpack_logs(packed: bytes, root: Path, *, below: str) -> None:
     def kept(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:
         parts = Path(member.name).parts
         if parts[:1] != (below,) or ".." in parts or not member.isfile():
-            raise ClusterError(
-                f"{member.name}: is no log, and came as one from where something was made or measured"
-            )
+            raise ClusterError(f"{member.name}: a worker sent this as a log, but it is not one")
         return tarfile.tar_filter(member, destination)
 
     _extract(packed, root, kept)

@@ -149,7 +149,7 @@ def _why(sought: list[str], tree: Path, path: str) -> str:
     there = set(_text(file).splitlines())
     lacking = next((line for line in sought if line.strip() and line not in there), None)
     if lacking is None:
-        return "the lines that it changes are there, but not beside each other"
+        return "the lines that it changes exist, but not next to each other"
     return f"this revision has no line {quoted(lacking.strip())}"
 
 
@@ -175,7 +175,7 @@ def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: 
     others are in ``.rej`` files for a person who inspects the tree.
     """
     for place, file in repairs.overlay.items():
-        log.note(f"# {file} of the study put at {place}")
+        log.note(f"# {file} of the study, copied to {place}")
         if trouble := _put(study / file, tree, place):
             log.note(f"[{trouble}]")
             return trouble

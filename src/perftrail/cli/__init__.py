@@ -1,1 +1,1 @@
-"""The command line: the only part that prints and the only one that turns an error into an exit code."""
+"""The command line: the only package that prints, and that turns errors into exit codes."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COMMON = ("jobs", "engine", "along", "at", "retry_failed", "no_wait", "sandbox", "store")
 AT_THE_END = ("as_json", "color", "quiet", "verbose", "help")
-"""Options that mean the same in every command; help shows them after the command's own."""
+"""Common options, which help lists after the command's own."""
 
 EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
     "init": (
@@ -104,7 +104,7 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ),
     ),
 }
-"""Two examples of each command, with what they do."""
+"""Two examples of each command with their effect."""
 
 PAGES = {
     "init": "how-to/first-study.md",
@@ -147,7 +147,7 @@ class Command(click.Command):
         )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the command's own options, then those that mean the same everywhere."""
+        """Write the command's own options, then the common ones."""
         own: list[tuple[str, str]] = []
         common: dict[str, tuple[str, str]] = {}
         for param in self.get_params(ctx):
@@ -179,7 +179,7 @@ class Group(click.Group):
 
 
 def write_examples(name: str, formatter: click.HelpFormatter) -> None:
-    """Write two examples of a command, each with what it does, and the page about it."""
+    """Write two examples of a command with their effect, and its page in the documentation."""
     if name in EXAMPLES:
         with formatter.section("Examples"):
             for line, meaning in EXAMPLES[name]:
@@ -194,7 +194,7 @@ def _set_color(_ctx: click.Context, _param: click.Parameter, value: str) -> None
 
 
 def quiet_options(function: click.decorators.FC) -> click.decorators.FC:
-    """Add --quiet and --verbose, for commands that show their progress."""
+    """Add --quiet and --verbose to a command with progress."""
     for decorator in (
         click.option(
             "-v",
@@ -202,7 +202,7 @@ def quiet_options(function: click.decorators.FC) -> click.decorators.FC:
             is_flag=True,
             expose_value=False,
             callback=_set_verbose,
-            help="Print each build and each invocation in a line of its own.",
+            help="Print a line for each build and each invocation.",
         ),
         click.option(
             "-q",

@@ -1,4 +1,4 @@
-"""The command `perftrail`: import only the command that was asked for, and print every error."""
+"""The command `perftrail`: import only the requested command, and print every error."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ GROUPS = {
         "worker": "Build and measure for others, as a machine of a cluster.",
     },
 }
-"""Every command in its group, with the line that --help shows for it, so that --help imports none of them."""
+"""Every command in its group with its line in --help, so that --help imports none of them."""
 
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 INTERRUPTED = 130
 
 THREADS = "OMP_NUM_THREADS"
-"""How many threads the libraries below numpy start."""
+"""Number of threads of numpy's libraries."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module when that command is asked for."""
+    """A group that imports a command's module on request."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the commands in the order of a user's work."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command, `None` when there is no such."""
+        """Import one command; `None` for an unknown name."""
         if cmd_name not in COMMANDS:
             ctx.fail(f"no command {quoted(cmd_name)}{suggestion(cmd_name, COMMANDS)}")
         name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
@@ -115,10 +115,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def keep_to_one_thread() -> None:
-    """Let numpy reckon on one thread, unless the user says otherwise; call this before it is imported.
+    """Limit numpy to one thread, unless the user has set a number; call this before its import.
 
-    Its arrays here are small: more threads only wait for each other, on the processors that are measured. The
-    C library's environment is changed and Python's is not, from which that of builds and benchmarks is made.
+    Arrays are small here: more threads only wait for each other, on the measured processors. Only the C library's
+    environment changes, not Python's, from which that of builds and benchmarks is made.
     """
     if THREADS not in os.environ:
         os.putenv(THREADS, "1")

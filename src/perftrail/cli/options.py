@@ -1,10 +1,7 @@
-"""Options that several commands share: the same name and meaning everywhere.
+"""Options that several commands share, with the same name and meaning everywhere.
 
-Options of studies with several sources: which one is walked, and where the others are held.
-
-Commands that make and measure: the options they share, and following what they do.
-
-A command that runs until it is stopped ends at SIGTERM as it does at Ctrl-C: cleanly, with what it has kept.
+`Walking` selects one of several sources, `Writing` says how commands build and measure. `Stop` ends long commands at
+SIGTERM as at Ctrl-C, with all samples stored.
 """
 
 from __future__ import annotations
@@ -43,12 +40,12 @@ Function = TypeVar("Function", bound="Callable[..., object]")
 
 
 class _Fraction(_Type):
-    """A share between 0 and 1: ``2%`` or ``0.02``."""
+    """A fraction between 0 and 1: ``2%`` or ``0.02``."""
 
     name = "FRACTION|PERCENT"
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the share. Fails for what is neither, for 0 and for 1 and more."""
+        """Parse the fraction. Fails for invalid text, for 0, and for 1 and more."""
         text = str(value).strip()
         try:
             found = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
@@ -62,7 +59,7 @@ class _Fraction(_Type):
 FRACTION = _Fraction()
 
 MOST_JOBS = 64
-"""Each takes a launcher, and a tree where builds are incremental."""
+"""Each parallel build needs a launcher, and a tree if builds are incremental."""
 
 
 def study_argument(function: Function) -> Function:
@@ -71,7 +68,7 @@ def study_argument(function: Function) -> Function:
 
 
 def store_option(function: Function) -> Function:
-    """Add --store: where the results are."""
+    """Add --store: the location of the results."""
     return click.option(
         "--store",
         metavar="DIRECTORY|FILE|URL",
@@ -119,7 +116,7 @@ def jobs_option(function: Function) -> Function:
 
 
 def engine_option(function: Function) -> Function:
-    """Add --engine: other machines do the work."""
+    """Add --engine: other machines build and measure."""
     return click.option(
         "--engine",
         metavar="URL",
@@ -129,12 +126,12 @@ def engine_option(function: Function) -> Function:
 
 
 def contained(study: Study, sandbox: bool | None) -> Study:
-    """Give a study with what the command line says of its sandbox, if anything."""
+    """Return a study with the sandbox option of the command line."""
     return study if sandbox is None else replace(study, sandbox=replace(study.sandbox, always=sandbox))
 
 
 def load_study(named: str | None, *, to_read: bool = False) -> Study:
-    """Load the study that a command names, or the nearest one upwards; `to_read` stored samples only."""
+    """Load the study that a command names, or the nearest one; `to_read`: only stored samples are needed."""
     from perftrail import studyfile
 
     if named is not None:
@@ -147,13 +144,13 @@ def load_study(named: str | None, *, to_read: bool = False) -> Study:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walking:
-    """What the command line says of sources over the study: the one to walk, and ``NAME=REV`` for others."""
+    """Options about sources: the one to search, and ``NAME=REV`` for pinned ones."""
 
     along: str | None
     at: tuple[str, ...]
 
     def load(self, named: str | None, *, to_read: bool = False) -> Study:
-        """Load the study that a command names, walked as it says. Raises `UsageError` for unknown names."""
+        """Load the study that a command names, with its sources. Raises `UsageError` for unknown names."""
         study = load_study(named, to_read=to_read)
         if self.along is not None:
             _check(f"--along {self.along}", self.along, study)
@@ -164,7 +161,7 @@ class Walking:
 
 
 def walking_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command --along and --at, put together as its `walking`."""
+    """Add --along and --at, combined as `walking`."""
 
     @click.option(
         "--along",
@@ -195,7 +192,7 @@ def _held(study: Study, text: str) -> Study:
     if asked.kind == "directory":
         raise UsageError(f"--at {text}: {name} is a directory, which has one revision; leave it out")
     if revision.startswith("-") or ".." in revision:
-        raise UsageError(f"--at {text}: {quoted(revision)} is no revision; name one of them")
+        raise UsageError(f"--at {text}: {quoted(revision)} is not a revision; name one of them")
     held = replace(asked, at=revision)
     if name == MAIN:
         return replace(study, source=held)
@@ -213,9 +210,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """How a command makes and measures: where results go, whether it waits for them, what it tries once more.
+    """How a command builds and measures: location of results, waiting for the lock, and what to retry.
 
-    `sandbox` says whether it does so in a sandbox, `None` to do as the study says.
+    `sandbox` overrides the study; `None` does not.
     """
 
     store: str | None
@@ -224,7 +221,7 @@ class Writing:
     sandbox: bool | None
 
     def contained(self, study: Study) -> Study:
-        """Give the study with what the command line says of its sandbox, if anything."""
+        """Return the study with the sandbox option of the command line."""
         return contained(study, self.sandbox)
 
     def follow(
@@ -236,10 +233,10 @@ class Writing:
         jobs: int = 1,
         engine: str | None = None,
     ) -> Result:
-        """Open the study, do the work while showing its progress, and give what it returns.
+        """Open the study, do the work with visible progress, and return its result.
 
-        `own` is a patched revision that the source is to know beside its own. So many `jobs` are built at once, or as
-        many as the machines of an `engine` offer; when the one that measures leaves, another one does it anew.
+        `own` is a patched revision in addition to the source's. `jobs` builds run in parallel, by default as many as
+        an `engine` has machines. If the measuring machine leaves, another one starts again.
         """
         from perftrail.opening import open_session
         from perftrail.present.console import Watcher
@@ -265,7 +262,7 @@ class Writing:
 
 
 def writing_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of all that make and measure, put together as its `writing`."""
+    """Add the options of all commands that build and measure, combined as `writing`."""
 
     @click.option(
         "--retry-failed",
@@ -297,23 +294,23 @@ def writing_options(function: Callable[..., None]) -> Callable[..., None]:
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 SECONDS_TO_END = 2.0
-"""How long what has begun may go on once a stop was asked for."""
+"""Seconds for a started operation to end after a request to stop."""
 
 
 class Stop:
-    """Whether a stop was asked for: what a signal raises is lost where Python happens to be in a callback."""
+    """A request to stop, which survives even if Python loses the signal's exception in a callback."""
 
     def __init__(self) -> None:
         self._asked = False
 
     def heed(self) -> None:
-        """Stop if it was asked for. Raises `KeyboardInterrupt`."""
+        """Raise `KeyboardInterrupt` if a stop was requested."""
         if self._asked:
             raise KeyboardInterrupt
 
     @contextmanager
     def soon(self) -> Iterator[None]:
-        """Let the block come to its end before a stop, in a short time; a second one breaks it off."""
+        """Let the block end before a stop, in a short time; a second request interrupts it."""
         with _handled({**dict.fromkeys(STOPS, self._ask_soon), signal.SIGALRM: self.ask}):
             try:
                 yield
@@ -322,7 +319,7 @@ class Stop:
         self.heed()
 
     def ask(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle a signal: stop at once."""
+        """Handle a signal: stop now."""
         self._asked = True
         raise KeyboardInterrupt
 
@@ -334,7 +331,7 @@ class Stop:
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[Stop]:
-    """Take SIGTERM for Ctrl-C while the block runs, which looks between its steps whether it is to stop."""
+    """Treat SIGTERM as Ctrl-C in the block, which checks between its steps whether to stop."""
     stop = Stop()
     with _handled(dict.fromkeys(STOPS, stop.ask)):
         yield stop
@@ -342,7 +339,7 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
 
 @contextmanager
 def _handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
-    """Handle signals so while the block runs."""
+    """Handle signals in the block."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -352,7 +349,7 @@ def _handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
 
 
 def again(named: str | None, walking: Walking, writing: Writing) -> tuple[str, ...]:
-    """Give the words that name a study as the last command took it: its sources, its sandbox, its results."""
+    """Return the words that name a study as the last command did: sources, sandbox, results."""
     words = [] if named is None else [named]
     if walking.along is not None:
         words += ["--along", walking.along]

@@ -88,7 +88,7 @@ def parse_address(text: str) -> Address:
     if here := _HERE.fullmatch(text):
         count = int(here[1])
         if not 1 <= count <= MOST_WORKERS:
-            raise UsageError(f"--engine {quoted(text)}: 1 to {MOST_WORKERS} workers of our own can be had")
+            raise UsageError(f"--engine {quoted(text)}: 1 to {MOST_WORKERS} local workers are possible")
         return OwnWorkers(count=count)
     raise UsageError(f"--engine {quoted(text)}: give {_FORMS}")
 
@@ -250,15 +250,15 @@ class Cluster:
     def lost(self) -> ClusterError:
         """Return the error of a lost cluster."""
         return ClusterError(
-            f"{self.address}: the scheduler is gone or cannot be reached any more; what was measured is kept. "
-            "Start it again, with its workers, and the same command goes on from there"
+            f"{self.address}: the scheduler does not answer any more; all samples are stored. "
+            "Start it again, with its workers; the same command resumes"
         )
 
     def _left(self, machine: Machine | None) -> ClusterError:
         if machine is None:
             return ClusterError(
-                f"{self.address}: no worker is left; what was made and measured is kept. Start one with "
-                f'"perftrail worker {self.address}", and the same command goes on from there'
+                f"{self.address}: no worker is left; all builds and samples are stored. Start one with "
+                f'"perftrail worker {self.address}"; the same command resumes'
             )
         return MachineLeft(
             f"machine {told_machine(machine)} has no worker any more, for {self.patience_seconds:.0f} s; what it "

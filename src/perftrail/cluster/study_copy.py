@@ -198,7 +198,7 @@ def study_digest(directory: Path) -> str:
 def pack_study(directory: Path) -> bytes:
     """Pack the files beside a study file. Raises `ClusterError` if they are too large."""
     names = sorted(each.name for each in directory.iterdir() if each.name not in LEFT_OUT)
-    return pack(directory, names, what="what lies beside the study file", but=LEFT_OUT)
+    return pack(directory, names, what="the files beside the study file", but=LEFT_OUT)
 
 
 def _told(directory: Path) -> Iterator[list[str | int]]:

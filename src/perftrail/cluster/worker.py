@@ -326,12 +326,12 @@ class StudyWorker:
         except OSError as error:
             self._wait_for_the_end()
             raise ClusterError(
-                f"machine {named}: {error}; see to the disk that its worker works on, or name another one there with "
-                "--directory, and the same command goes on from what is kept"
+                f"machine {named}: {error}; check the disk of its worker, or give the worker another one with "
+                "--directory; the same command resumes"
             ) from None
         except KeyboardInterrupt:
             self._wait_for_the_end()
-            raise ClusterError(f"machine {named}: was told that nobody waits for the job any more") from None
+            raise ClusterError(f"machine {named}: the job was cancelled") from None
 
     def _doubt(self) -> None:
         """Wait a moment before a failure counts: a signal to this worker may also have ended its processes."""

@@ -147,7 +147,7 @@ def _moment(date: Node) -> datetime:
     try:
         return datetime.fromtimestamp(date.number() / 1000, UTC)
     except (OverflowError, OSError, ValueError):
-        raise date.complaint("is no time in milliseconds since 1970") from None
+        raise date.complaint("is not a time in milliseconds since 1970") from None
 
 
 _COLUMNS = (

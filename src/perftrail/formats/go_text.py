@@ -79,7 +79,7 @@ def _take(printed: _Printed, name: str, words: list[str], line: int) -> None:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise FormatError(f"line {line}: {quoted(text)} is no finite number before {quoted(metric)}")
+            raise FormatError(f"line {line}: {quoted(text)} is not a finite number before {quoted(metric)}")
         printed.values.setdefault(place, []).append(value)
 
 

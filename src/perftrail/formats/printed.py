@@ -40,7 +40,7 @@ class Reported:
         if not found:
             figures = {each.metric: None for each in self._read[metric.reads]}
             there = listed(map(quoted, figures), "and") or "none"
-            raise FormatError(f"the output has no figure {quoted(metric.figure)}; it has {there}")
+            raise FormatError(f"the output has no item {quoted(metric.figure)}; it has {there}")
         items = {item(each): each for each in found}
         if not metric.item and len(items) == 1:
             return found[0].values
@@ -99,4 +99,4 @@ def _matches(metric: Metric, output: str) -> Sequence[float]:
     try:
         return [float(text) for text in found]
     except ValueError:
-        raise FormatError(f"{found[-1]!r} is no number") from None
+        raise FormatError(f"{found[-1]!r} is not a number") from None

@@ -92,7 +92,7 @@ def _comment(state: _State, line: str, number: int) -> None:
         try:
             state.when = datetime.fromisoformat(rest.strip())
         except ValueError:
-            raise FormatError(f"line {number}: {quoted(rest)} is no time") from None
+            raise FormatError(f"line {number}: {quoted(rest)} is not a time") from None
     elif key == "Environment":
         host = parse(rest.encode(), line=number).get("hostName")
         state.host = None if host is None else host.text()
@@ -117,7 +117,7 @@ def _row(state: _State, line: str, number: int) -> tuple[_Place, float]:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise FormatError(f"line {number}: {quoted(row['value'])} is no finite number")
+        raise FormatError(f"line {number}: {quoted(row['value'])} is not a finite number")
     suite = row.get("suite", "")
     place = _Place(
         benchmark=f"{suite}/{row['benchmark']}" if suite else row["benchmark"],

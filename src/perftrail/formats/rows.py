@@ -183,7 +183,7 @@ def _ordinal(text: str, place: int, line: int) -> int:
     if not text:
         return place
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
-        raise FormatError(f"line {line}: {quoted(text)} is no number of an invocation, as 0")
+        raise FormatError(f"line {line}: {quoted(text)} is not the number of an invocation, such as 0")
     return int(text)
 
 
@@ -195,7 +195,7 @@ def _number(text: str, line: int) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise FormatError(f"line {line}: value: {quoted(text)} is no finite number")
+        raise FormatError(f"line {line}: value: {quoted(text)} is not a finite number")
     return value
 
 
@@ -205,7 +205,7 @@ def _moment(text: str, line: int) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise FormatError(f"line {line}: {quoted(text)} is no time as 2026-01-31T12:00:00") from None
+        raise FormatError(f"line {line}: {quoted(text)} is not a time such as 2026-01-31T12:00:00") from None
 
 
 BEFORE = ("revision", "variant", "benchmark")

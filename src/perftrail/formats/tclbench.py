@@ -141,7 +141,7 @@ def _words(line: str, number: int) -> list[str]:
             place = end + 1
             continue
         found = re.compile(r"(?:\\.|[^\s\\])+|\\").match(line, place)
-        assert found is not None, "what is no white space is a word"
+        assert found is not None, "every other text is a word"
         words.append(re.sub(r"\\(.)", r"\1", found[0]))
         place = found.end()
     return words

@@ -397,7 +397,7 @@ class OpenedStudy:
         if name is None:
             return next(iter(every.values()))
         if name not in every:
-            raise UsageError(f"no figure {quoted(name)}{suggestion(name, every)}")
+            raise UsageError(f"no chart {quoted(name)}{suggestion(name, every)}")
         return every[name]
 
     def __repr__(self) -> str:

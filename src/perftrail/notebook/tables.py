@@ -58,14 +58,14 @@ PARAMETERS = Column("PARAMETER…", "number", "One column for each parameter of 
 """Placeholder of the columns for a study's parameters: int64, double or names, as their values are."""
 
 POSITION = Column(
-    "position", "whole", "Where the revision stands in the study's history, oldest first, from 0."
+    "position", "whole", "Position of the revision in the study's history, oldest first, from 0."
 )
 REVISION = Column("revision", "name", "The revision's full id.")
 LABEL = Column("label", "name", "Its human name: the release or version it belongs to; empty without one.")
 VARIANT = Column("variant", "name", "The variant.")
 BENCHMARK = Column("benchmark", "name", "The benchmark.")
 METRIC = Column("metric", "name", "The metric.")
-UNIT = Column("unit", "name", "The unit of this row's figures; empty for a plain number.")
+UNIT = Column("unit", "name", "The unit of this row's values; empty for a plain number.")
 BETTER = Column("better", "name", "Which direction is an improvement: `lower` or `higher`.")
 
 SAMPLES = (
@@ -99,7 +99,7 @@ SAMPLES = (
     Column(
         "runnable",
         "name",
-        "What ran, by its content. Subjects with equal builds share it, and their samples stand once for each.",
+        "What ran, by its content. Subjects with equal builds share it, and their samples have a row for each.",
     ),
 )
 """One row for each value of each invocation."""
@@ -124,7 +124,7 @@ ESTIMATES = (
     Column(
         "noise",
         "text",
-        "Which samples were marked as taken in noise, and what became of them; empty for none.",
+        "How many samples were noisy, and whether they were used; empty for none.",
     ),
     Column("time", "moment", "When the revision was made; null where its source does not say."),
     Column("summary", "text", "The first line of its message: text that anybody may have written."),
@@ -156,8 +156,8 @@ CHANGES = (
         "names",
         "The revisions that may have made it, oldest first: more than one where some were not measured.",
     ),
-    Column("earliest", "name", "The first revision at which it may lie, with 95 %."),
-    Column("latest", "name", "The last revision at which it may lie, with 95 %."),
+    Column("earliest", "name", "The first possible revision of the change, with 95 % confidence."),
+    Column("latest", "name", "The last possible revision of the change, with 95 % confidence."),
 )
 """One row for each change point along the history, as below the table of `perftrail show`."""
 
@@ -172,7 +172,7 @@ COMPARISONS = (
     Column(
         "effect",
         "number",
-        "subject/reference of invocations that ran in turns; of several points the geometric mean.",
+        "subject/reference of interleaved pairs; of several points the geometric mean.",
         "1",
     ),
     Column("low", "number", "The lower end of the effect's interval.", "1"),
@@ -181,7 +181,7 @@ COMPARISONS = (
         "confidence", "number", "What the interval reaches, all comparisons of the table considered.", "1"
     ),
     Column("pairs", "whole", "How many pairs there are, over all points."),
-    Column("verdict", "name", "`faster`, `slower`, `same` or `unclear`: of smaller, larger, equal figures."),
+    Column("verdict", "name", "`faster`, `slower`, `same` or `unclear`: smaller, larger or equal values."),
     Column("improved", "truth", "Whether a sure difference is an improvement; null without one."),
     Column(
         "minimum_detectable",
@@ -206,7 +206,7 @@ ANSWERS = (
         "verdict", "name", "`found`, `range`, `several`, `none` or `unclear`; null where it has not ended."
     ),
     Column("reason", "text", "Why it ended."),
-    Column("confidence", "number", "How sure the answer as a whole is.", "1"),
+    Column("confidence", "number", "Probability of the whole answer.", "1"),
     Column("minimum_detectable", "number", "The smallest relative change that would have been seen.", "1"),
     Column("revisions", "whole", "How many revisions the range has."),
     Column("builds", "whole", "How many of them were built, failed ones too."),

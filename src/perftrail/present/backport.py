@@ -138,7 +138,7 @@ def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
     fix = f" {blocked.fix.short}" if blocked.fix is not None else ""
     if kind == "git":
         tree = shlex.quote(conflict.directory)
-        console.print(Text("Next: settle the marked lines there, then", style="dim"))
+        console.print(Text("Next: resolve the marked conflicts there, then", style="dim"))
         console.print(
             Text(
                 f"    git -C {tree} add -A && git -C {tree} diff --cached --binary > settled.patch\n"
@@ -208,7 +208,7 @@ def _patched_words(report: BackportReport) -> str:
         return "the patch makes nothing better that was measured"
     best = max(leading, key=lambda stand: abs(math.log(stand.got.effect)) if stand.got else 0.0)
     assert best.got is not None
-    return f"the patch gives {change(round(best.got.effect, 9))} {_name(best)}"
+    return f"the patch changes it: {change(round(best.got.effect, 9))} {_name(best)}"
 
 
 def _costs(report: BackportReport) -> str:

@@ -47,7 +47,7 @@ def print_explained(explained: Explained, *, named: str | None) -> None:
     for name, failure in explained.failures:
         console.print(Text(f"{name}: {failure.stage}: {telling(failure)} (log: {failure.log})"))
     for each in explained.unavailable:
-        console.print(Text(f"Cannot be had here: {each.what}: {escaped(each.why, longest=200)}", style="dim"))
+        console.print(Text(f"Not available here: {each.what}: {escaped(each.why, longest=200)}", style="dim"))
     where = f" {shlex.quote(named)}" if named else ""
     fix = explained.culprit.short
     console.print(
@@ -93,7 +93,7 @@ def _print_cell(cell: CellReport) -> None:
         more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
         console.print(Text(f"  no difference seen: {', '.join(names[:MOST_ALIKE])}{more}", style="dim"))
     for each in cell.unavailable:
-        console.print(Text(f"  {each.what} not had: {escaped(each.why, longest=200)}", style="dim"))
+        console.print(Text(f"  {each.what} not available: {escaped(each.why, longest=200)}", style="dim"))
 
 
 def _table(figures: Sequence[Figured]) -> Table:

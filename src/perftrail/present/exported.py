@@ -37,7 +37,7 @@ def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, told: 
             raise UsageError(
                 f"export: these are {len(files)} files; say where to write them with -o DIR"
                 if len(files) > 1
-                else "export: --json tells of files; say where to write with -o PATH"
+                else "export: --json lists written files; give their destination with -o PATH"
             )
         _print(*files.values())
         return []
@@ -66,7 +66,7 @@ def show_held(study: Study, *, as_json: bool) -> None:
 
 def _print(content: bytes) -> None:
     if sys.stdout.isatty() and b"\0" in content:
-        raise UsageError("export: this format is no text; say where to write it with -o FILE")
+        raise UsageError("export: this format is binary; write it to a file with -o FILE")
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
 

@@ -281,7 +281,7 @@ def unchanged(table: FindTable) -> Iterator[str]:
 
 def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
     change = answer.answer.changes[number]
-    by_how_much = "cannot be told" if change.effect is None else relative(change.effect.value)
+    by_how_much = "of unknown size" if change.effect is None else relative(change.effect.value)
     return (
         _culprit(answer, number) if named else "",
         answer.name,

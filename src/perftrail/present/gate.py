@@ -158,14 +158,12 @@ def seen(gate: Gate) -> str:
         needed = max(
             (row.comparison.needed_pairs for row in gate.rows if row.comparison is not None), default=0
         )
-        return (
-            f"no verdict could be had yet: {needed} pairs are needed" if needed else "no figure was compared"
-        )
+        return f"no verdict yet: it needs {needed} pairs" if needed else "no metric was compared"
     if max(told) < EXACT:
         return "any change would have been seen: what was measured is alike each time"
     if len(told) == 1 or percent(min(told)) == percent(max(told)):
         return f"a change of {percent(max(told))} would have been seen"
-    return f"a change of {percent(min(told))} to {percent(max(told))} would have been seen, by figure"
+    return f"a change of {percent(min(told))} to {percent(max(told))} would have been detected, depending on the metric"
 
 
 def sureness(gate: Gate) -> str:
@@ -322,7 +320,7 @@ def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterat
         yield f"{left} more."
     yield ""
     low, high = (f"{100.0 * math.expm1(end):+.0f} %".replace("-", "−") for end in (-ends, ends))
-    yield f"<sub>Each figure goes from {low} to {high}; the bar is the interval.</sub>"
+    yield f"<sub>Each chart goes from {low} to {high}; the bar is the interval.</sub>"
 
 
 def _unbroken(text: str) -> str:

@@ -47,7 +47,7 @@ def curve_words(along: Along) -> Iterator[str]:
     if along.growth is not None:
         yield from _growth(along.growth, along, axis)
     elif along.unit_cost is None and along.leak is None:
-        yield f"{len(along.curve)} values of {axis} are too few to tell how it grows"
+        yield f"{len(along.curve)} values of {axis} are too few to show how it grows"
     if along.unit_cost is not None:
         yield _per_unit(along.unit_cost, along.unit, axis)
     if along.leak is not None:
@@ -108,7 +108,9 @@ def _growth(found: Growth, along: Along, axis: str) -> Iterator[str]:
 def _misfit(found: Growth) -> str:
     if not found.systematic:
         return ""
-    return f"; no order fits: points lie {percent(found.misfit)} off the nearest, more than samples vary"
+    return (
+        f"; no order fits: points are {percent(found.misfit)} off the nearest curve, more than samples vary"
+    )
 
 
 def _work(time: Growth, work: Growth) -> str:
@@ -146,12 +148,12 @@ def _per_unit(found: PerUnit, unit: str, axis: str) -> str:
     elif found.quantum is not None and found.quantum.factor is not None:
         note = (
             f"; the heap grows by a factor of {found.quantum.factor:g} at a time, "
-            f"so that up to {percent(1.0 - 1.0 / found.quantum.factor)} of a figure may be unused"
+            f"so that up to {percent(1.0 - 1.0 / found.quantum.factor)} of a value may be unused"
         )
     if found.bent:
-        return f"no one figure for each of {axis}, as it does not grow in a straight line{note}"
+        return f"no single value for each of {axis}, because it does not grow linearly{note}"
     if found.low <= 0.0 <= found.high:
-        return f"no growth can be told: at most {quantity(found.high, unit)} for each of {axis}{note}"
+        return f"no growth detected: at most {quantity(found.high, unit)} for each of {axis}{note}"
     each = quantity(found.value, unit, low=found.low, high=found.high)
     return f"each one more of {axis} takes {each}, beside {quantity(found.base, unit)}{note}"
 
@@ -164,7 +166,7 @@ def _over_time(found: OverTime, unit: str, axis: str) -> str:
         case Leak.NONE:
             return f"no leak: at constant load it grows by at most {quantity(found.high, unit)} for each of {axis}"
         case Leak.LEVELS_OFF:
-            return f"grows with {axis} and levels off: no leak as far as was measured"
+            return f"grows with {axis} and levels off: no leak in the measured range"
         case _:
             return f"whether it leaks is unclear: {slope} for each of {axis}; measure longer, or more values"
 
@@ -172,7 +174,7 @@ def _over_time(found: OverTime, unit: str, axis: str) -> str:
 def _stretch(each: CurveRange, names: tuple[str, str]) -> str:
     where = _at(each.first) if each.first == each.last else f"{_at(each.first)} to {_at(each.last)}"
     if each.lower is None:
-        return f"no difference told at {where}"
+        return f"no difference detected at {where}"
     ratio = each.ratio if each.lower == 0 else 1.0 / each.ratio
     return f"{names[each.lower]} is lower at {where} ({number(ratio)} times on average)"
 

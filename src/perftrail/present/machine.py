@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from perftrail.model.quantity import number, quantity
+from perftrail.model.quantity import counted, number, quantity
 from perftrail.model.wording import escaped
 from perftrail.present.console import errors, output
 
@@ -45,7 +45,9 @@ def print_report(report: Report) -> None:
     """Print the findings, the worst first, then what is fine, the resolution, and the next command."""
     console = output()
     for change in report.put_back:
-        console.print(Text(f"put back what a killed perftrail had left: {_told(change, back=True)}"))
+        console.print(
+            Text(f"restored a setting that a killed perftrail had left: {_told(change, back=True)}")
+        )
     counts = {grade: sum(finding.grade == grade for finding in report.findings) for grade in STYLES}
     console.print(Text(_headline(counts), style="bold"))
     console.print()
@@ -82,7 +84,7 @@ def tell_changes(changes: Sequence[Change], *, until: str) -> None:
 def tell_put_back(changes: Sequence[Change]) -> None:
     """Print on stderr that all settings are restored."""
     if changes:
-        click.echo(f"put back {len(changes)} settings", err=True)
+        click.echo(f"restored {counted(len(changes), 'setting')}", err=True)
 
 
 def _told(change: Change, *, back: bool = False) -> str:
@@ -134,4 +136,4 @@ def _percent(share: float) -> str:
 def _next(report: Report) -> str:
     if any(finding.fix for finding in report.findings):
         return "Next: sudo perftrail doctor --fix -- perftrail run (measures with that changed)"
-    return "Next: perftrail run (marks samples taken in noise; see docs/how-to/trustworthy-figures.md)"
+    return "Next: perftrail run (flags noisy samples; see docs/how-to/trustworthy-figures.md)"

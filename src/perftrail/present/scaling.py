@@ -37,7 +37,7 @@ CAUSES = {
     Cause.MEMORY: "memory or a cache that cannot serve more",
     Cause.SLOWER_CORES: "cores that slow one another down (shared units, a lower clock)",
     Cause.KERNEL: "the kernel, in system calls or page faults",
-    Cause.MORE_WORK: "more work with more threads, which a throughput metric would tell",
+    Cause.MORE_WORK: "more work with more threads, which a throughput metric would show",
 }
 
 FIGURES = {
@@ -54,7 +54,7 @@ FIGURES = {
     "handover_wait": "time waited at condition variables, barriers and semaphores",
     "join_wait": "time waited for threads to end",
     "spin_wait": "time spent at spin locks",
-    "ready": "time that something was ready and had no processor",
+    "ready": "time in which a thread was ready but had no processor",
     "uncounted_wait": "waiting at no lock, queue or barrier that is counted",
     "uncounted_switches": "voluntary switches that no counted wait made",
     "joins": "threads waited for until they ended",
@@ -86,14 +86,12 @@ def told_of_words(what: str, *, told: int, measured: int) -> str:
     """Return at how many of the measured revisions something is described; empty if at all of them.
 
     >>> told_of_words("Growth", told=2, measured=40)
-    'Growth is told of 2 of 40 revisions: the first and the last that were measured'
+    'Growth is described for 2 of 40 revisions: the first and the last that were measured'
     """
     if told == measured:
         return ""
     named = " and what a search named" if told > 2 else ""
-    return (
-        f"{what} is told of {told} of {measured} revisions: the first and the last that were measured{named}"
-    )
+    return f"{what} is described for {told} of {measured} revisions: the first and the last that were measured{named}"
 
 
 def _title(each: ThreadScaling) -> str:
@@ -135,7 +133,7 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
         yield from _evidence(found.evidence)
     else:
         causes = "; or ".join(CAUSES[each] for each in found.candidates)
-        yield f"What limits it cannot be told here{at}: {found.because}{': ' if causes else ''}{causes}."
+        yield f"What limits it is unknown here{at}: {found.because}{': ' if causes else ''}{causes}."
         if causes:
             yield from _evidence(found.evidence)
         if found.next_step:
@@ -177,7 +175,7 @@ def counted(count: int, axis: str) -> str:
 
 def _best(scaling: Scaling, axis: str) -> str:
     best = scaling.best
-    alike = "" if best.low == best.high else f", not to be told apart from {best.low} to {best.high}"
+    alike = "" if best.low == best.high else f", not distinguishable from {best.low} to {best.high}"
     said = f"Throughput measured is highest at {counted(best.threads, axis)}{alike}"
     return f"{said}; the peak may be beyond what was measured." if best.open else f"{said}."
 

@@ -180,7 +180,7 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
     for step in steps:
         console.print(Text(f"{step.number:>3}  {step.words}"))
     if record.answer is None:
-        console.print(Text("not ended; perftrail find goes on from here", style="dim"))
+        console.print(Text("not ended; perftrail find resumes it", style="dim"))
         return
     found = stored_answers(record.answer, {revision.id: revision for revision in revisions})
     console.print(Text(escaped(headline_of(found), longest=LONGEST_LINE * 2), style="bold"))
@@ -273,7 +273,9 @@ def print_by_benchmark(found: Sequence[Shift]) -> None:
         return
     console = output()
     reference = found[0].reference.variant
-    title = f"\nChange by benchmark, against {reference}: geometric means over the points, taken in turns"
+    title = (
+        f"\nChange by benchmark, against {reference}: geometric means over the points, from interleaved pairs"
+    )
     console.print(Text(title, style="bold"), soft_wrap=True)
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     columns = ("variant", "benchmark", "metric", "points", "times", "verdict")

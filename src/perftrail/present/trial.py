@@ -159,7 +159,7 @@ def warmup_words(result: Finding) -> str:
     """Return how many warm-ups were discarded, and how the first one compares; empty without any."""
     warmup = result.warmup
     if warmup.count == 0:
-        return "" if warmup.level else "too few runs to tell a warm-up"
+        return "" if warmup.level else "too few runs to detect a warm-up"
     count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} left out"
     first = "it" if warmup.count == 1 else "the first"
     said = f"{count}, {first} took {number(warmup.first)} times as long" if warmup.first != 1.0 else count
@@ -168,7 +168,7 @@ def warmup_words(result: Finding) -> str:
 
 def flag_words(result: Finding) -> str:
     """Return how many runs have flags, and which."""
-    return ", ".join(f"{count} of them marked {flag}" for flag, count in result.flags.items())
+    return ", ".join(f"{count} of them flagged {flag}" for flag, count in result.flags.items())
 
 
 def end_words(result: Finding, found: Findings) -> str:
@@ -412,7 +412,7 @@ def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     texts = [f"{', '.join(letters)}: {text}" for text, letters in told.items()]
     for flag in dict.fromkeys(flag for result in found.results for flag in result.flags):
         marked = sum(result.flags.get(flag, 0) for result in found.results)
-        texts.append(f"{marked} of {sum(result.runs for result in found.results)} runs marked {flag}")
+        texts.append(f"{marked} of {sum(result.runs for result in found.results)} runs flagged {flag}")
     return [(line, "dim") for text in texts for line in _wrapped(text, 0)]
 
 

@@ -268,8 +268,8 @@ class _Server:
         self._complaints.seek(0)
         said = self._complaints.read()[-2000:].decode(errors="replace").strip()
         return LauncherError(
-            f"launcher — died while it was needed (status {self._process.poll()}); "
-            "what it had started was killed; was it killed from outside?" + (f"\n{said}" if said else "")
+            f"launcher — ended unexpectedly (status {self._process.poll()}); "
+            "its processes were killed; did another process kill it?" + (f"\n{said}" if said else "")
         )
 
     def close(self) -> None:

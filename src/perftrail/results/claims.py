@@ -42,7 +42,7 @@ class ClaimVerdict(StrEnum):
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
     UNCLEAR = "unclear"
-    CANNOT = "cannot be had"
+    CANNOT = "cannot be measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,8 +120,8 @@ class Question:
         _require(
             0 < self.threshold < math.inf, "threshold", self.threshold, "must be above zero, as 0.05 for 5 %"
         )
-        _require(0.5 < self.confidence < 1, "confidence", self.confidence, "must lie between 0.5 and 1")
-        _require(0 < self.no_change < 1, "no_change", self.no_change, "must lie between 0 and 1")
+        _require(0.5 < self.confidence < 1, "confidence", self.confidence, "must be between 0.5 and 1")
+        _require(0 < self.no_change < 1, "no_change", self.no_change, "must be between 0 and 1")
         _require(self.samples_at_ends >= 2, "samples_at_ends", self.samples_at_ends, "must be 2 or more")
         _require(
             self.invocations_per_sample >= 1,

@@ -211,8 +211,8 @@ def _check_order(history: Lineage, ends: Ends, *, old: str, new: str) -> None:
     if not forks:
         raise SourceError(f"{where}: its ends have no history in common; choose both on one branch")
     raise SourceError(
-        f"{where}: no walk leads from {quoted(ends.old)}, which is no ancestor of the other end; "
-        f'start where they parted: range = "{forks[0]}..{ends.new}"'
+        f"{where}: {quoted(ends.old)} is not an ancestor of the other end; "
+        f'start at their common ancestor: range = "{forks[0]}..{ends.new}"'
     )
 
 

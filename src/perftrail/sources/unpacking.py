@@ -89,7 +89,7 @@ def _of_zip(archive: zipfile.ZipFile) -> Iterator[_Entry]:
         mode = info.external_attr >> 16
         kind = _Kind.DIRECTORY if info.is_dir() else _Kind.LINK if stat.S_ISLNK(mode) else _Kind.FILE
         if kind is _Kind.FILE and stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
-            raise CheckoutFailed(f"the archive's {quoted(info.filename)} is no file, directory or link")
+            raise CheckoutFailed(f"the archive's {quoted(info.filename)} is not a file, directory or link")
         yield _Entry(
             parts=_parts(info.filename),
             kind=kind,
@@ -119,7 +119,7 @@ def _kind(member: tarfile.TarInfo) -> _Kind:
         return _Kind.SAME
     if member.isfile():
         return _Kind.FILE
-    raise CheckoutFailed(f"the archive's {quoted(member.name)} is no file, directory or link")
+    raise CheckoutFailed(f"the archive's {quoted(member.name)} is not a file, directory or link")
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:

@@ -488,7 +488,9 @@ def _fit(points: _Points, law: Law) -> Fit:
 
 def _doubt(contention: Parameter, coherency: Parameter | None, *, misses: float, off: bool) -> str:
     if off and misses > NEAR:
-        return f"the points do not lie on the curve: one is {misses * 100.0:.0f} % off, more than its samples scatter"
+        return (
+            f"the points are not on the curve: one is {misses * 100.0:.0f} % off, more than its samples vary"
+        )
     if not math.isfinite(contention.high - contention.low):
         return "the points do not bound the serial share"
     if contention.high - contention.low > 1.0:

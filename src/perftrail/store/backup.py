@@ -128,14 +128,11 @@ def restore(file: Path, location: str, *, tell: Callable[[int, int], None] = lam
 def read_note(file: Path) -> Noted:
     """Return the note of a backup. Raises `StoreError` for a file that is not a backup."""
     if not file.is_file():
-        raise StoreError(
-            f"{file}: there is no such file; name a backup that perftrail store backup has written"
-        )
+        raise StoreError(f"{file}: no such file; name a backup by perftrail store backup")
     with _open(file) as connection:
         if not inspect(connection).has_table(note.name):
             raise StoreError(
-                f"{file}: this is no backup of a store, or one that was not finished; a store itself is copied with "
-                "perftrail store copy"
+                f"{file}: this is not a complete backup; copy a store itself with perftrail store copy"
             )
         rows = connection.execute(select(note)).all()
     try:

@@ -50,7 +50,7 @@ def server_of(named: str | None) -> str | None:
         )
     if _parts(named) is None:
         raise UsageError(
-            f"--store {HIDDEN}: this is no address such as postgresql://USER@HOST:5432/DATABASE; in a user name "
+            f"--store {HIDDEN}: this is not an address such as postgresql://USER@HOST:5432/DATABASE; in a user name "
             "or a password, @ is written %40, / is %2F and : is %3A (better, leave the password to ~/.pgpass)"
         )
     return named

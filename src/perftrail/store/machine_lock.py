@@ -78,8 +78,8 @@ class Turn:
                 connection.execute("SELECT pg_terminate_backend(%s)", (backend,))
             elif self._had:
                 raise StoreLocked(
-                    f"{self._where}: while the server was away, {holder} has begun to measure on this machine; "
-                    "everything up to here is kept, and the same command goes on once that one has ended"
+                    f"{self._where}: while the server was away, {holder} began to measure on this machine; "
+                    "all samples so far are stored, and the same command resumes when that one has ended"
                 )
             elif not self._wait:
                 raise StoreLocked(

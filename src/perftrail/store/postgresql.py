@@ -142,7 +142,7 @@ def _settings(url: str) -> dict[str, str]:
     except psycopg.ProgrammingError as error:
         # libpq quotes what it does not understand, which may be a part of a password.
         raise UsageError(
-            f"{where}: this is no address such as postgresql://USER@HOST:5432/DATABASE; a % is written %25"
+            f"{where}: this is not an address such as postgresql://USER@HOST:5432/DATABASE; a % is written %25"
         ) from error
     own = ("client_encoding", "application_name")
     return SETTINGS | {

@@ -30,7 +30,7 @@ BEGIN = "perftrail_begin"
 """Execution option that selects how a transaction begins."""
 
 REMEDIES = {
-    "SQLITE_NOTADB": "this is no store, or it is damaged; name another with --store, or restore a copy",
+    "SQLITE_NOTADB": "this is not a store, or it is damaged; name another with --store, or restore a copy",
     "SQLITE_CORRUPT": "the store is damaged; restore a copy, or move it away and measure again",
     "SQLITE_CANTOPEN": "the file cannot be opened; does its directory exist, and may you write there?",
     "SQLITE_READONLY": "it was opened to be read, or its file or directory may not be written by you",

@@ -165,6 +165,6 @@ class Transactions:
         if time.monotonic() - since >= self._patience.seconds:
             raise StoreError(
                 f"{self.where}: the server has not answered for {duration(self._patience.seconds)} ({away.why}); "
-                "start it, and the same command goes on from what is kept"
+                "start it; the same command then resumes"
             ) from away
         time.sleep(POLL_SECONDS)

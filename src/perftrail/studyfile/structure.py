@@ -440,7 +440,7 @@ _PLAIN: Mapping[Hint, Reader] = {
 def _list(read: Reader) -> Reader:
     def items(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            hint = "" if isinstance(value, dict) else "; put it in [ ]"
+            hint = "" if isinstance(value, dict) else "; write it in [ ]"
             raise Wrong(f"expected a list, not {described(value)}{hint}")
         return tuple(each for _, each in _every(enumerate(value), read))
 

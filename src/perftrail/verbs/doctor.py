@@ -199,7 +199,7 @@ def numa(signs: Signs) -> Iterator[Finding]:
         name="NUMA",
         grade="may spoil",
         here=f"nodes {nodes}, balancing {'on' if balancing else 'off'}",
-        cost="memory of another node is slower, and where it lies changes from run to run",
+        cost="memory of another node is slower, and its location changes from run to run",
         source=f"known: {SYSCTL}",
         remedy="numactl --cpunodebind=0 --membind=0 as the variant's run.prefix",
         fix="numa_balancing" in signs.fixable,
@@ -305,7 +305,7 @@ def isolated(signs: Signs) -> Iterator[Finding]:
         name="isolated CPUs",
         grade="may spoil",
         here="none",
-        cost="the scheduler puts other work on every CPU, the tick included",
+        cost="the scheduler runs other work on every CPU, including the tick",
         source=f"known: {PARAMETERS}",
         remedy="boot with isolcpus=2,3 nohz_full=2,3 and run with taskset -c 2; worth it below 1 %",
     )
@@ -393,7 +393,7 @@ def steal(signs: Signs) -> Iterator[Finding]:
         name="virtual machine",
         grade="spoils" if heavy else "may spoil",
         here=f"{'a hypervisor that hides its name' if kind == 'unknown' else kind}; {taken}",
-        cost="stolen time is in wall, and in cpu where the guest cannot tell"
+        cost="stolen time counts as wall, and as cpu if the guest does not know it"
         if heavy
         else "neighbours on the host share caches and memory; a guest cannot see frequency and heat",
         source="measured" if heavy else "known: a guest sees its own counters only",

@@ -533,7 +533,7 @@ REFUSALS: Mapping[int, str] = {
     400: "What is asked for makes no sense.",
     401: "A token is needed.",
     403: "This token may not do that, or the request came from another site.",
-    404: "There is no such thing.",
+    404: "Not found.",
     413: "It is too long.",
     415: "It is not JSON.",
     422: "It says nothing that is known.",

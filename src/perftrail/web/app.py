@@ -47,18 +47,22 @@ def _first(answer: Callable[[Request], Awaitable[Response]]) -> str:
 STUDY_API = "/api/studies/{study}"
 
 _PART = (
-    Asked(name="first", says="The first position of the part; 0 unless given.", schema=WHOLE),
-    Asked(name="last", says="The last position of the part; the history's end unless given.", schema=WHOLE),
+    Asked(name="first", says="The first position of the part; by default 0.", schema=WHOLE),
+    Asked(
+        name="last", says="The last position of the part; by default the end of the history.", schema=WHOLE
+    ),
 )
 _BOTH = (
     Asked(
-        name="a", says="A revision: its id, the beginning of it, its label, or its place as #12.", schema=TEXT
+        name="a",
+        says="A revision: its id, the beginning of its id, its label, or its position as #12.",
+        schema=TEXT,
     ),
-    Asked(name="va", says="A variant of it; the other's, else the first, unless given.", schema=TEXT),
+    Asked(name="va", says="A variant of a; by default that of b, else the first.", schema=TEXT),
     Asked(name="b", says="The revision that is compared with it.", schema=TEXT),
-    Asked(name="vb", says="A variant of that; likewise.", schema=TEXT),
+    Asked(name="vb", says="The variant of b; by default that of a.", schema=TEXT),
 )
-_POINTS = Asked(name="points", says="So many points at most; neighbours then stand together.", schema=WHOLE)
+_POINTS = Asked(name="points", says="Maximum number of points; neighbours are then combined.", schema=WHOLE)
 
 OPERATIONS = (
     Operation(
@@ -309,7 +313,7 @@ def bind(host: str, port: int, access: Access) -> socket.socket:
     """Bind a port. Raises `UsageError` if it is not available, or if everybody would have access."""
     if access.open and not is_loopback(host):
         raise UsageError(
-            f"--host {host}: others than this machine's users could come in; keep the door with --token-file, "
+            f"--host {host}: users of other machines would have access; control it with --token-file, "
             "PERFTRAIL_TOKEN or --trust-header, or leave --host out"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

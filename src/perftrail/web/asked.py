@@ -154,7 +154,7 @@ def course_of(snapshot: Snapshot, name: str) -> Course:
     """Return a metric along the history by its name. Raises `HTTPException` for an unknown one."""
     found = snapshot.courses.get(name)
     if found is None:
-        raise HTTPException(404, "no figure is called so")
+        raise HTTPException(404, "no such metric")
     return found
 
 

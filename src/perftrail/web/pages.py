@@ -110,7 +110,7 @@ async def figure(request: Request) -> Response:
     drawn = {} if snapshot.page is None else {each.name: each for each in snapshot.page.figures}
     found = drawn.get(request.path_params["name"])
     if found is None:
-        raise HTTPException(404, "no figure is called so")
+        raise HTTPException(404, "no such metric")
     return drawing(found)
 
 
@@ -305,14 +305,14 @@ async def form_of(request: Request) -> dict[str, str]:
         text = (await request.body()).decode("utf-8")
         found = parse_qs(text, keep_blank_values=True, max_num_fields=20, errors="strict")
     except ValueError as error:
-        raise HTTPException(400, "this is no form") from error
+        raise HTTPException(400, "not a form") from error
     return {name: values[-1].replace("\r\n", "\n") for name, values in found.items()}
 
 
 async def login(request: Request) -> Response:
     """Ask for a token."""
     if web(request).access.tokens is None:
-        raise HTTPException(404, "nobody is asked for a token here")
+        raise HTTPException(404, "this server has no login")
     return _asking(request, "", request.query_params.get("next", "/"))
 
 
@@ -320,7 +320,7 @@ async def enter(request: Request) -> Response:
     """Check a token, which is in the body and never in an address; start a visit for it."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None:
-        raise HTTPException(404, "nobody is asked for a token here")
+        raise HTTPException(404, "this server has no login")
     client = request.client.host if request.client else ""
     if not shared.logins.allows(client):
         return _asking(request, "Too many attempts; wait a minute.", "/", status=429)
@@ -507,7 +507,7 @@ async def build_log(request: Request) -> Response:
 
 def _plain(text: str | None) -> Response:
     if not text:
-        raise HTTPException(404, "there is no log, or it was removed to make room")
+        raise HTTPException(404, "no such log, or it was removed to save space")
     return PlainTextResponse(text, headers={"Content-Disposition": "inline"})
 
 

@@ -51,7 +51,7 @@ async def static(request: Request) -> Response:
     """Return a static file."""
     name = request.path_params["name"]
     if name not in (*_names(), VEGA):
-        raise HTTPException(404, "there is no such file")
+        raise HTTPException(404, "no such file")
     packed = await asyncio.to_thread(_packed, name)
     headers = {
         "Cache-Control": KEPT if request.url.query == _stamp(name) else "no-cache",

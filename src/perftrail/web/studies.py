@@ -295,10 +295,10 @@ def find_studies(named: str | None) -> tuple[str, ...]:
         return (str(path / studyfile.FILE_NAME),)
     found_below = sorted(_below(path, DEEPEST))
     if not found_below:
-        raise UsageError(f"{named}: no {studyfile.FILE_NAME} there, nor in what lies below it; name a study")
+        raise UsageError(f"{named}: no {studyfile.FILE_NAME} there or below; name a study")
     if len(found_below) > MOST:
         raise UsageError(
-            f"{named}: {len(found_below)} studies lie there, {MOST} are shown at most; name one with fewer"
+            f"{named}: {len(found_below)} studies there, more than {MOST}; name a directory with fewer"
         )
     return tuple(str(file) for file in found_below)
 

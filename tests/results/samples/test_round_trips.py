@@ -197,7 +197,7 @@ def everything(place: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (TABLE.replace("0.125", "fast"), 'line 3: value: "fast" is no finite number'),
+        (TABLE.replace("0.125", "fast"), 'line 3: value: "fast" is not a finite number'),
         (TABLE.replace(",wall,0.5,s,", ",wall,0.5,ms,"), "in two units"),
     ],
 )

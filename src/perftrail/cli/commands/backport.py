@@ -1,4 +1,4 @@
-"""`perftrail backport`: how much of a fix an old revision can have, and at what cost."""
+"""`perftrail backport`: the gain and the cost of a fix in an old revision."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def command(
 
 
 def _tell_blocked(blocked: Blocked, *, kind: str, named: str | None, as_json: bool) -> None:
-    """Say why a change does not apply."""
+    """Print why a change does not apply."""
     from perftrail.present.backport import print_blocked
     from perftrail.verbs.backport.result import blocked_json
 
@@ -90,7 +90,7 @@ def _tell_blocked(blocked: Blocked, *, kind: str, named: str | None, as_json: bo
 
 
 def _tell(report: BackportReport, *, written: str | None, given: str | None, as_json: bool) -> None:
-    """Say what was measured; the patch is in the file that was `written`, or in the one that was `given`."""
+    """Print the result; the patch is in the file that was `written`, or in the `given` one."""
     from perftrail.present.backport import print_report
 
     if as_json:

@@ -1,7 +1,4 @@
-"""`perftrail build`: make one subject, or go through its recipe by hand.
-
-What came of making one subject, and where its recipe is laid out, for people.
-"""
+"""`perftrail build`: build one subject, or run its recipe in a shell."""
 
 from __future__ import annotations
 
@@ -107,7 +104,7 @@ LONGEST_STEP = 300
 
 
 def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
-    """Print what came of it: where it is, or the most telling lines of why it is not."""
+    """Print the result of a build: its directory, or its log excerpt."""
     console = output()
     who, outcome = _who(report.subject), report.outcome
     if isinstance(outcome, Built):
@@ -132,14 +129,16 @@ def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
         console.print(Text(f"{name:<12} {escaped(text, longest=4096)}"))
     asked = [report.subject.revision.short, *repeat]
     asked += [] if report.subject.variant == "plain" else ["--variant", report.subject.variant]
-    end = f"Next: perftrail build{after(asked)} --shell    go through its recipe by hand"
+    end = f"Next: perftrail build{after(asked)} --shell    run its recipe by hand"
     console.print(Text(escaped(end, longest=4096), style="dim"))
 
 
 def print_laid_out(subject: Subject, place: Workplace) -> None:
-    """Say, on stderr, where the shell opens, what failed already and which steps there are."""
+    """Print on stderr the shell's directory, earlier failures, and the steps."""
     console = errors()
-    console.print(Text(f"{_who(subject)}, in a tree of its own that goes when the shell ends", style="bold"))
+    console.print(
+        Text(f"{_who(subject)}, in its own tree, which is removed when the shell ends", style="bold")
+    )
     if place.failure is not None:
         console.print(Text("It could not be made ready:", style="yellow"))
         for line in telling_lines(place.failure):

@@ -1,4 +1,4 @@
-"""`perftrail check`: validate a study and show what it would take."""
+"""`perftrail check`: validate a study and print its plan."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def command(
 def show_plan(
     study: Study, selection: Selection, *, store: str | None, as_json: bool, repeat: Sequence[str]
 ) -> None:
-    """Work out a study's plan and print it."""
+    """Compute a study's plan and print it."""
     from perftrail.opening import open_build_view
     from perftrail.present.speech import say_how_old
     from perftrail.verbs.check import survey

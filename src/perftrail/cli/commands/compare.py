@@ -1,4 +1,4 @@
-"""`perftrail compare`: is the head slower than the base? A gate for CI."""
+"""`perftrail compare`: compare two revisions; a gate for CI."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONFIDENCE = 0.99
 
 
 class Asked(TypedDict):
-    """What the command line asks of a comparison, by the names of the options."""
+    """The options of a comparison by name."""
 
     fail_on: FailOn
     metrics: tuple[str, ...]
@@ -147,7 +147,7 @@ def command(
 
 
 def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> CompareRequest:
-    """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
+    """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.model.quantity import parse_duration
     from perftrail.results.selection import choose
     from perftrail.verbs.compare import CompareRequest
@@ -172,7 +172,7 @@ def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> Comp
 
 
 def _with_commands(gate: Gate, named: str | None, asked: Asked, walking: Walking, writing: Writing) -> Gate:
-    """Give a comparison with the command that repeats it anywhere, and the one that looks for the culprit."""
+    """Return a comparison with the command that repeats it, and the one that searches for the culprit."""
     study = again(named, walking, replace(writing, store=None))
     figures = [word for metric in asked["metrics"] for word in ("--metric", metric)]
     words = [*figures, *(word for name in asked["benchmarks"] for word in ("--benchmark", name))]

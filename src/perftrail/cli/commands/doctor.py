@@ -1,4 +1,4 @@
-"""`perftrail doctor`: what on this machine spoils measurements, and what can be seen on it."""
+"""`perftrail doctor`: what disturbs measurements on this machine, and the smallest detectable change."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _hold(*, quick: bool, as_json: bool) -> None:
 
 
 def _wait_for_end() -> None:
-    """Wait for Ctrl-C or a request to end, either of which is how holding is meant to end."""
+    """Wait for Ctrl-C or SIGTERM, which end holding."""
     ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     signal.sigwait(ends)

@@ -1,4 +1,4 @@
-"""`perftrail explain`: what differs between a revision and the one before it."""
+"""`perftrail explain`: differences between a revision and the one before it."""
 
 from __future__ import annotations
 

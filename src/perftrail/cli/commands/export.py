@@ -1,4 +1,4 @@
-"""`perftrail export`: what was measured, in the format of another tool."""
+"""`perftrail export`: samples in the format of another tool."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Asked(TypedDict):
-    """What the command line says over the study's `[find]`, by the names of the options."""
+    """The options that override the study's `[find]`, by name."""
 
     part: str | None
     variant: str | None
@@ -113,7 +113,7 @@ def command(
 
 
 def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> FindRequest:
-    """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
+    """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
     from perftrail.model.quantity import parse_duration
     from perftrail.model.target import TargetError, resolve_goal

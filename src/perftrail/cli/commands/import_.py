@@ -1,4 +1,4 @@
-"""`perftrail import`: a study of what other tools measured."""
+"""`perftrail import`: a study from samples of other tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`perftrail measure`: one command or several, no study file, nothing stored.
+"""`perftrail measure`: measure one or several commands without a study file; nothing is stored.
 
-The options of `measure`, made into a trial: what makes no sense is told before anything runs.
+All options are checked before the first run.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ WORDS = "perftrail.words"
 
 
 class MeasureCommand(Command):
-    """Takes what follows ``--`` as the words of one command, and ``--shell`` with or without a value."""
+    """Reads the words after ``--`` as one command, and ``--shell`` with or without a value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Set the words after ``--`` aside before click forgets that there was one."""
+        """Remember the words after ``--``, which click would mix with the others."""
         if "--" in args:
             at = args.index("--")
             ctx.meta[WORDS] = tuple(args[at + 1 :])
@@ -63,7 +63,7 @@ class MeasureCommand(Command):
 
 
 def _with_shell_values(args: list[str]) -> list[str]:
-    """Give a bare ``--shell`` its value: the next word when that names a shell, else the default shell."""
+    """Give a bare ``--shell`` its value: the next word if it names a shell, else the default shell."""
     whole: list[str] = []
     for arg in args:
         if whole and whole[-1] in _SHELL:
@@ -198,14 +198,14 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
 
 
 def _hint(commands: tuple[str, ...]) -> str:
-    """What to say beside a failure when somebody seems to have given one command's words as several commands."""
+    """Return a hint for a failure if the words of one command were given as several commands."""
     if len(commands) < 2 or any(len(each.split()) != 1 for each in commands):
         return ""
     return f"\nEach COMMAND is one text; for one command write: perftrail measure -- {shlex.join(commands)}"
 
 
 def _follow(measure: Measure, *, silent: bool) -> None:
-    """Measure to the end, with a line on a terminal's stderr that says how far it is."""
+    """Measure to the end, with a progress line on a terminal."""
     from rich.text import Text
 
     from perftrail.present.console import errors
@@ -226,12 +226,12 @@ NO_SHELL = "none"
 DEFAULT_SHELL = "default"
 MOST_ASKED = 100_000
 NEVER_SECONDS = 10.0 * 365 * 86400
-"""A budget that nobody reaches: a number of runs was asked for, and takes what it takes."""
+"""A budget without effect, for a fixed number of runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line gave, each as click read it."""
+    """The options of the command line, as click parsed them."""
 
     commands: tuple[str, ...]
     names: tuple[str, ...]
@@ -269,7 +269,7 @@ class Options:
 
 
 def trial_of(options: Options, *, words: tuple[str, ...]) -> Trial:
-    """Make the trial that was asked for; raises `UsageError`."""
+    """Return the requested trial; raises `UsageError`."""
     entered = enter(
         Asked(
             commands=options.commands,
@@ -296,7 +296,7 @@ def trial_of(options: Options, *, words: tuple[str, ...]) -> Trial:
 
 
 def exports_of(options: Options) -> Mapping[str, Export]:
-    """What to write into which file; raises `UsageError` for one that cannot be written, before all runs."""
+    """Return the format of each export file; raises `UsageError` for one that cannot be written, before all runs."""
     wanted: tuple[tuple[str | None, Export], ...] = (
         (options.export_json, trial_files.to_json),
         (options.export_csv, trial_files.to_csv),
@@ -309,13 +309,13 @@ def exports_of(options: Options) -> Mapping[str, Export]:
         if file in exports:
             raise UsageError(f"{file}: two exports go into one file; name another")
         if file != "-" and (Path(file).is_dir() or not Path(file).absolute().parent.is_dir()):
-            raise UsageError(f"{file}: cannot be written: it is a directory, or lies in none that exists")
+            raise UsageError(f"{file}: cannot be written: it is a directory, or its directory does not exist")
         exports[file] = export
     return exports
 
 
 def write_exports(exports: Mapping[str, Export], found: Findings) -> None:
-    """Write every export; raises `UsageError` for a file that may not be written."""
+    """Write every export; raises `UsageError` if that fails."""
     for file, export in exports.items():
         if file == "-":
             click.echo(export(found), nl=False)
@@ -357,7 +357,7 @@ def _shell(options: Options) -> tuple[str, ...]:
 
 
 def _check_numbers(options: Options) -> None:
-    """Refuse numbers that no pace can have."""
+    """Raise `UsageError` for impossible numbers of runs."""
     counts = (("--runs", options.runs), ("--min-runs", options.min_runs), ("--max-runs", options.max_runs))
     for option, count in (*counts, ("--warmup", None if options.warmup is None else options.warmup + 1)):
         if count is not None and not 1 <= count <= MOST_ASKED:
@@ -422,7 +422,7 @@ def _input(named: str | None) -> str | None:
         return None
     assert named is not None
     if not Path(named).is_file():
-        raise UsageError(f"--input {quoted(named)}: no such file; null stands for no input")
+        raise UsageError(f"--input {quoted(named)}: no such file; null means no input")
     return named
 
 
@@ -431,7 +431,7 @@ def _output(named: str | None) -> str | None:
         return None
     if named == "pipe":
         raise UsageError(
-            "--output pipe: whoever empties a pipe competes with the program; a file does what it is for, as in"
+            "--output pipe: reading a pipe takes CPU time from the program; write to a file instead:"
             " --output /tmp/out"
         )
     if named != "inherit":
@@ -443,7 +443,7 @@ def _output(named: str | None) -> str | None:
 
 
 def _duration(option: str, text: str) -> float:
-    """Read a duration; a bare number is seconds, as in other tools."""
+    """Parse a duration; a bare number is seconds, as in other tools."""
     try:
         seconds = float(text) if text.replace(".", "", 1).isdecimal() else parse_duration(text)
     except ValueError as error:

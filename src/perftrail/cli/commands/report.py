@@ -1,7 +1,4 @@
-"""`perftrail report`: one page with the answer, its figures and where they come from.
-
-What else is known of subjects along an axis, put as sections of a report: how they scale, how they grow.
-"""
+"""`perftrail report`: one page with the answer, its charts and their origin; sections on scaling and growth."""
 
 from __future__ import annotations
 
@@ -71,6 +68,7 @@ def command(
     Markdown, the report is DIRECTORY/report.md. perftrail builds and measures nothing.
     """
     from perftrail.local_engine import beside
+    from perftrail.model.quantity import counted
     from perftrail.present.page import to_markdown, write_markdown
     from perftrail.present.page_html import write_page
     from perftrail.present.page_images import Drawings
@@ -95,11 +93,13 @@ def command(
         click.echo(json.dumps(told, indent=1))
     else:
         click.echo(page.verdict.sentence)
-        click.echo(f"{written[0]}, {written[0].stat().st_size / 1e6:.1f} MB, {len(page.figures)} figures")
+        click.echo(
+            f"{written[0]}, {written[0].stat().st_size / 1e6:.1f} MB, {counted(len(page.figures), 'chart')}"
+        )
 
 
 def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings | None) -> Page:
-    """Put the report together; what that needs is imported while the engine's own process starts."""
+    """Return the report; modules are imported while the engine's process starts."""
     from perftrail.opening import open_view, results_directory
     from perftrail.present.report.report import make_report
     from perftrail.present.speech import say_how_old
@@ -117,7 +117,7 @@ def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings
 
 
 def findings(gathered: Gathered) -> tuple[Section, ...]:
-    """Tell of threads and of growth; nothing where no benchmark has such an axis. Makes and measures nothing."""
+    """Return sections on thread scaling and growth; empty without such an axis. Builds and measures nothing."""
 
     def choose(revisions: Sequence[Revision]) -> tuple[Revision, ...]:
         return worth_telling(revisions, gathered.searches)
@@ -134,7 +134,7 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
         for each in grown.curves
         for line in curve_words(each)
     ]
-    along += [("beside each other", line) for each in grown.rivals for line in rival_words(each)]
+    along += [("comparison", line) for each in grown.rivals for line in rival_words(each)]
     return (
         *_section("scaling", "How it scales, and what limits it", scaled, left_out_words(scalings)),
         *_section(
@@ -148,7 +148,7 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
 
 
 def _section(name: str, title: str, told: list[tuple[str, str]], *said: str) -> Iterable[Section]:
-    """A table of what is said of each subject; the subject stands in the first of its lines."""
+    """Return a table with the sentences on each subject, whose name is in its first row."""
     if told:
         lines = [
             ("" if number and told[number - 1][0] == who else who, line)

@@ -1,4 +1,4 @@
-"""`perftrail run`: make and measure what the plan still lacks."""
+"""`perftrail run`: build and measure what the plan still lacks."""
 
 from __future__ import annotations
 

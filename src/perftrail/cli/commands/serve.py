@@ -1,4 +1,4 @@
-"""`perftrail serve`: studies in a browser, and what is done to them right now."""
+"""`perftrail serve`: studies and running measurements in a browser."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def command(
 
 
 def _address(proxy: str) -> str:
-    """Write an address as connections have it. Raises `UsageError` for what is none, and so would never be met."""
+    """Return an address in the notation of connections. Raises `UsageError` for an invalid one."""
     try:
         return str(ipaddress.ip_address(proxy))
     except ValueError:
@@ -112,7 +112,7 @@ def _address(proxy: str) -> str:
 
 
 def _refuse_without_libraries() -> None:
-    """Raise `UsageError` with the remedy where what the dashboard needs is not installed."""
+    """Raise `UsageError` with the remedy if a library of the dashboard is missing."""
     try:
         import starlette  # noqa: F401 - only whether they are there
         import uvicorn  # noqa: F401 - as above

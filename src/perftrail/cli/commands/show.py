@@ -1,4 +1,4 @@
-"""`perftrail show`: what was measured, and how a search went."""
+"""`perftrail show`: stored samples, and the steps of a search."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:
 
 
 def _wanted(search: str | None, study: str | None) -> tuple[str | None, str | None]:
-    """Say which search is wanted, and of which study: what follows ``--search`` and is no number is the study."""
+    """Return the requested search and study: a word after ``--search`` that is not a number is the study."""
     if search is None or search == LATEST or search.isdecimal():
         return search, study
     if study is not None:
@@ -147,7 +147,7 @@ def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
     number = len(known) if wanted == LATEST else int(wanted)
     if not 1 <= number <= len(known):
         there = "1 is the only one" if len(known) == 1 else f"they are 1 to {len(known)}"
-        raise UsageError(f"--search {wanted}: there is no such search; {there}")
+        raise UsageError(f"--search {wanted}: no such search; {there}")
     record = known[number - 1]
     taken = steps(view, record)
     if as_json:

@@ -1,7 +1,4 @@
-"""`perftrail store`: look after what was measured.
-
-Which store a command means, and what was done to it in words.
-"""
+"""`perftrail store`: count, copy, back up and delete samples."""
 
 from __future__ import annotations
 
@@ -186,27 +183,27 @@ KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meant:
-    """A store that a command means: where it is, how that is written, and the words that name it again."""
+    """A store of a command: its location, and the words that name it."""
 
     location: str
     again: str
 
     @property
     def shown(self) -> str:
-        """Where it is, without password."""
+        """The location without password."""
         return shown(self.location)
 
     @property
     def word(self) -> str:
-        """Where it is, as one word of a command."""
+        """The location as one word of a command."""
         place = Path(self.location)
         return shlex.quote(str(place.parent) if place.name == DATABASE else self.shown)
 
 
 def named(study: str | None, store: str | None) -> Meant:
-    """Give the store that a command's STUDY and --store mean, or that of the nearest study upwards.
+    """Return the store of a command's STUDY and --store, or of the nearest study.
 
-    Raises `UsageError` for a study whose samples other tools took: they are in no store.
+    Raises `UsageError` for a study of other tools' samples, which has no store.
     """
     words = [*([] if study is None else [study]), *([] if store is None else ["--store", shown(store)])]
     again = "".join(f" {shlex.quote(word)}" for word in words)
@@ -221,7 +218,7 @@ def named(study: str | None, store: str | None) -> Meant:
 
 
 def placed(word: str) -> Meant:
-    """Give the store that a word means: an address, a file, a directory of results or of a study."""
+    """Return the store that a word names: an address, a file, a directory of results or of a study."""
     if (address := server_of(word)) is not None:
         return Meant(location=address, again="")
     path = Path(word)
@@ -233,10 +230,10 @@ def placed(word: str) -> Meant:
 
 
 def moment_before(age: str) -> str:
-    """Give the moment that lies an age back, as the store writes times of day. Raises `UsageError` for no age."""
+    """Return the time that is an age ago, in the store's form. Raises `UsageError` for an invalid age."""
     found = AGE.fullmatch(age.strip())
     if found is None:
-        raise UsageError(f"--older-than {quoted(age)}: is no age; write days, weeks or years: 90d, 26w, 1y")
+        raise UsageError(f"--older-than {quoted(age)}: not an age; write days, weeks or years: 90d, 26w, 1y")
     back = timedelta(days=int(found[1]) * DAYS[found[2]])
     try:
         return (datetime.now(UTC) - back).isoformat(timespec="milliseconds")
@@ -246,7 +243,7 @@ def moment_before(age: str) -> str:
 
 @contextmanager
 def progress(verb: str) -> Iterator[Callable[[int, int], None]]:
-    """Show on a terminal how many invocations are done, in a line that is gone at the end."""
+    """Show the number of copied invocations on a terminal, in a line that disappears at the end."""
     console = errors()
     if not console.is_terminal:
         yield lambda *_: None
@@ -256,7 +253,7 @@ def progress(verb: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def print_statistics(found: Statistics) -> None:
-    """Print what a store holds: a line of it all, and a table by machine and by benchmark."""
+    """Print the content of a store: totals, and a table by machine and benchmark."""
     console = output()
     size = quantity(found.size_bytes, "B")
     console.print(Text(f"{found.where}: {KINDS[found.kind]}, schema {found.schema}, {size}", style="bold"))
@@ -266,7 +263,7 @@ def print_statistics(found: Statistics) -> None:
 
 
 def copied_words(done: Copied) -> str:
-    """Say how much a copy added and how much was there."""
+    """Return how much a copy added, and how much existed."""
     added = {kind: number for kind, number in done.added.items() if number}
     there = {kind: number for kind, number in done.there.items() if number}
     said = f"{_kinds_words(added)} added" if added else "nothing was missing"
@@ -274,7 +271,7 @@ def copied_words(done: Copied) -> str:
 
 
 def compacted_words(done: Compacted) -> str:
-    """Say how large a store was and is."""
+    """Return the old and new size of a store."""
     return (
         f"{done.where}: {quantity(done.after_bytes, 'B')}, before {quantity(done.before_bytes, 'B')} "
         f"({done.after_bytes:,} and {done.before_bytes:,} bytes)"
@@ -282,13 +279,13 @@ def compacted_words(done: Compacted) -> str:
 
 
 def noted_words(noted: Noted) -> str:
-    """Say what a backup holds."""
+    """Return the content of a backup."""
     rows = {kind: digest.rows for kind, digest in noted.digests.items() if digest.rows}
     return f"{_kinds_words(rows) if rows else 'nothing'}, {quantity(noted.size_bytes, 'B')}, of {noted.made}"
 
 
 def forgotten_words(gone: Forgetting) -> str:
-    """Say what went, or would go, machine by machine."""
+    """Yield what was deleted, or would be, by machine."""
     if not gone.invocations:
         return f"{gone.where}: nothing was measured before {gone.before}"
     verb = "were taken away" if gone.done else "would be taken away"
@@ -301,12 +298,12 @@ def forgotten_words(gone: Forgetting) -> str:
 
 
 def quoted_path(file: Path) -> str:
-    """Write a file's name as one word of a command."""
+    """Return a file's name as one word of a command."""
     return shlex.quote(str(file))
 
 
 def _rows_words(rows: Mapping[str, int]) -> str:
-    """Say how many rows each table has, the largest first."""
+    """Return the number of rows of each table, the largest first."""
     ordered = sorted(rows.items(), key=lambda row: (-row[1], row[0]))
     return "rows: " + ", ".join(f"{table} {number:,}" for table, number in ordered)
 
@@ -318,7 +315,7 @@ def _kinds_words(rows: Mapping[str, int]) -> str:
 
 
 def _singular(kind: str) -> str:
-    """Give one of a kind of rows.
+    """Return the singular of a table's name.
 
     >>> _singular("searches"), _singular("steps")
     ('search', 'step')

@@ -1,4 +1,4 @@
-"""`perftrail watch`: new revisions of a branch as they come, and a word when one of them changed something."""
+"""`perftrail watch`: measure new revisions of a branch, and notify receivers of changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class Asked(TypedDict):
-    """What the command line says over the study's `[watch]`, by the names of the options."""
+    """The options that override the study's `[watch]`, by name."""
 
     branch: str | None
     every: str | None
@@ -100,7 +100,7 @@ def command(
 
 
 def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
-    """Look once."""
+    """Check the branch once."""
     from perftrail.measure.subjects import afresh
     from perftrail.present.sentence import change_words
     from perftrail.verbs.watch.batch import read_state, write_state
@@ -126,7 +126,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
 
 
 def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, stop: Stop) -> None:
-    """Tell everybody what they have not been told yet; what keeps us from it ends no watch that goes on."""
+    """Send all pending messages; a failed receiver does not end a continuous watch."""
     from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.delivery import Post, deliver, receivers_of, shown
 
@@ -143,12 +143,12 @@ def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, st
     except PerftrailError as error:
         if once:
             raise
-        click.echo(f"{escaped(str(error), longest=LONGEST)}; told later", err=True)
+        click.echo(f"{escaped(str(error), longest=LONGEST)}; sent later", err=True)
         return
     for pending in state.pending:
         who = ", ".join(escaped(shown(each)) for each in pending.left)
         why = escaped(pending.failed or "another message was not taken", longest=LONGEST)
-        click.echo(f"not told yet: {who}: {why}; tried again later", err=True)
+        click.echo(f"not sent yet: {who}: {why}; perftrail will try again", err=True)
 
 
 def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
@@ -164,7 +164,7 @@ def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
 
 
 def _file(study: Study, policy: WatchPolicy, writing: Writing) -> Path:
-    """Where what is known of the branch is kept: each branch has a file of its own."""
+    """Return the file with the state of a branch."""
     from urllib.parse import quote
 
     from perftrail.opening import results_directory
@@ -174,7 +174,7 @@ def _file(study: Study, policy: WatchPolicy, writing: Writing) -> Path:
 
 
 def _policy(study: Study, **asked: Unpack[Asked]) -> WatchPolicy:
-    """Put the command line over the study file. Raises `UsageError` for what makes no sense."""
+    """Return the policy from options and study file. Raises `UsageError` for invalid values."""
     from dataclasses import replace
 
     from perftrail.model.quantity import parse_duration
@@ -196,7 +196,7 @@ def _policy(study: Study, **asked: Unpack[Asked]) -> WatchPolicy:
 
 
 def _with_receivers(notify: Receivers, added: Sequence[str]) -> Receivers:
-    """Add who is to be told besides. Raises `UsageError`, which quotes no address: it may be a secret."""
+    """Add receivers of the command line. Raises `UsageError`, which quotes no address, because it may be a secret."""
     from dataclasses import replace
 
     from perftrail.studyfile.rules.texts import receiver_wrong

@@ -176,7 +176,7 @@ def compared_figure(found: Sequence[Compared], first: Subject, second: Subject) 
     if not rows:
         return None
     apart = any(each.beside is not None and not each.beside.in_turns for each in told)
-    more = {"dots": "values", "taken": "not all measured in turns"} if apart else {}
+    more = {"dots": "values", "taken": "not all measured as interleaved pairs"} if apart else {}
     palette = Palette((str(first), str(second)))
     title = f"{second} against {first}"
     return against(rows, name="against", title=title, reference=str(first), palette=palette, **more)

@@ -46,9 +46,9 @@ def _measured(gathered: Gathered) -> Section:
         paragraphs=(
             f"{len(gathered.measured)} of {len(gathered.revisions)} revisions; builds and runs were {sandbox}. "
             f"Variants: {', '.join(study.variants)}. Benchmarks: {', '.join(study.benchmarks)}.",
-            f"Each point was started {least} to {most} times in {policy.order} order, every start a process of its "
-            f"own with at most {_timeouts(gathered)}; warm-ups do not count. A figure is the median, its interval "
-            "holds the median of what the samples are drawn from (order statistics, no assumption on their shape).",
+            f"Each point was started {least} to {most} times in {policy.order} order, each invocation in its "
+            f"own process with at most {_timeouts(gathered)}; warm-ups do not count. A value is the median, its "
+            "interval contains the median of the samples' distribution (order statistics, no assumption on its shape).",
             *_flags(gathered),
             "Samples of different machines are never pooled; these are of one:",
         ),
@@ -70,9 +70,9 @@ def _imported(gathered: Gathered) -> Section:
             f"perftrail measured none of this: {len(gathered.measured)} revisions were imported from other tools. "
             f"Variants: {escaped(', '.join(view.study.variants))}. "
             f"Benchmarks: {escaped(', '.join(view.study.benchmarks), longest=300)}.",
-            "What was warmed up, in which order it ran and what else the machine did is not known. A figure is the "
+            "Warm-ups, order and other load of the machine are unknown. A value is the "
             "median; its interval assumes that the values are independent. Where a file keeps only a mean or a median "
-            "it is marked summary, stands for one value and has no interval.",
+            "it is flagged as summary, counts as one value and has no interval.",
             *_flags(gathered),
             "Samples of different machines are never pooled, nor with those that perftrail takes:",
         ),
@@ -88,7 +88,7 @@ def _timeouts(gathered: Gathered) -> str:
 def _flags(gathered: Gathered) -> Iterator[str]:
     marks = Counter(flag for row in gathered.rows for flag in row.flags)
     if marks:
-        told = ", ".join(f"{escaped(flag)} ({count} figures)" for flag, count in marks.most_common())
+        told = ", ".join(f"{escaped(flag)} ({count} values)" for flag, count in marks.most_common())
         what = (
             " Others used the machine while they were taken." if any(flag in NOISE for flag in marks) else ""
         )
@@ -134,7 +134,7 @@ def _failures(gathered: Gathered) -> Section | None:
     )
     table = Table(
         name="failures",
-        head=("subjects", "stage", "most telling line", "which"),
+        head=("subjects", "stage", "log excerpt", "which"),
         rows=(*rows, *skipped),
         numbers=frozenset({0}),
     )

@@ -106,7 +106,7 @@ def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tup
     bound = f"{percent(max(known, default=0.0))} would have been seen{where}"
     if len(known) < len(seen):
         bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} for a verdict"
-    which = "No difference" if same else "No difference could be told"
+    which = "No difference" if same else "No difference detected"
     if any(each.points > 1 for each in about):
         which += " on the whole"
     figure = f" in {about[0].figure}" if about[0].asked else ""
@@ -133,7 +133,7 @@ def _counted(beside: Sequence[SideBySide]) -> Fact:
 
 
 def _taken(best: SideBySide) -> str:
-    return "pairs side by side" if best.in_turns else "values of each or more, not taken in turns"
+    return "interleaved pairs" if best.in_turns else "values of each or more, not interleaved"
 
 
 MOST_ALSO = 5
@@ -341,7 +341,7 @@ def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
             ),
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
         ),
-        notes=((f"{count} changes in all; the largest of this figure is named here.",) if count > 1 else ()),
+        notes=((f"{count} changes in all; this is the largest of this metric.",) if count > 1 else ()),
     )
 
 
@@ -369,9 +369,9 @@ def _besides(gathered: Gathered) -> tuple[str, ...]:
     notes = []
     if gathered.changes and gathered.largest_change is None:
         count = counted(len(gathered.changes), "change")
-        notes.append(f"Other figures changed along the history: {count} in all.")
+        notes.append(f"Other metrics changed along the history: {count} in all.")
     if gathered.search is not None:
-        notes.append("A search was begun and has not ended; perftrail find goes on with it.")
+        notes.append("A search has not ended; perftrail find resumes it.")
     return tuple(notes)
 
 

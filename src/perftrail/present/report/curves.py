@@ -399,10 +399,10 @@ def _counted(found: Shifts) -> str:
     differ = [sum(each.differs for each in some) for some in (found.over, found.at)]
     points = f"{differ[1]} of {len(found.at)} points differ for sure"
     if not found.over:
-        return f"{points}. Nothing was taken in turns: all values of one subject are held against all of the other."
+        return f"{points}. The samples are not interleaved: all values of both subjects are compared."
     return (
         f"{differ[0]} of {len(found.over)} benchmarks as a whole and {points}. A benchmark as a whole is the geometric "
-        "mean of its points' ratios, of pairs that were taken in turns."
+        "mean of its points' ratios, from interleaved pairs."
     )
 
 

@@ -207,7 +207,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
         )
     return Section(
         name="histories",
-        title="Every figure along the history",
+        title="Every metric along the history",
         paragraphs=(f"Drawn are {MOST_SECTIONS} of {len(every)}; each is here with its newest value.",),
         tables=(
             Table(

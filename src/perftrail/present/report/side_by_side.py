@@ -221,7 +221,7 @@ def beside_section(gathered: Gathered, beside: Sequence[SideBySide]) -> Section 
         for each in drawn
     ]
     title = f"Against {reference}"
-    apart = {} if beside[0].in_turns else {"dots": "values", "taken": "not measured in turns"}
+    apart = {} if beside[0].in_turns else {"dots": "values", "taken": "not measured as interleaved pairs"}
     return Section(
         name="against",
         title=title,

@@ -269,9 +269,7 @@ def _start_guard(record: int) -> subprocess.Popen[bytes]:
     )
     assert guard.stdout is not None
     if guard.stdout.readline() != READY:
-        raise SettingsError(
-            "settings — the process that would put them back cannot be started; nothing changed"
-        )
+        raise SettingsError("settings — cannot start the process that restores them; nothing changed")
     return guard
 
 
@@ -283,7 +281,7 @@ def _lock(path: Path) -> int:
         raise SettingsError(f"{path} — cannot be written: {error.strerror}; nothing was changed") from error
     if not _ours(descriptor):
         os.close(descriptor)
-        raise SettingsError(f"{path} — belongs to somebody else, or others may write to it; remove it")
+        raise SettingsError(f"{path} — belongs to another user, or others may write to it; remove it")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

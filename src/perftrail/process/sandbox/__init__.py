@@ -42,7 +42,7 @@ def refusal(said: str) -> SandboxError:
 _REMEDIES = (
     (
         ("new namespace", "uid map", "creating new namespace", "No permissions", "RTM_NEWADDR"),
-        "this machine refuses user namespaces to whoever runs perftrail. Allow them: "
+        "this machine does not allow this user to create user namespaces. Allow them: "
         "sysctl user.max_user_namespaces=15000, on Debian kernel.unprivileged_userns_clone=1, on Ubuntu an "
         "AppArmor profile for bwrap (or kernel.apparmor_restrict_unprivileged_userns=0); in a container, run it "
         "with these namespaces allowed",

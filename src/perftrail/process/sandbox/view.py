@@ -115,8 +115,8 @@ def refuse_whole_home(directory: str) -> None:
     for home in _own_homes():
         if os.path.commonpath([real, home]) == real:
             raise SandboxError(
-                f"{directory} — shows the whole home directory, which a sandbox hides: work in a directory of "
-                "its own, or let sandbox.readable name what is needed"
+                f"{directory} — contains the whole home directory, which a sandbox hides: use a separate "
+                "directory, or name the required paths in sandbox.readable"
             )
 
 

@@ -148,7 +148,7 @@ def _below(parent: str, written: str) -> str:
     found = _HERE.fullmatch(parent) or _REMOTE.fullmatch(parent) or _SHORT_SSH.fullmatch(parent)
     if found is None:
         raise SourceError(
-            f"its address {quoted(written)} is relative to {quoted(parent)}, which is no address"
+            f"its address {quoted(written)} is relative to {quoted(parent)}, which is not an address"
         )
     parts = [part for part in (found["path"] or "").split("/") if part]
     for part in written.split("/"):
@@ -260,8 +260,8 @@ def _lfs_remedy(lacking: Sequence[_Pointer], why: str) -> str:
     first = quoted(os.fsdecode(lacking[0].path).encode("utf-8", "replace").decode())
     others = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
     return (
-        f"Git LFS keeps the content of {first}{others} elsewhere, and it cannot be had: {why}; install git-lfs, "
-        "or run git lfs fetch --all in your clone; files that no build needs may be left out with "
+        f"Git LFS keeps the content of {first}{others} elsewhere, and it is not available: {why}; install git-lfs, "
+        "or run git lfs fetch --all in your clone; exclude files that no build needs with "
         'source.sparse = ["!…"]'
     )
 
@@ -381,7 +381,7 @@ class Checkouts:
     def _found(self, part: _Part, submodule: Submodule) -> _Part:
         """Return the mirror with a submodule's commit: of the user's own clone, else of its address."""
         if part.depth == DEEPEST:
-            raise SourceError(f"lies more than {DEEPEST} submodules deep")
+            raise SourceError(f"more than {DEEPEST} nested submodules")
         address = submodule_address(submodule.address, parent=part.address)
         failed: SourceError | None = None
         for location in (*own_copies(part.mirror, submodule), address):

@@ -64,7 +64,7 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
     """Return the index of a crate; `index` is another registry's. Raises `SourceError`."""
     program = shutil.which("cargo")
     if program is None:
-        raise SourceError("cargo is not installed, which crates are had with; install cargo or rustup")
+        raise SourceError("cargo is not installed, and crates need it; install cargo or rustup")
     cache.mkdir(parents=True, exist_ok=True)
     # a home of its own each time: what is found in it afterwards is what was asked for
     with tempfile.TemporaryDirectory(prefix="asking-", dir=cache) as scratch:
@@ -119,7 +119,7 @@ def _json_of(path: Path) -> Mapping[str, Any]:
         said = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise SourceError(
-            "cargo's registry does not say where its crates lie: only one with a sparse index does; "
+            "cargo's registry does not state the address of its crates: only one with a sparse index does; "
             'set source.index = "https://…" to its address'
         ) from error
     return said if isinstance(said, dict) else {}
@@ -161,8 +161,7 @@ class Crates(SemanticRegistry):
         settings = self._index.settings
         if settings.get("auth-required") is True:
             raise CheckoutFailed(
-                "the registry of cargo's settings gives crates only to those who log in; "
-                "download them and use the archives table"
+                "the registry of cargo's settings requires a login; download them and use the archives table"
             )
         address = _address(settings, self.package.name, id, self._checksum(id))
         with Path(log).open("a", encoding="utf-8", errors="replace") as file:
@@ -193,7 +192,7 @@ class Crates(SemanticRegistry):
             raise SourceError(f"{self.package}: the registry has no release {quoted(id)}")
         checksum = str(line.get("cksum"))
         if _SHA256.fullmatch(checksum) is None:
-            raise SourceError(f"{self.package}: the registry gives no checksum of {quoted(id)}")
+            raise SourceError(f"{self.package}: the registry has no checksum of {quoted(id)}")
         return checksum
 
 

@@ -63,7 +63,7 @@ class DebianVersion:
         """Parse a version. Raises `SourceError` for an invalid one."""
         found = _VERSION.fullmatch(text)
         if found is None:
-            raise SourceError(f"range: {quoted(text)} is no version of a Debian package such as 1.4.2-1")
+            raise SourceError(f"range: {quoted(text)} is not a version of a Debian package such as 1.4.2-1")
         return cls(int(found["epoch"] or 0), _parts(found["upstream"]), _parts(found["revision"] or ""))
 
 
@@ -272,8 +272,8 @@ def find_program(name: str) -> str:
     if program is None:
         package = "dpkg-dev" if name.startswith("dpkg-") else "apt"
         raise SourceError(
-            f"{name} is not installed, which Debian's sources are had with; install {package}, on Debian or "
-            "one of its kind"
+            f"{name} is not installed, and Debian's sources need it; install {package}, on Debian or "
+            "a derived system"
         )
     return program
 
@@ -410,7 +410,7 @@ class DebianSources:
         text = answer.output.decode("utf-8", errors="replace")
         found = dict(self._read(text))
         if not found:
-            raise SourceError(f"{where}: there is no such source package {self.fits}")
+            raise SourceError(f"{where}: no such source package {self.fits}")
         return found
 
     def _read(self, text: str) -> Iterator[tuple[str, str]]:
@@ -429,7 +429,7 @@ class DebianSources:
         if id not in known:
             raise SourceError(f"{self.package}: there is no version {quoted(id)} {self.fits}")
         if not known[id]:
-            raise SourceError(f"{self.package}: the archive gives no SHA-256 of {quoted(id)}")
+            raise SourceError(f"{self.package}: the archive has no SHA-256 of {quoted(id)}")
         return known[id]
 
 

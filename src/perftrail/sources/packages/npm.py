@@ -137,7 +137,7 @@ class NpmPackages(SemanticRegistry):
             written.append(f"sha1-{base64.b64encode(_from_hex(shasum)).decode()}")
         checksum = _strongest(written)
         if checksum is None:
-            raise SourceError(f"{self.package}: the registry gives no checksum of {quoted(id)}")
+            raise SourceError(f"{self.package}: the registry has no checksum of {quoted(id)}")
         return checksum
 
     def _ask(
@@ -145,7 +145,7 @@ class NpmPackages(SemanticRegistry):
     ) -> Answer:
         program = shutil.which("npm")
         if program is None:
-            raise SourceError("npm is not installed, which npm packages are had with; install npm")
+            raise SourceError("npm is not installed, and npm packages need it; install npm")
         self._cache.mkdir(parents=True, exist_ok=True)
         scope, slash, _ = self.package.name.partition("/")
         registries = ["--registry", *([f"--{scope}:registry"] if slash else [])] if self._asked.index else []

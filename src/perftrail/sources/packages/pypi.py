@@ -274,7 +274,7 @@ class PythonPackages:
         try:
             return Version(text)
         except InvalidVersion as error:
-            raise SourceError(f'range: "{text}" is no version number such as 1.4.2') from error
+            raise SourceError(f'range: "{text}" is not a version number such as 1.4.2') from error
 
     def releases(self) -> tuple[Release, ...]:
         """Query the indexes that pip uses."""
@@ -313,5 +313,5 @@ def _requirement(text: str) -> Requirement:
         return Requirement(text)
     except InvalidRequirement as error:
         raise SourceError(
-            f'source: "{text}" is no package requirement such as typing-extensions==4.12.2'
+            f'source: "{text}" is not a package requirement such as typing-extensions==4.12.2'
         ) from error

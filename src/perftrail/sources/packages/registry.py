@@ -102,7 +102,7 @@ class SemanticVersion:
         """Parse a version; missing parts at its end are zero. Raises `SourceError`."""
         found = _VERSION.fullmatch(text)
         if found is None:
-            raise SourceError(f"range: {quoted(text)} is no version number such as 1.4.2 or 2.0.0-rc.1")
+            raise SourceError(f"range: {quoted(text)} is not a version number such as 1.4.2 or 2.0.0-rc.1")
         parts = (found["before"] or "").split(".") if found["before"] else []
         named = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
         return cls(

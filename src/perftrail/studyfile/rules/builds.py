@@ -272,6 +272,6 @@ def _check_speed(build: Build, complaints: Problems) -> None:
     if build.incremental and not build.outputs:
         complaints.add(
             ("build", "incremental"),
-            "needs outputs: the tree goes on to the next revision, and only they are kept; "
+            "needs outputs: the tree is reused for the next revision, and only outputs stay; "
             "name what the benchmarks use",
         )

@@ -137,7 +137,7 @@ def _tests(tree: Tree) -> Trial:
     return Trial(
         name="bench",
         command=f"cargo test --release --quiet --manifest-path {tree.word(MANIFEST)}",
-        why="no benchmark and no program was found: the tests are something real; put a benchmark in their place",
+        why="no benchmark and no program was found: the tests are real work; replace them by a benchmark",
     )
 
 

@@ -104,5 +104,5 @@ def _tests(tree: Tree) -> Trial:
     return Trial(
         name="bench",
         command=f"go test -count=1 -C {tree.word()} ./...",
-        why="no benchmark and no program was found: the tests are something real; put a benchmark in their place",
+        why="no benchmark and no program was found: the tests are real work; replace them by a benchmark",
     )

@@ -190,7 +190,7 @@ def first_trial(tree: Tree, known: Iterable[Rule], programs: Sequence[Program], 
         return of_program(tree, program)
     tests = next((each for each in _TESTS if each in names), None)
     if tests is not None:
-        why = "no benchmark and no program was found: the tests are something real; put a benchmark in their place"
+        why = "no benchmark and no program was found: the tests are real work; replace them by a benchmark"
         return _target(tree, tests, why)
     return nothing(tree, manifest)
 
